@@ -1,0 +1,58 @@
+/**
+ * Gathers items while the previous batch is at work, so that batches grow with the load and a lone item waits for nothing.
+ */
+export interface Batcher<Item, Result> {
+  /** Settles with the item's own result once its batch is done; rejects when the batch failed as a whole. */
+  add(item: Item): Promise<Result>;
+  /** Resolves when nothing is waiting or at work. */
+  drain(): Promise<void>;
+}
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * @param handle Answers one result per item, in the items' order.
+ * @param maxItems Most items of one batch.
+ */
+export function createBatcher<Item, Result>({
+  handle,
+  maxItems,
+}: {
+  readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly maxItems: number;
+}): Batcher<Item, Result> {
+  let waiting: Waiting<Item, Result>[] = [];
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    // Lets everything that became ready in this turn of the event loop join the first batch.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, maxItems);
+      waiting = waiting.slice(maxItems);
+      try {
+        const results = await handle(batch.map(({ item }) => item));
+        batch.forEach(({ resolve }, index) => resolve(results[index] as Result));
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    running = undefined;
+  }
+
+  return {
+    add(item) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ item, resolve, reject });
+        running ??= run();
+      });
+    },
+    async drain() {
+      while (running !== undefined) await running;
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { pino, type Logger } from "pino";
+
+export type Log = Logger;
+
+/** JSON lines on stdout; `svc-admin` logs to stderr, so that its own output stays clean. */
+export function createLog({
+  level,
+  destination = 1,
+}: {
+  readonly level: string;
+  readonly destination?: 1 | 2;
+}): Log {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    pino.destination({ dest: destination, sync: destination === 2 }),
+  );
+}
