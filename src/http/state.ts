@@ -1,0 +1,16 @@
+import type { DefaultContext, Middleware, ParameterizedContext } from "koa";
+import type { Log } from "../log.ts";
+import type { Caller } from "../users/caller.ts";
+
+/** What the middleware of every request puts on `ctx.state`. */
+export interface RequestState {
+  /** From `X-Request-Id`, or made; returned in the same header. */
+  requestId: string;
+  /** Carries the request id. */
+  log: Log;
+  /** Set by authenticate.ts; every route behind the prefix has it. */
+  caller: Caller;
+}
+
+export type ApiContext = ParameterizedContext<RequestState>;
+export type ApiMiddleware = Middleware<RequestState, DefaultContext>;
