@@ -1,0 +1,169 @@
+import { createBatcher, type Batcher } from "../batcher.ts";
+import type { Broker, IncomingMessage } from "../broker/broker.ts";
+import { queues } from "../broker/topology.ts";
+import type { Log } from "../log.ts";
+import type { Caller } from "../users/caller.ts";
+import { aborted, pause, type Worker } from "../worker.ts";
+import { decide } from "./decide.ts";
+import type { AttemptResult, NextStep } from "./delivery.ts";
+import { deadDeliveryMessage, deadMessage, deliveryIdOf } from "./messages.ts";
+import type { ScheduleOf } from "./schedule.ts";
+import { signedHeaders } from "./sign.ts";
+import type { DeliveryStore, LeasedDelivery, Outcome } from "./store.ts";
+
+export interface DeliverOptions {
+  readonly broker: Broker;
+  readonly store: DeliveryStore;
+  readonly send: (request: {
+    readonly url: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: Buffer;
+  }) => Promise<AttemptResult>;
+  /** The signing secret of an encrypted one; throws when the key is not the one it was encrypted with. */
+  readonly decryptSecret: (sealed: Uint8Array) => string;
+  readonly isAdminFor: (resource: string, user: Caller) => boolean;
+  readonly scheduleOf: ScheduleOf;
+  readonly jitter: number;
+  readonly timeoutMs: number;
+  /** Attempts in flight. */
+  readonly concurrency: number;
+  readonly log: Log;
+  readonly random: () => number;
+}
+
+// Covers what an attempt does besides its POST: the wait for the lease, the decision and the write of its outcome.
+const leaseMarginMs = 15_000;
+
+/**
+ * Makes the attempts: lease, sign, POST, decide, record, acknowledge. No database connection is held during the POST; the lease
+ * keeps others off, and a process that dies leaves a lease that ends and a delivery that the sweep finds.
+ */
+export function createDeliver(options: DeliverOptions): Worker {
+  const { broker, store, log } = options;
+
+  const leases: Batcher<string, LeasedDelivery | undefined> = createBatcher({
+    maxItems: options.concurrency,
+    async handle(ids) {
+      const leased = await store.lease({ ids, leaseMs: options.timeoutMs + leaseMarginMs });
+      const byId = new Map(leased.map((delivery) => [delivery.id, delivery]));
+      if (byId.size < new Set(ids).size) await store.settleUnleasable(ids.filter((id) => !byId.has(id)));
+      // The same id twice in one batch is one delivery, for whoever came first.
+      return ids.map((id) => {
+        const delivery = byId.get(id);
+        byId.delete(id);
+        return delivery;
+      });
+    },
+  });
+
+  const records: Batcher<Outcome, boolean> = createBatcher({
+    maxItems: options.concurrency,
+    async handle(outcomes) {
+      const written = await store.record(outcomes);
+      return outcomes.map(({ lease }) => written.has(lease.id));
+    },
+  });
+
+  async function handle(message: IncomingMessage): Promise<void> {
+    const id = deliveryIdOf(message);
+    if (id === undefined) {
+      const [outcome] = await broker.publish([deadMessage(message, "not a delivery")]);
+      if (outcome?.kind !== "confirmed") throw new Error("A dead letter was not confirmed.");
+      return;
+    }
+    const delivery = await leases.add(id);
+    if (delivery !== undefined) await attempt(delivery);
+  }
+
+  async function attempt(delivery: LeasedDelivery): Promise<void> {
+    if (!mayReceive(delivery)) {
+      const lastError = "The subscriber may no longer see this record.";
+      await records.add({ lease: delivery, status: "cancelled", attempt: delivery.attempt, lastError });
+      return;
+    }
+    const { body, eventUuid, uuid, url } = delivery;
+    const secret = options.decryptSecret(delivery.encryptedSecret);
+    const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
+    const result = await options.send({ url, headers, body });
+    const step = decide({
+      attempt: delivery.attempt + 1,
+      maxAttempts: delivery.maxAttempts,
+      backoffMs: options.scheduleOf(delivery.resource).backoffMs,
+      jitter: options.jitter,
+      result,
+      random: options.random,
+    });
+    const outcome = toOutcome(delivery, result, step);
+    const isWritten = await records.add(outcome);
+    log.info(
+      {
+        event: "delivery.attempt",
+        delivery: uuid,
+        eventUuid,
+        resource: delivery.resource,
+        attempt: outcome.attempt,
+        status: outcome.status,
+        statusCode: result.statusCode,
+        error: result.error,
+        durationMs: result.durationMs,
+        isWritten,
+      },
+      "delivery attempt",
+    );
+    if (isWritten && step.kind === "failed") await bury({ ...delivery, lastError: outcome.lastError ?? null });
+  }
+
+  /** The rule of the fan-out, once more: a user who lost the right since then gets nothing. */
+  function mayReceive({ resource, user, ownerId }: LeasedDelivery): boolean {
+    return ownerId === String(user.id) || options.isAdminFor(resource, user);
+  }
+
+  async function bury(delivery: LeasedDelivery & { readonly lastError: string | null }): Promise<void> {
+    const [outcome] = await broker.publish([deadDeliveryMessage(delivery)]);
+    // Otherwise the sweep publishes it.
+    if (outcome?.kind === "confirmed") await store.markDeadLettered([delivery.id]);
+  }
+
+  return {
+    name: "deliver",
+    async run(signal) {
+      const inFlight = new Set<Promise<void>>();
+      const onMessage = (message: IncomingMessage): void => {
+        const done = handle(message)
+          .then(
+            () => message.ack(),
+            async (error: unknown) => {
+              log.error({ err: error }, "delivery not handled; giving the message back");
+              // Without the pause the message would come straight back, for as long as the database is away.
+              await pause(1_000, signal);
+              message.requeue();
+            },
+          )
+          .finally(() => inFlight.delete(done));
+        inFlight.add(done);
+      };
+      // Retries get a share of their own, so that receivers that are down cannot take every slot from those that are up.
+      const retrySlots = Math.max(1, Math.floor(options.concurrency / 4));
+      const consumptions = await Promise.all([
+        broker.consume({ queue: queues.first, prefetch: Math.max(1, options.concurrency - retrySlots), onMessage }),
+        broker.consume({ queue: queues.retry, prefetch: retrySlots, onMessage }),
+      ]);
+      await aborted(signal);
+      await Promise.all(consumptions.map((consumption) => consumption.stop()));
+      await Promise.all(inFlight);
+    },
+  };
+}
+
+function toOutcome(delivery: LeasedDelivery, result: AttemptResult, step: NextStep): Outcome {
+  const made = { lease: delivery, attempt: delivery.attempt + 1, result };
+  const lastError = result.detail ?? result.error ?? "failed";
+  switch (step.kind) {
+    case "delivered":
+      return { ...made, status: "delivered" };
+    case "retry":
+      return { ...made, status: "retrying", delayMs: step.delayMs, lastError };
+    case "failed":
+      return { ...made, status: "failed", lastError };
+  }
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto";
+import { createBatcher } from "../batcher.ts";
+import type { Broker, IncomingMessage } from "../broker/broker.ts";
+import { queues } from "../broker/topology.ts";
+import type { EventEnvelope } from "../events/event.ts";
+import type { Log } from "../log.ts";
+import { aborted, pause, type Worker } from "../worker.ts";
+import { deliveryBody } from "./body.ts";
+import { deadMessage, deliveryMessage, eventOf } from "./messages.ts";
+import type { ScheduleOf } from "./schedule.ts";
+import type { DeliveryStore, NewDelivery } from "./store.ts";
+
+/** A subscription that gets an event. */
+export interface Subscriber {
+  readonly subscriptionId: number;
+  readonly userId: number;
+  readonly url: string;
+}
+
+export interface FanOutOptions {
+  readonly broker: Broker;
+  readonly store: Pick<DeliveryStore, "insertMissing">;
+  /** The matching subscriptions of each event, in the events' order. */
+  readonly findSubscribers: (events: readonly EventEnvelope[]) => Promise<readonly (readonly Subscriber[])[]>;
+  readonly scheduleOf: ScheduleOf;
+  readonly requeueAfterMs: number;
+  readonly log: Log;
+}
+
+const batchSize = 200;
+
+/**
+ * Turns each event into one delivery per matching subscription, and publishes those as work. Idempotent: an event that comes
+ * again finds its deliveries, and the sweep publishes what a crash between insert and publish left behind.
+ */
+export function createFanOut({ broker, store, findSubscribers, scheduleOf, requeueAfterMs, log }: FanOutOptions): Worker {
+  async function fanOut(messages: readonly IncomingMessage[]): Promise<void> {
+    const events: EventEnvelope[] = [];
+    const foreign: IncomingMessage[] = [];
+    for (const message of messages) {
+      const event = eventOf(message);
+      if (event === undefined) foreign.push(message);
+      else events.push(event);
+    }
+    const subscribers = await findSubscribers(events);
+    const deliveries = events.flatMap((event, index) => (subscribers[index] ?? []).map((to) => newDelivery(event, to)));
+    const inserted = await store.insertMissing({ deliveries, queuedForMs: requeueAfterMs });
+    // An unconfirmed one is found by the sweep when it is no longer believed to be queued.
+    const outcomes = await broker.publish([
+      ...foreign.map((message) => deadMessage(message, "not an event")),
+      ...inserted.map((delivery) => deliveryMessage(delivery, "first")),
+    ]);
+    const isUnburied = outcomes.slice(0, foreign.length).some(({ kind }) => kind !== "confirmed");
+    if (isUnburied) throw new Error("A dead letter was not confirmed.");
+    if (events.length > 0) {
+      log.info({ event: "fan_out.turn", events: events.length, deliveries: inserted.length, foreign: foreign.length }, "fan-out turn");
+    }
+  }
+
+  function newDelivery(event: EventEnvelope, { subscriptionId, userId, url }: Subscriber): NewDelivery {
+    const uuid = randomUUID();
+    return {
+      uuid,
+      eventUuid: event.event_id,
+      subscriptionId,
+      userId,
+      resource: event.resource,
+      url,
+      maxAttempts: scheduleOf(event.resource).maxAttempts,
+      body: deliveryBody({
+        event: event.event,
+        resource: event.resource,
+        eventUuid: event.event_id,
+        deliveryUuid: uuid,
+        data: event.data,
+        timestamp: event.timestamp,
+      }),
+    };
+  }
+
+  return {
+    name: "fan-out",
+    async run(signal) {
+      const batcher = createBatcher<IncomingMessage, void>({
+        maxItems: batchSize,
+        async handle(messages) {
+          try {
+            await fanOut(messages);
+            for (const message of messages) message.ack();
+          } catch (error) {
+            log.error({ err: error }, "fan-out turn failed; giving the events back");
+            // Without the pause the messages would come straight back, for as long as the database is away.
+            await pause(1_000, signal);
+            for (const message of messages) message.requeue();
+          }
+          return messages.map(() => undefined);
+        },
+      });
+      const consumption = await broker.consume({
+        queue: queues.fanOut,
+        prefetch: 2 * batchSize,
+        onMessage: (message) => void batcher.add(message),
+      });
+      await aborted(signal);
+      await consumption.stop();
+      await batcher.drain();
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { formatDateTime } from "../date-time.ts";
+import type { AttemptModel } from "../db/generated/models.ts";
+import type { DeliveryRow } from "./history.ts";
+
+/** The JSON of a delivery (contract, section 4, "Deliveries"). */
+export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
+  return {
+    id: Number(delivery.id),
+    uuid: delivery.uuid,
+    event_id: Number(delivery.eventId),
+    event_uuid: delivery.eventUuid,
+    subscription_id: delivery.subscriptionId,
+    parent_delivery_id: delivery.parentDeliveryId === null ? null : Number(delivery.parentDeliveryId),
+    root_delivery_id: Number(delivery.rootDeliveryId),
+    trigger_kind: delivery.triggerKind,
+    status: delivery.status,
+    attempt: delivery.attempt,
+    max_attempts: delivery.maxAttempts,
+    url: delivery.url,
+    next_attempt_at: delivery.nextAttemptAt === null ? null : formatDateTime(delivery.nextAttemptAt),
+    last_error: delivery.lastError,
+    created_at: formatDateTime(delivery.createdAt),
+    updated_at: formatDateTime(delivery.updatedAt),
+  };
+}
+
+/** The JSON of one attempt. A body that is not UTF-8 is shown with replacement characters. */
+export function presentAttempt(attempt: AttemptModel): Readonly<Record<string, unknown>> {
+  return {
+    number: attempt.number,
+    started_at: formatDateTime(attempt.startedAt),
+    duration_ms: attempt.durationMs,
+    status_code: attempt.statusCode,
+    error: attempt.error,
+    response_headers: attempt.responseHeaders,
+    response_body: attempt.responseBody === null ? null : Buffer.from(attempt.responseBody).toString("utf8"),
+    response_truncated: attempt.responseTruncated,
+  };
+}

@@ -1,0 +1,63 @@
+import type { Broker } from "../broker/broker.ts";
+import { queues } from "../broker/topology.ts";
+import type { Log } from "../log.ts";
+import { pause, type Worker } from "../worker.ts";
+import { deadDeliveryMessage, deliveryMessage } from "./messages.ts";
+import type { DeliveryStore } from "./store.ts";
+
+export interface SweepOptions {
+  readonly broker: Broker;
+  readonly store: DeliveryStore;
+  readonly log: Log;
+  readonly intervalMs: number;
+  readonly requeueAfterMs: number;
+}
+
+const batchSize = 500;
+// What waits in PostgreSQL can be listed and cancelled, and costs the broker nothing: the lanes are kept short.
+const mostQueued = 2_000;
+
+/**
+ * The retry clock: publishes deliveries that are due, and those that a lost message or a dead process left behind.
+ * With it, losing every message in the broker loses no retry.
+ */
+export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: SweepOptions): Worker {
+  async function publishDue(): Promise<number> {
+    const depths = await Promise.all([broker.depth(queues.first), broker.depth(queues.retry)]);
+    // While the lanes are long, a delivery without an answer is most likely still in them.
+    const room = mostQueued - Math.max(...depths);
+    if (room <= 0) return 0;
+    const due = await store.claimDue({ limit: Math.min(batchSize, room), queuedForMs: requeueAfterMs });
+    if (due.length === 0) return 0;
+    const outcomes = await broker.publish(due.map((delivery) => deliveryMessage(delivery, "retry")));
+    const unconfirmed = due.filter((_, index) => outcomes[index]?.kind !== "confirmed").map(({ id }) => id);
+    if (unconfirmed.length > 0) await store.unqueue(unconfirmed);
+    log.info({ event: "sweep.turn", due: due.length, unconfirmed: unconfirmed.length }, "sweep turn");
+    return unconfirmed.length > 0 ? 0 : due.length;
+  }
+
+  async function publishDead(): Promise<void> {
+    const dead = await store.findUndeadLettered({ limit: batchSize, olderThanMs: requeueAfterMs });
+    if (dead.length === 0) return;
+    const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
+    await store.markDeadLettered(dead.filter((_, index) => outcomes[index]?.kind === "confirmed").map(({ id }) => id));
+  }
+
+  return {
+    name: "sweep",
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          if (broker.isConnected()) {
+            await store.releaseHeld();
+            while ((await publishDue()) === batchSize && !signal.aborted);
+            await publishDead();
+          }
+        } catch (error) {
+          log.error({ err: error }, "sweep failed; trying again");
+        }
+        await pause(intervalMs, signal);
+      }
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import type { Broker, OutgoingMessage } from "../broker/broker.ts";
+import { exchanges } from "../broker/topology.ts";
+import type { Log } from "../log.ts";
+import { createAlarm, type Worker } from "../worker.ts";
+import type { EventEnvelope } from "./event.ts";
+import type { Outbox, OutboxEvent, Postponement } from "./outbox.ts";
+
+/** The record of an event as JSON, or why it cannot be had now. */
+export type Presented =
+  | { readonly kind: "presented"; readonly data: unknown }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export interface Relay extends Worker {
+  /** Says that there is something to publish; the poll would find it too, only later. */
+  wake(): void;
+}
+
+export interface RelayOptions {
+  readonly outbox: Outbox;
+  /** One answer per event, in order. Rejects when none can be had (the database is away). */
+  readonly present: (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+  readonly broker: Broker;
+  readonly log: Log;
+  readonly pollIntervalMs: number;
+  readonly batchSize: number;
+}
+
+// Longer than the broker's publish deadline (10 s), so that a slow publish is not claimed by a second relay.
+const leaseMs = 20_000;
+const longestPostponementMs = 300_000;
+
+/** Publishes captured events to the exchange `svc.events`: claim, transform, publish, confirm, mark. At least once. */
+export function createRelay({ outbox, present, broker, log, pollIntervalMs, batchSize }: RelayOptions): Relay {
+  const alarm = createAlarm();
+
+  /** One claim's worth; answers how many events were claimed. */
+  async function turn(): Promise<number> {
+    const startedAt = performance.now();
+    const events = await outbox.claim({ limit: batchSize, leaseMs });
+    if (events.length === 0) return 0;
+    const presented = await present(events);
+    const ready: { event: OutboxEvent; message: OutgoingMessage }[] = [];
+    const postponed: Postponement[] = [];
+    events.forEach((event, index) => {
+      const answer = presented[index];
+      if (answer?.kind === "presented") ready.push({ event, message: toMessage(event, answer.data) });
+      else postponed.push(postpone(event, answer?.reason ?? "not presented"));
+    });
+    const outcomes = await broker.publish(ready.map(({ message }) => message));
+    const published: string[] = [];
+    ready.forEach(({ event }, index) => {
+      const outcome = outcomes[index];
+      if (outcome?.kind === "confirmed") published.push(event.id);
+      else postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
+    });
+    await Promise.all([outbox.markPublished(published), outbox.postpone(postponed)]);
+    const durationMs = Math.round(performance.now() - startedAt);
+    log.info(
+      { event: "relay.turn", claimed: events.length, published: published.length, postponed: postponed.length, durationMs },
+      "relay turn",
+    );
+    for (const { id, reason } of postponed) log.warn({ event: "relay.postponed", eventId: id, reason }, "event postponed");
+    return events.length;
+  }
+
+  return {
+    name: "relay",
+    wake: alarm.wake,
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          // Without a broker a claim would only age in vain.
+          if (broker.isConnected() && (await turn()) === batchSize) continue;
+        } catch (error) {
+          log.error({ err: error }, "relay turn failed; trying again");
+          await alarm.wait(1_000, signal);
+        }
+        await alarm.wait(pollIntervalMs, signal);
+      }
+    },
+  };
+}
+
+function toMessage(event: OutboxEvent, data: unknown): OutgoingMessage {
+  const envelope: EventEnvelope = {
+    event_id: event.uuid,
+    event: event.trigger,
+    resource: event.resource,
+    record_id: event.recordId,
+    owner_id: event.ownerId,
+    data,
+    timestamp: event.timestamp,
+  };
+  return {
+    exchange: exchanges.events,
+    routingKey: `${event.resource}.${event.trigger}`,
+    messageId: event.uuid,
+    body: Buffer.from(JSON.stringify(envelope)),
+  };
+}
+
+/** An event that cannot go out is never given up: an operator mends the mapping file or the broker, and it goes. */
+function postpone(event: OutboxEvent, reason: string): Postponement {
+  return { id: event.id, delayMs: Math.min(1_000 * 2 ** Math.min(event.failures, 20), longestPostponementMs), reason };
+}
