@@ -1,0 +1,74 @@
+import type { Channel } from "amqplib";
+
+/** Exchanges of contract, section 6. */
+export const exchanges = { events: "svc.events", deliveries: "svc.deliveries", dead: "svc.dead" } as const;
+
+/** Queues of contract, section 6. */
+export const queues = {
+  fanout: "svc.fanout",
+  first: "svc.deliveries.first",
+  retry: "svc.deliveries.retry",
+  dead: "svc.dead",
+} as const;
+
+/** Routing keys of the exchange `svc.deliveries`: fresh work does not wait behind retries. */
+export const lanes = { first: "first", retry: "retry" } as const;
+export type Lane = keyof typeof lanes;
+
+/** Headers of a message on `svc.dead` that say why it is there. */
+export const deadHeaders = {
+  reason: "x-svc-reason",
+  delivery: "x-svc-delivery",
+  event: "x-svc-event",
+} as const;
+
+export type ExchangeKind = "topic" | "direct" | "fanout";
+
+export interface Topology {
+  readonly exchanges: readonly { readonly name: string; readonly kind: ExchangeKind }[];
+  readonly queues: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[];
+  readonly bindings: readonly { readonly exchange: string; readonly queue: string; readonly key: string }[];
+}
+
+/**
+ * Quorum queues also on a single node: their confirm means that the message was synced to disk, which a classic queue's does
+ * not. Two arguments are left out on purpose:
+ * - `x-dead-letter-exchange`: whoever gives a message up publishes it to `svc.dead` itself, with the reason in headers, and
+ *   acknowledges after the confirm. RabbitMQ's own dead-lettering is at most once unless four settings agree.
+ * - `x-delivery-limit`: without one, RabbitMQ 3.10 puts a requeued message at the back of the queue; with one, near its head,
+ *   where it would run in circles and then be dropped. RabbitMQ 4 has a limit of 20 by default; what it drops is found
+ *   again by the relay or the sweep, since PostgreSQL still holds the work.
+ */
+const quorum = { "x-queue-type": "quorum" } as const;
+
+/** Every name and argument that the service declares, for both brokers. */
+export const topology: Topology = {
+  exchanges: [
+    { name: exchanges.events, kind: "topic" },
+    { name: exchanges.deliveries, kind: "direct" },
+    { name: exchanges.dead, kind: "fanout" },
+  ],
+  queues: Object.values(queues).map((name) => ({ name, arguments: quorum })),
+  bindings: [
+    { exchange: exchanges.events, queue: queues.fanout, key: "#" },
+    { exchange: exchanges.deliveries, queue: queues.first, key: lanes.first },
+    { exchange: exchanges.deliveries, queue: queues.retry, key: lanes.retry },
+    { exchange: exchanges.dead, queue: queues.dead, key: "" },
+  ],
+};
+
+/**
+ * Declares the topology, all of it durable. Changes nothing where it is there already; rejects, and RabbitMQ closes the
+ * channel, where something of the same name has other arguments.
+ */
+export async function declareTopology(channel: Channel): Promise<void> {
+  for (const { name, kind } of topology.exchanges) {
+    await channel.assertExchange(name, kind, { durable: true });
+  }
+  for (const queue of topology.queues) {
+    await channel.assertQueue(queue.name, { durable: true, arguments: queue.arguments });
+  }
+  for (const { exchange, queue, key } of topology.bindings) {
+    await channel.bindQueue(queue, exchange, key);
+  }
+}

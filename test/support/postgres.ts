@@ -1,0 +1,159 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chownSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { Client } from "pg";
+import { findExecutable, install } from "./apt.ts";
+import {
+  type Account,
+  freePort,
+  makeFolder,
+  type PrivateProcess,
+  type PrivateServer,
+  removeFolder,
+  startProcess,
+  untilServing,
+} from "./private-process.ts";
+
+const run = promisify(execFile);
+
+export interface PrivatePostgresOptions {
+  /** Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not. Default false. */
+  readonly fsync?: boolean;
+}
+
+/** The folder of PostgreSQL's programs; undefined when it is not installed. */
+export function findPostgres(): string | undefined {
+  const debian = "/usr/lib/postgresql";
+  let versions: string[] = [];
+  try {
+    versions = readdirSync(debian).toSorted((a, b) => Number(b) - Number(a));
+  } catch {
+    // Not a Debian: PATH decides.
+  }
+  const initdb = findExecutable(
+    "initdb",
+    versions.map((version) => join(debian, version, "bin/initdb")),
+  );
+  return initdb === undefined ? undefined : dirname(initdb);
+}
+
+/** Makes sure that PostgreSQL's programs are there and gives their folder. Throws saying what to install. */
+export async function ensurePostgres(): Promise<string> {
+  if (findPostgres() === undefined) await install(["postgresql"]);
+  const bin = findPostgres();
+  if (bin === undefined) throw new Error("initdb was not found although postgresql was installed");
+  return bin;
+}
+
+/** Starts a PostgreSQL of one's own on a new data folder. Up in about 2 s. */
+export async function startPrivatePostgres({
+  fsync = false,
+}: PrivatePostgresOptions = {}): Promise<PrivateServer> {
+  const bin = await ensurePostgres();
+  const account = await unprivilegedAccount();
+  const folder = makeFolder("postgres", account);
+  const dataDir = join(folder, "data");
+  const port = await freePort();
+  const password = randomBytes(12).toString("hex");
+  const env = { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" };
+
+  const passwordFile = join(folder, "password");
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if (account !== undefined) chownSync(passwordFile, account.uid, account.gid);
+  // The letters of all languages need a UTF-8 locale, or ILIKE matches ASCII only.
+  const locale = process.platform === "linux" ? "C.UTF-8" : "en_US.UTF-8";
+  await run(
+    join(bin, "initdb"),
+    [
+      "-D",
+      dataDir,
+      "-U",
+      "postgres",
+      `--pwfile=${passwordFile}`,
+      "--auth=password",
+      "--encoding=UTF8",
+      `--locale=${locale}`,
+      "--no-sync",
+    ],
+    { cwd: folder, env, ...account },
+  );
+
+  const url = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const settings = {
+    port,
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: folder,
+    max_connections: 300,
+    fsync: fsync ? "on" : "off",
+    synchronous_commit: fsync ? "on" : "off",
+    full_page_writes: fsync ? "on" : "off",
+    shared_buffers: "64MB",
+    timezone: "UTC",
+  };
+  const args = [
+    "-D",
+    dataDir,
+    ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+  ];
+
+  let server: PrivateProcess | undefined;
+  async function start(): Promise<void> {
+    // After a SIGKILL the old backends may hold the shared memory for a moment, and the new server refuses to start.
+    for (let attempt = 1; ; attempt += 1) {
+      server = startProcess({ command: join(bin, "postgres"), args, env, folder, account });
+      try {
+        return await untilServing(server, { what: "PostgreSQL", isServing: () => accepts(url) });
+      } catch (error) {
+        if (attempt >= 20 || !server.output().includes("shared memory block")) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  }
+
+  await start();
+  return {
+    url,
+    start,
+    // SIGINT is PostgreSQL's fast shutdown: sessions are ended, everything is written.
+    stop: async () => server?.end("SIGINT"),
+    kill: async () => server?.end("SIGKILL"),
+    async restart() {
+      await server?.end("SIGINT");
+      await start();
+    },
+    pause: () => server?.signal("SIGSTOP"),
+    resume: () => server?.signal("SIGCONT"),
+    async dispose() {
+      await server?.end("SIGKILL");
+      removeFolder(folder);
+    },
+  };
+}
+
+async function accepts(url: string): Promise<boolean> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.end();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** PostgreSQL refuses to run as root. Undefined: the user of the test run will do. */
+async function unprivilegedAccount(): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const name of ["postgres", "nobody"]) {
+    try {
+      const [uid, gid] = await Promise.all([run("id", ["-u", name]), run("id", ["-g", name])]);
+      return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+    } catch {
+      // No such user here: the next one.
+    }
+  }
+  throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody");
+}

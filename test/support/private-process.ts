@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createConnection, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "../../src/errors.ts";
+import { until } from "./wait.ts";
+
+/** A user of the machine. */
+export interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** A server process of the test run's own. It never outlives the run. */
+export interface PrivateProcess {
+  isRunning(): boolean;
+  /** Sends a signal to the process alone. */
+  signal(name: NodeJS.Signals): void;
+  /** Sends a signal and resolves when the process is gone; after `limitMs` it is killed. */
+  end(name: NodeJS.Signals, limitMs?: number): Promise<void>;
+  /** The last lines of what it wrote. */
+  output(): string;
+}
+
+/** A server that fault tests may ill-treat. Its address stays the same across restarts. */
+export interface PrivateServer {
+  /** With user name and password. */
+  readonly url: string;
+  start(): Promise<void>;
+  /** Shuts down in good order. */
+  stop(): Promise<void>;
+  /** SIGKILL: what was not on disk is lost. */
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  /** SIGSTOP: the server keeps its connections and answers nothing. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
+  /** Kills it and removes its files. The test that started it calls this; one left behind fails the run. */
+  dispose(): Promise<void>;
+}
+
+/**
+ * Ends a process group and removes a folder when its standard input closes: however the test run ends,
+ * SIGKILL included, the kernel closes the pipe, and nothing is left behind.
+ */
+const keeperScript = 'read -r _; kill -s KILL -- "-$1" 2>/dev/null; sleep 0.2; rm -rf -- "$2"';
+
+/**
+ * Starts a server whose files are all in `folder`, where its output goes too.
+ *
+ * @param account Whom it runs as; undefined for the user of the test run.
+ */
+export function startProcess({
+  command,
+  args,
+  env,
+  folder,
+  account,
+}: {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly folder: string;
+  readonly account?: Account | undefined;
+}): PrivateProcess {
+  const logFile = join(folder, `${command.split("/").at(-1)}.log`);
+  const log = openSync(logFile, "a");
+  const child = spawn(command, args, {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ["ignore", log, log],
+    ...account,
+  });
+  closeSync(log);
+  child.unref();
+  let failure: string | undefined;
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", (error) => {
+      failure = messageOf(error);
+      resolve();
+    });
+  });
+  if (child.pid !== undefined) keep(child, child.pid, folder);
+
+  const isRunning = (): boolean =>
+    child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  return {
+    isRunning,
+    signal(name) {
+      if (isRunning()) child.kill(name);
+    },
+    async end(name, limitMs = 20_000) {
+      if (!isRunning()) return;
+      const timer = setTimeout(() => child.kill("SIGKILL"), limitMs);
+      child.kill(name);
+      await exited;
+      clearTimeout(timer);
+    },
+    output() {
+      return failure ?? readFileSync(logFile, "utf8").split("\n").slice(-30).join("\n");
+    },
+  };
+}
+
+function keep(child: ChildProcess, pid: number, folder: string): void {
+  const keeper = spawn("/bin/sh", ["-c", keeperScript, "keeper", String(pid), folder], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  keeper.unref();
+  // A pipe of a child process is a socket, which can be taken off the event loop; its type does not say so.
+  (keeper.stdin as unknown as { unref(): void }).unref();
+  // From then on the process id may belong to somebody else.
+  child.once("exit", () => keeper.kill("SIGKILL"));
+}
+
+const folders = new Set<string>();
+
+/** Folders of servers that nobody disposed of. */
+export function leftFolders(): readonly string[] {
+  return [...folders];
+}
+
+/** A new folder for a server's files, owned by `account`. */
+export function makeFolder(name: string, account?: Account): string {
+  const folder = mkdtempSync(join(tmpdir(), `svc-test-${name}-`));
+  if (account !== undefined) chownSync(folder, account.uid, account.gid);
+  folders.add(folder);
+  return folder;
+}
+
+export function removeFolder(folder: string): void {
+  folders.delete(folder);
+  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+
+/**
+ * A port of 127.0.0.1 that nothing listens on. Taken from below the range out of which systems give ports to outgoing
+ * connections, so that it is still free after a server was stopped for a while.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000);
+    const isFree = await new Promise<boolean>((resolve) => {
+      const server = createServer();
+      server.once("error", () => resolve(false));
+      server.listen({ port, host: "127.0.0.1" }, () => server.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
+}
+
+/** Whether a server on `port` of 127.0.0.1 answers `greeting` with anything within a second. */
+export function answers(port: number, greeting: Buffer): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ port, host: "127.0.0.1" });
+    const settle = (hasAnswered: boolean) => (): void => {
+      socket.destroy();
+      resolve(hasAnswered);
+    };
+    socket.setTimeout(1_000, settle(false));
+    socket.once("connect", () => socket.write(greeting));
+    socket.once("data", settle(true));
+    socket.once("error", settle(false));
+    socket.once("close", settle(false));
+  });
+}
+
+/** Waits until a process that was just started serves. Throws with its output when it ends instead, or after a minute. */
+export async function untilServing(
+  process: PrivateProcess,
+  { what, isServing }: { readonly what: string; readonly isServing: () => Promise<boolean> },
+): Promise<void> {
+  const isServingOrGone = async (): Promise<boolean> => !process.isRunning() || (await isServing());
+  try {
+    await until(isServingOrGone, { what: `${what} to start`, timeoutMs: 60_000 });
+  } catch (error) {
+    await process.end("SIGKILL");
+    throw new Error(`${messageOf(error)}\n${process.output()}`, { cause: error });
+  }
+  if (!process.isRunning()) throw new Error(`${what} did not start\n${process.output()}`);
+}

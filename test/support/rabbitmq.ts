@@ -1,0 +1,120 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { findExecutable, install } from "./apt.ts";
+import {
+  answers,
+  freePort,
+  makeFolder,
+  type PrivateProcess,
+  type PrivateServer,
+  removeFolder,
+  startProcess,
+  untilServing,
+} from "./private-process.ts";
+
+const run = promisify(execFile);
+
+export interface PrivateRabbitMq extends PrivateServer {
+  /** Runs `rabbitmqctl` on this node and gives its output; takes about a second. */
+  ctl(...args: readonly string[]): Promise<string>;
+}
+
+/** The path of RabbitMQ's start script; undefined when it is not installed. */
+export function findRabbitMq(): string | undefined {
+  // Debian puts a wrapper into PATH that changes to the user rabbitmq; the script behind it runs as anyone.
+  return findExecutable("rabbitmq-server", ["/usr/lib/rabbitmq/bin/rabbitmq-server"]);
+}
+
+/** Makes sure that RabbitMQ is there and gives the path of its start script. Throws saying what to install. */
+export async function ensureRabbitMq(): Promise<string> {
+  if (findRabbitMq() === undefined) await install(["rabbitmq-server"]);
+  const script = findRabbitMq();
+  if (script === undefined) throw new Error("rabbitmq-server was not found although it was installed");
+  return script;
+}
+
+/** Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s. */
+export async function startPrivateRabbitMq(): Promise<PrivateRabbitMq> {
+  const script = await ensureRabbitMq();
+  const folder = makeFolder("rabbitmq");
+  const [port, distPort, epmdPort] = [await freePort(), await freePort(), await freePort()];
+  const password = randomBytes(12).toString("hex");
+  const epmd = findExecutable("epmd", []);
+  if (epmd === undefined) throw new Error("epmd, a part of Erlang, was not found");
+
+  const settings = [
+    `listeners.tcp.1 = 127.0.0.1:${port}`,
+    "default_user = svc",
+    `default_pass = ${password}`,
+    "disk_free_limit.absolute = 10MB",
+    "raft.wal_max_size_bytes = 32000000",
+    "log.console = true",
+    "log.file = false",
+  ];
+  writeFileSync(join(folder, "rabbitmq.conf"), `${settings.join("\n")}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, "enabled_plugins"), "[].\n");
+  const env = {
+    PATH: process.env["PATH"],
+    LANG: "C.UTF-8",
+    // Erlang makes its cookie there.
+    HOME: folder,
+    RABBITMQ_NODENAME: `svc-test-${randomBytes(4).toString("hex")}@localhost`,
+    RABBITMQ_DIST_PORT: String(distPort),
+    ERL_EPMD_PORT: String(epmdPort),
+    ERL_EPMD_ADDRESS: "127.0.0.1",
+    RABBITMQ_CONFIG_FILE: join(folder, "rabbitmq.conf"),
+    RABBITMQ_CONF_ENV_FILE: join(folder, "none"),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, "enabled_plugins"),
+    RABBITMQ_MNESIA_BASE: join(folder, "mnesia"),
+    RABBITMQ_LOG_BASE: join(folder, "log"),
+    RABBITMQ_PID_FILE: join(folder, "pid"),
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: "-kernel inet_dist_use_interface {127,0,0,1}",
+    // Together with -noinput below: the script becomes the node instead of waiting for it, so that signals reach it.
+    RABBITMQ_ALLOW_INPUT: "1",
+  };
+
+  let names: PrivateProcess | undefined;
+  let node: PrivateProcess | undefined;
+  async function start(): Promise<void> {
+    // Left to itself, the node starts a daemon of this kind that outlives it.
+    if (names?.isRunning() !== true) {
+      names = startProcess({ command: epmd as string, args: ["-port", String(epmdPort)], env, folder });
+      await untilServing(names, {
+        what: "epmd",
+        // NAMES_REQ of the EPMD protocol.
+        isServing: () => answers(epmdPort, Buffer.from([0, 1, 110])),
+      });
+    }
+    node = startProcess({ command: script, args: ["-noinput"], env, folder });
+    await untilServing(node, {
+      what: "RabbitMQ",
+      isServing: () => answers(port, Buffer.from("AMQP\u0000\u0000\u0009\u0001", "latin1")),
+    });
+  }
+
+  await start();
+  return {
+    url: `amqp://svc:${password}@127.0.0.1:${port}`,
+    start,
+    stop: async () => node?.end("SIGTERM"),
+    kill: async () => node?.end("SIGKILL"),
+    async restart() {
+      await node?.end("SIGTERM");
+      await start();
+    },
+    pause: () => node?.signal("SIGSTOP"),
+    resume: () => node?.signal("SIGCONT"),
+    async dispose() {
+      await node?.end("SIGKILL");
+      await names?.end("SIGKILL");
+      removeFolder(folder);
+    },
+    async ctl(...args) {
+      const { stdout } = await run(join(dirname(script), "rabbitmqctl"), ["--quiet", ...args], { env });
+      return stdout;
+    },
+  };
+}

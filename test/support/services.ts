@@ -1,0 +1,66 @@
+/**
+ * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under `require`.
+ */
+import { canInstall } from "./apt.ts";
+import { ensurePostgres, findPostgres, startPrivatePostgres } from "./postgres.ts";
+import { leftFolders, type PrivateServer } from "./private-process.ts";
+import { removeTopology } from "./queues.ts";
+import { ensureRabbitMq, findRabbitMq, startPrivateRabbitMq } from "./rabbitmq.ts";
+
+let postgres: Promise<PrivateServer> | undefined;
+let rabbitMq: Promise<PrivateServer> | undefined;
+let isForeignBrokerUsed = false;
+const atEnd: (() => Promise<void>)[] = [];
+
+const foreignPostgres = process.env["TEST_DATABASE_URL"];
+const foreignRabbitMq = process.env["TEST_AMQP_URL"];
+
+/** URL of a PostgreSQL that may create databases: `TEST_DATABASE_URL`, else a private server, started at the first call. */
+export async function postgresUrl(): Promise<string> {
+  if (foreignPostgres !== undefined) return foreignPostgres;
+  postgres ??= startPrivatePostgres();
+  return (await postgres).url;
+}
+
+/** URL of a RabbitMQ: `TEST_AMQP_URL`, else a private server, started at the first call. */
+export async function amqpUrl(): Promise<string> {
+  if (foreignRabbitMq !== undefined) {
+    isForeignBrokerUsed = true;
+    return foreignRabbitMq;
+  }
+  rabbitMq ??= startPrivateRabbitMq();
+  return (await rabbitMq).url;
+}
+
+/** Runs `clean` when all tests are done, while the servers are still up. */
+export function whenTestsEnd(clean: () => Promise<void>): void {
+  atEnd.push(clean);
+}
+
+/** Mocha calls it once, without a time limit, before the first test: an installation takes minutes. */
+export async function mochaGlobalSetup(): Promise<void> {
+  endWithParent();
+  if (!canInstall()) return;
+  if (foreignPostgres === undefined && findPostgres() === undefined) await ensurePostgres();
+  if (foreignRabbitMq === undefined && findRabbitMq() === undefined) await ensureRabbitMq();
+}
+
+/** `mocha` runs the tests in a child process, which outlives a SIGTERM to `mocha` unless it looks for itself. */
+function endWithParent(): void {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) process.exit(1);
+  }, 500).unref();
+}
+
+export const mochaHooks = {
+  async afterAll(): Promise<void> {
+    for (const clean of atEnd) await clean();
+    if (isForeignBrokerUsed && foreignRabbitMq !== undefined) await removeTopology(foreignRabbitMq);
+    const servers = await Promise.allSettled([postgres, rabbitMq]);
+    for (const server of servers) if (server.status === "fulfilled") await server.value?.dispose();
+    const left = leftFolders();
+    if (left.length > 0)
+      throw new Error(`A test did not dispose of its private server in ${left.join(", ")}`);
+  },
+};

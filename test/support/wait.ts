@@ -1,0 +1,27 @@
+/**
+ * Waits until `condition` gives something truthy, and gives that back. Polls every 15 ms.
+ *
+ * @param what Named in the error when the limit passes.
+ * @throws When `condition` is not met in time (10 s by default), with its last error as the cause; an error
+ *   that `condition` throws counts as "not yet".
+ */
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  { timeoutMs = 10_000, what }: { readonly timeoutMs?: number; readonly what: string },
+): Promise<NonNullable<T>> {
+  const deadline = performance.now() + timeoutMs;
+  let cause: unknown;
+  for (;;) {
+    try {
+      const value = await condition();
+      if (value) return value;
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    if (performance.now() > deadline) {
+      throw new Error(`Waited ${timeoutMs} ms in vain for ${what}`, { cause });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+}
