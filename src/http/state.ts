@@ -1,4 +1,5 @@
-import type { DefaultContext, Middleware, ParameterizedContext } from "koa";
+import type Router from "@koa/router";
+import type { Middleware, ParameterizedContext } from "koa";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
 
@@ -13,4 +14,5 @@ export interface RequestState {
 }
 
 export type ApiContext = ParameterizedContext<RequestState>;
-export type ApiMiddleware = Middleware<RequestState, DefaultContext>;
+export type ApiMiddleware = Middleware<RequestState>;
+export type ApiRouter = Router<RequestState>;

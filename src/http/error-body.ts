@@ -1,0 +1,79 @@
+import { AppError, type FieldErrors } from "../errors.ts";
+import type { ApiContext, ApiMiddleware } from "./state.ts";
+
+export interface ErrorBody {
+  readonly message: string;
+  readonly errors?: FieldErrors;
+}
+
+/** What the client is told: for a 5xx `Server Error` and nothing else. */
+export function errorBodyOf(error: AppError): ErrorBody {
+  if (error.status >= 500) return { message: "Server Error" };
+  return { message: error.message, ...(error.errors === undefined ? {} : { errors: error.errors }) };
+}
+
+/**
+ * Turns answers into JSON text and whatever is thrown into an error answer; the one place that does either.
+ *
+ * @param isUnavailable Tells a database or broker that cannot be reached (503) from a fault of the service (500).
+ */
+export function createErrorRenderer({
+  isUnavailable,
+}: {
+  readonly isUnavailable: (error: unknown) => boolean;
+}): ApiMiddleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+      serialise(ctx);
+    } catch (thrown: unknown) {
+      const error = appErrorOf(thrown, isUnavailable);
+      if (error.status >= 500) ctx.state.log.error({ err: error.cause ?? error }, "request failed");
+      ctx.status = error.status;
+      ctx.set(error.headers);
+      ctx.body = errorBodyOf(error);
+      serialise(ctx);
+    }
+  };
+}
+
+/** Done here and not by Koa, so that a value that JSON cannot hold is an error like any other. */
+function serialise(ctx: ApiContext): void {
+  const { body } = ctx;
+  if (typeof body !== "object" || body === null || Buffer.isBuffer(body)) return;
+  ctx.type = "json";
+  ctx.body = JSON.stringify(body);
+}
+
+function appErrorOf(thrown: unknown, isUnavailable: (error: unknown) => boolean): AppError {
+  if (thrown instanceof AppError) return thrown;
+  if (isUnavailable(thrown)) return new AppError("server.unavailable", "Server Error", { cause: thrown });
+  return new AppError("server.error", "Server Error", { cause: thrown });
+}
+
+/** The 404 of a path that no route has. */
+export function unknownRoute(path: string): AppError {
+  return new AppError("route.not_found", `The route ${routeName(path)} could not be found.`);
+}
+
+/**
+ * The answer to a method that a known path does not offer: what is offered for `OPTIONS`, else a 405.
+ *
+ * @param allowed The path's methods, `HEAD` included.
+ * @throws AppError `operation.unsupported`, with `Allow` (RFC 9110, 15.5.6).
+ */
+export function answerUnsupported(ctx: ApiContext, allowed: readonly string[]): void {
+  const allow = allowed.join(", ");
+  if (ctx.method !== "OPTIONS")
+    throw new AppError(
+      "operation.unsupported",
+      `The ${ctx.method} method is not supported for route ${routeName(ctx.path)}. Supported methods: ${allow}.`,
+      { headers: { Allow: allow } },
+    );
+  ctx.set("Allow", allow);
+  ctx.status = 204;
+}
+
+function routeName(path: string): string {
+  return path.replace(/^\/+/, "");
+}

@@ -1,0 +1,82 @@
+import type { RequestListener, ServerResponse } from "node:http";
+import { messageOf } from "../errors.ts";
+
+/** Rejects when the part it names cannot do its work now; the message says why. */
+export type HealthCheck = () => Promise<void>;
+
+/**
+ * Answers `/livez` (the process turns) and `/readyz` (it can do its work: every check passes) with 200 or 503;
+ * the reasons are told with `?verbose`, as Kubernetes does. Takes no token: it is meant for a port of its own.
+ *
+ * @param timeoutMs A check that takes longer has failed.
+ */
+export function createHealthListener({
+  checks,
+  timeoutMs = 2000,
+}: {
+  readonly checks: Readonly<Record<string, HealthCheck>>;
+  readonly timeoutMs?: number;
+}): RequestListener {
+  return (request, response) => {
+    const [pathname, query] = (request.url ?? "").split("?", 2);
+    const isVerbose = new URLSearchParams(query).has("verbose");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("Allow", "GET, HEAD");
+      answer(response, { status: 405, text: "method not allowed" });
+    } else if (pathname === "/livez") {
+      answer(response, { status: 200, text: "ok" });
+    } else if (pathname === "/readyz") {
+      void runChecks(checks, timeoutMs).then((outcomes) => answer(response, readiness(outcomes, isVerbose)));
+    } else {
+      answer(response, { status: 404, text: "not found" });
+    }
+  };
+}
+
+interface Outcome {
+  readonly name: string;
+  /** Undefined: passed. */
+  readonly reason: string | undefined;
+}
+
+function runChecks(
+  checks: Readonly<Record<string, HealthCheck>>,
+  timeoutMs: number,
+): Promise<readonly Outcome[]> {
+  return Promise.all(
+    Object.entries(checks).map(async ([name, check]) => ({ name, reason: await reasonOf(check, timeoutMs) })),
+  );
+}
+
+async function reasonOf(check: HealthCheck, timeoutMs: number): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, `no answer within ${timeoutMs} ms`);
+  });
+  try {
+    return await Promise.race([check().then(() => undefined), late]);
+  } catch (error) {
+    return messageOf(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function readiness(outcomes: readonly Outcome[], isVerbose: boolean): { status: number; text: string } {
+  const isReady = outcomes.every(({ reason }) => reason === undefined);
+  const summary = isReady ? "ok" : "not ready";
+  const lines = outcomes.map(({ name, reason }) =>
+    reason === undefined ? `[+] ${name} ok` : `[-] ${name} failed: ${reason}`,
+  );
+  return { status: isReady ? 200 : 503, text: isVerbose ? [...lines, summary].join("\n") : summary };
+}
+
+function answer(
+  response: ServerResponse,
+  { status, text }: { readonly status: number; readonly text: string },
+): void {
+  response.statusCode = status;
+  response.setHeader("Content-Type", "text/plain; charset=utf-8");
+  response.setHeader("Cache-Control", "no-store");
+  response.end(`${text}\n`);
+}
