@@ -1,0 +1,88 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+const maxUrlLength = 2048;
+
+/** Which addresses webhooks may be sent to. */
+export interface TargetPolicy {
+  /**
+   * Why an address must not be connected to, as what it is: "a private address, which is outside the allowed networks".
+   * Undefined when it may.
+   */
+  refusalOf(address: string): string | undefined;
+  /**
+   * Why a URL cannot be a subscription's, as a sentence; undefined when it can. Hosts that are addresses are
+   * vetted here, in any spelling. Names are vetted when they are connected to, since their answers change.
+   */
+  refusalOfUrl(url: string): string | undefined;
+}
+
+/**
+ * The one rule of where webhooks may go, for saving a subscription and for connecting: public unicast addresses, and
+ * whatever lies in `allowedNetworks`.
+ *
+ * @param allowedNetworks CIDRs; throws on text that is not one, so check settings first.
+ */
+export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPolicy {
+  const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network));
+
+  function refusalOf(address: string): string | undefined {
+    const parsed = parseAddress(address);
+    const isAllowed =
+      parsed !== undefined &&
+      networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits));
+    const kind = isAllowed ? undefined : specialKind(parsed);
+    return kind === undefined ? undefined : `${kind}, which is outside the allowed networks`;
+  }
+
+  function refusalOfUrl(text: string): string | undefined {
+    if (text.length > maxUrlLength) return `The url must not be longer than ${maxUrlLength} characters.`;
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
+      return "The url must be a valid http or https URL.";
+    if (url.username !== "" || url.password !== "")
+      return "The url must not contain a user name or a password.";
+    const refusals = literalAddresses(url.hostname).map(refusalOf);
+    const refusal = refusals.every((item) => item !== undefined) ? refusals[0] : undefined;
+    return refusal === undefined ? undefined : `The url must not point to ${refusal}.`;
+  }
+
+  return { refusalOf, refusalOfUrl };
+}
+
+/** The addresses that a host of a parsed URL stands for without a look-up; none for an ordinary name. */
+function literalAddresses(hostname: string): readonly string[] {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host) !== 0) return [host];
+  // RFC 6761: these names always mean the machine itself, whatever a resolver says.
+  return /(^|\.)localhost\.?$/.test(host) ? ["127.0.0.1", "::1"] : [];
+}
+
+function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  // ipaddr.js reads the obsolete `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address.
+  if (isIP(address) === 0 || /^::\d+\.\d/.test(address)) return undefined;
+  // A mapped address reaches the IPv4 host inside it, so that host is what is judged.
+  return ipaddr.process(address);
+}
+
+/** Undefined for public unicast. What ipaddr.js has no name for is public only in IPv4 and in 2000::/3 (RFC 4291). */
+function specialKind(address: ipaddr.IPv4 | ipaddr.IPv6 | undefined): string | undefined {
+  const range = address?.range();
+  if (address !== undefined && range === "unicast" && (address.kind() === "ipv4" || isGlobalUnicast(address)))
+    return undefined;
+  return `a ${(range === undefined ? undefined : commonKinds[range]) ?? "reserved"} address`;
+}
+
+/** What people call them. The others are for documentation and tests, or tunnels that can hide a private IPv4 address. */
+const commonKinds: Readonly<Record<string, string>> = {
+  private: "private",
+  uniqueLocal: "private",
+  carrierGradeNat: "private",
+  loopback: "loopback",
+  linkLocal: "link-local",
+  multicast: "multicast",
+};
+
+function isGlobalUnicast(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  return ((address.toByteArray()[0] ?? 0) & 0xe0) === 0x20;
+}

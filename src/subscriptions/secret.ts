@@ -1,0 +1,80 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt } from "node:crypto";
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const secretLength = 48;
+const hintLength = 4;
+
+/** A new signing secret: `sec_` and 48 random base62 characters, 285 bits. */
+export function mintSecret(): string {
+  // randomInt, since the remainder of a random byte would favour the first characters.
+  const characters = Array.from({ length: secretLength }, () => alphabet.charAt(randomInt(alphabet.length)));
+  return `sec_${characters.join("")}`;
+}
+
+/** The part of a secret that may be shown: its last four characters. */
+export function secretHint(secret: string): string {
+  return secret.slice(-hintLength);
+}
+
+/** How a secret is shown after its creation (contract, section 4). */
+export function maskSecret(hint: string): string {
+  return `sec_****${hint}`;
+}
+
+/** Keeps secrets unreadable in the database. */
+export interface SecretBox {
+  encrypt(secret: string): Uint8Array<ArrayBuffer>;
+  /** Throws when the bytes were sealed with another key, or are not what `encrypt` gave; the message says which. */
+  decrypt(sealed: Uint8Array): string;
+}
+
+/** What sealed bytes begin with, so that another cipher can be told apart one day. */
+const version = 1;
+const keyIdBytes = 4;
+const ivBytes = 12;
+const tagBytes = 16;
+const headBytes = 1 + keyIdBytes;
+
+/**
+ * A box on AES-256-GCM. Sealed: version (1 byte), key id (4), IV (12), tag (16), ciphertext; the first two are
+ * authenticated as well. The key id only names the key, so that a wrong `SVC_SECRET_KEY` is told from damaged bytes.
+ *
+ * @param key 32 bytes; throws on any other length.
+ */
+export function createSecretBox(key: Buffer): SecretBox {
+  if (key.length !== 32) throw new Error(`The secret key must have 32 bytes, this one has ${key.length}.`);
+  const keyId = createHash("sha256").update(key).digest().subarray(0, keyIdBytes);
+  const head = Buffer.concat([Buffer.of(version), keyId]);
+
+  return {
+    encrypt(secret) {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: tagBytes }).setAAD(head);
+      const ciphertext = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
+      return Buffer.concat([head, iv, cipher.getAuthTag(), ciphertext]);
+    },
+    decrypt(sealed) {
+      const bytes = Buffer.from(sealed);
+      const iv = bytes.subarray(headBytes, headBytes + ivBytes);
+      const tag = bytes.subarray(headBytes + ivBytes, headBytes + ivBytes + tagBytes);
+      if (tag.length !== tagBytes || bytes[0] !== version)
+        throw new Error("The webhook secret is damaged: it does not begin as a sealed secret does.");
+      const sealedWith = bytes.subarray(1, headBytes);
+      if (!sealedWith.equals(keyId))
+        throw new Error(
+          `The webhook secret was encrypted with another key (id ${sealedWith.toString("hex")}) ` +
+            `than the secret key in use (id ${keyId.toString("hex")}).`,
+        );
+      const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: tagBytes });
+      decipher.setAAD(head).setAuthTag(tag);
+      try {
+        const ciphertext = bytes.subarray(headBytes + ivBytes + tagBytes);
+        return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString("utf8");
+      } catch (error) {
+        throw new Error("The webhook secret is damaged: its bytes were changed after it was encrypted.", {
+          cause: error,
+        });
+      }
+    },
+  };
+}
