@@ -110,7 +110,8 @@ export function createDeliver(options: DeliverOptions): Worker {
       },
       "delivery attempt",
     );
-    if (isWritten && step.kind === "failed") await bury({ ...delivery, lastError: outcome.lastError ?? null });
+    if (isWritten && step.kind === "failed")
+      await bury({ ...delivery, lastError: outcome.lastError ?? null });
   }
 
   /** The rule of the fan-out, once more: a user who lost the right since then gets nothing. */
@@ -145,7 +146,11 @@ export function createDeliver(options: DeliverOptions): Worker {
       // Retries get a share of their own, so that receivers that are down cannot take every slot from those that are up.
       const retrySlots = Math.max(1, Math.floor(options.concurrency / 4));
       const consumptions = await Promise.all([
-        broker.consume({ queue: queues.first, prefetch: Math.max(1, options.concurrency - retrySlots), onMessage }),
+        broker.consume({
+          queue: queues.first,
+          prefetch: Math.max(1, options.concurrency - retrySlots),
+          onMessage,
+        }),
         broker.consume({ queue: queues.retry, prefetch: retrySlots, onMessage }),
       ]);
       await aborted(signal);

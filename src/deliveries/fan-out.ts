@@ -33,7 +33,14 @@ const batchSize = 200;
  * Turns each event into one delivery per matching subscription, and publishes those as work. Idempotent: an event that comes
  * again finds its deliveries, and the sweep publishes what a crash between insert and publish left behind.
  */
-export function createFanOut({ broker, store, findSubscribers, scheduleOf, requeueAfterMs, log }: FanOutOptions): Worker {
+export function createFanOut({
+  broker,
+  store,
+  findSubscribers,
+  scheduleOf,
+  requeueAfterMs,
+  log,
+}: FanOutOptions): Worker {
   async function fanOut(messages: readonly IncomingMessage[]): Promise<void> {
     const events: EventEnvelope[] = [];
     const foreign: IncomingMessage[] = [];
@@ -43,8 +50,14 @@ export function createFanOut({ broker, store, findSubscribers, scheduleOf, reque
       else events.push(event);
     }
     const subscribers = await findSubscribers(events);
-    const deliveries = events.flatMap((event, index) => (subscribers[index] ?? []).map((to) => newDelivery(event, to)));
-    const inserted = await store.insertMissing({ deliveries, queuedForMs: requeueAfterMs });
+    const deliveries = events.flatMap((event, index) =>
+      (subscribers[index] ?? []).map((to) => newDelivery(event, to)),
+    );
+    const inserted = await store.insertMissing({
+      eventUuids: events.map(({ event_id }) => event_id),
+      deliveries,
+      queuedForMs: requeueAfterMs,
+    });
     // An unconfirmed one is found by the sweep when it is no longer believed to be queued.
     const outcomes = await broker.publish([
       ...foreign.map((message) => deadMessage(message, "not an event")),
@@ -53,7 +66,15 @@ export function createFanOut({ broker, store, findSubscribers, scheduleOf, reque
     const isUnburied = outcomes.slice(0, foreign.length).some(({ kind }) => kind !== "confirmed");
     if (isUnburied) throw new Error("A dead letter was not confirmed.");
     if (events.length > 0) {
-      log.info({ event: "fan_out.turn", events: events.length, deliveries: inserted.length, foreign: foreign.length }, "fan-out turn");
+      log.info(
+        {
+          event: "fan_out.turn",
+          events: events.length,
+          deliveries: inserted.length,
+          foreign: foreign.length,
+        },
+        "fan-out turn",
+      );
     }
   }
 
@@ -97,7 +118,7 @@ export function createFanOut({ broker, store, findSubscribers, scheduleOf, reque
         },
       });
       const consumption = await broker.consume({
-        queue: queues.fanOut,
+        queue: queues.fanout,
         prefetch: 2 * batchSize,
         onMessage: (message) => void batcher.add(message),
       });

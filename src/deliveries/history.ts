@@ -66,13 +66,22 @@ export function createDeliveryHistory({ prisma }: { readonly prisma: PrismaClien
         // Two retries of one chain at once would both find room under the limit: the root's row lets one in at a time.
         await tx.$queryRaw`SELECT id FROM svc.deliveries WHERE id = ${failed.rootDeliveryId} FOR UPDATE`;
         if (failed.status !== "failed") {
-          return { kind: "refused", reason: `Only a failed delivery can be retried; this one is ${failed.status}.` };
+          return {
+            kind: "refused",
+            reason: `Only a failed delivery can be retried; this one is ${failed.status}.`,
+          };
         }
         const subscription = await tx.subscription.findUnique({ where: { id: failed.subscriptionId } });
-        if (subscription === null) return { kind: "refused", reason: "The subscription of this delivery was deleted." };
-        const retries = await tx.delivery.count({ where: { rootDeliveryId: failed.rootDeliveryId, triggerKind: "manual" } });
+        if (subscription === null)
+          return { kind: "refused", reason: "The subscription of this delivery was deleted." };
+        const retries = await tx.delivery.count({
+          where: { rootDeliveryId: failed.rootDeliveryId, triggerKind: "manual" },
+        });
         if (retries >= limit) {
-          return { kind: "refused", reason: `The manual retry limit of ${limit} for this delivery has been reached.` };
+          return {
+            kind: "refused",
+            reason: `The manual retry limit of ${limit} for this delivery has been reached.`,
+          };
         }
         const uuid = randomUUID();
         const delivery = await tx.delivery.create({
@@ -90,7 +99,7 @@ export function createDeliveryHistory({ prisma }: { readonly prisma: PrismaClien
             maxAttempts: failed.maxAttempts,
             url: subscription.url,
             body: Uint8Array.from(withDeliveryUuid(Buffer.from(failed.body), uuid)),
-            nextAttemptAt: new Date(0),
+            nextAttemptAt: new Date(),
           },
         });
         return { kind: "created", delivery };

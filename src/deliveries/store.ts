@@ -28,7 +28,12 @@ export interface LeasedDelivery {
   readonly url: string;
   readonly encryptedSecret: Buffer;
   readonly ownerId: string | null;
-  readonly user: { readonly id: number; readonly name: string; readonly email: string; readonly isAdmin: boolean };
+  readonly user: {
+    readonly id: number;
+    readonly name: string;
+    readonly email: string;
+    readonly isAdmin: boolean;
+  };
   /** The fence: a result is written only while the row still carries it. */
   readonly leasedUntil: Date;
 }
@@ -55,29 +60,47 @@ export interface DeadDelivery {
 
 /** What the fan-out, deliver and sweep workers do to svc.deliveries; each function is one statement. */
 export interface DeliveryStore {
-  /** Inserts what is not there yet for (event, subscription) and answers those, believed queued for `queuedForMs`. */
+  /**
+   * Inserts what is not there yet for (event, subscription) and answers those, believed queued for `queuedForMs`; marks the
+   * events as fanned out, in the same statement.
+   */
   insertMissing(options: {
+    readonly eventUuids: readonly string[];
     readonly deliveries: readonly NewDelivery[];
     readonly queuedForMs: number;
   }): Promise<readonly { id: string; uuid: string }[]>;
   /** Takes those of the deliveries that are due, active and nobody else's. */
-  lease(options: { readonly ids: readonly string[]; readonly leaseMs: number }): Promise<readonly LeasedDelivery[]>;
+  lease(options: {
+    readonly ids: readonly string[];
+    readonly leaseMs: number;
+  }): Promise<readonly LeasedDelivery[]>;
   /** Cancels those whose subscription is gone, and puts those on hold whose subscription is paused. */
   settleUnleasable(ids: readonly string[]): Promise<void>;
   /** Writes outcomes and their attempts, each only while its lease holds; answers the ids that were written. */
   record(outcomes: readonly Outcome[]): Promise<ReadonlySet<string>>;
   /** Takes due deliveries that no message stands for, oldest first, and believes them queued for `queuedForMs`. */
-  claimDue(options: { readonly limit: number; readonly queuedForMs: number }): Promise<readonly { id: string; uuid: string }[]>;
+  claimDue(options: {
+    readonly limit: number;
+    readonly queuedForMs: number;
+  }): Promise<readonly { id: string; uuid: string }[]>;
   /** Takes the belief back, after a publish that was not confirmed. */
   unqueue(ids: readonly string[]): Promise<void>;
+  /** Takes the belief back for all, after the broker was emptied. */
+  forgetQueued(): Promise<void>;
   /** Makes deliveries due again whose subscription and user are active again. */
   releaseHeld(): Promise<void>;
   /** Failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
-  findUndeadLettered(options: { readonly limit: number; readonly olderThanMs: number }): Promise<readonly DeadDelivery[]>;
+  findUndeadLettered(options: {
+    readonly limit: number;
+    readonly olderThanMs: number;
+  }): Promise<readonly DeadDelivery[]>;
   markDeadLettered(ids: readonly string[]): Promise<void>;
 }
 
 const insertMissingText = `
+  WITH marked AS (
+    UPDATE svc.events SET fanned_out_at = now() WHERE uuid = ANY($10::uuid[]) AND fanned_out_at IS NULL
+  )
   INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
     url, max_attempts, body, next_attempt_at, queued_until)
   SELECT fresh.id, fresh.id, fresh.uuid, event.id, event.uuid, fresh.subscription_id, fresh.user_id, fresh.resource, 'automatic',
@@ -161,6 +184,8 @@ const claimDueText = `
 
 const unqueueText = `UPDATE svc.deliveries SET queued_until = NULL WHERE id = ANY($1::bigint[]) AND leased_until IS NULL`;
 
+const forgetQueuedText = `UPDATE svc.deliveries SET queued_until = NULL WHERE status IN ('pending', 'retrying') AND queued_until IS NOT NULL`;
+
 const releaseHeldText = `
   UPDATE svc.deliveries AS delivery
   SET next_attempt_at = now()
@@ -180,8 +205,8 @@ const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now()
 
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
-    async insertMissing({ deliveries, queuedForMs }) {
-      if (deliveries.length === 0) return [];
+    async insertMissing({ eventUuids, deliveries, queuedForMs }) {
+      if (eventUuids.length === 0) return [];
       return sql(insertMissingText, [
         deliveries.map(({ uuid }) => uuid),
         deliveries.map(({ eventUuid }) => eventUuid),
@@ -192,6 +217,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         deliveries.map(({ maxAttempts }) => maxAttempts),
         deliveries.map(({ body }) => body),
         queuedForMs,
+        eventUuids,
       ]);
     },
     async lease({ ids, leaseMs }) {
@@ -212,7 +238,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         outcomes.map(({ result }) => result?.durationMs ?? null),
         outcomes.map(({ result }) => result?.statusCode ?? null),
         outcomes.map(({ result }) => result?.error ?? null),
-        outcomes.map(({ result }) => (result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders))),
+        outcomes.map(({ result }) =>
+          result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
+        ),
         outcomes.map(({ result }) => result?.responseBody ?? null),
         outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
       ]);
@@ -223,6 +251,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async unqueue(ids) {
       await sql(unqueueText, [ids]);
+    },
+    async forgetQueued() {
+      await sql(forgetQueuedText);
     },
     async releaseHeld() {
       await sql(releaseHeldText);

@@ -40,7 +40,9 @@ export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: 
     const dead = await store.findUndeadLettered({ limit: batchSize, olderThanMs: requeueAfterMs });
     if (dead.length === 0) return;
     const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
-    await store.markDeadLettered(dead.filter((_, index) => outcomes[index]?.kind === "confirmed").map(({ id }) => id));
+    await store.markDeadLettered(
+      dead.filter((_, index) => outcomes[index]?.kind === "confirmed").map(({ id }) => id),
+    );
   }
 
   return {

@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import type { Trigger } from "./event.ts";
 
-/** A captured record change that no broker has confirmed yet. */
+/** A captured record change on its way to the broker. */
 export interface OutboxEvent {
   /** Row id, as a decimal string. */
   readonly id: string;
@@ -27,7 +27,18 @@ export interface Postponement {
 export interface Outbox {
   /** Takes up to `limit` unpublished events for `leaseMs`, oldest first. A relay that dies gives them up when the lease ends. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly OutboxEvent[]>;
-  markPublished(ids: readonly string[]): Promise<void>;
+  /**
+   * The same for events that a broker confirmed and whose deliveries were not written by the time it was given: the broker
+   * has lost them, or is slow. Publishing them again is harmless.
+   */
+  claimStranded(options: {
+    readonly limit: number;
+    readonly leaseMs: number;
+  }): Promise<readonly OutboxEvent[]>;
+  /** Believes the events in the broker for `believedForMs`. */
+  markPublished(options: { readonly ids: readonly string[]; readonly believedForMs: number }): Promise<void>;
+  /** Takes the belief back for all, after the broker was emptied. */
+  forgetPublished(): Promise<void>;
   /** Keeps the events, to be claimed again after their delays. */
   postpone(postponements: readonly Postponement[]): Promise<void>;
 }
@@ -35,22 +46,31 @@ export interface Outbox {
 // By a flag and SKIP LOCKED, never by "id > last": ids are given out in another order than commits happen.
 // The claim is a lease and not an open transaction: one held over a publish would pin the vacuum horizon
 // for as long as the broker is slow, and block the embedded database, which runs one transaction at a time.
-const claimText = `
+const claimText = (isDue: string, order: string): string => `
   UPDATE svc.events AS event
   SET claimed_until = now() + $2 * interval '1 millisecond'
-  FROM (
-    SELECT id FROM svc.events
-    WHERE published_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())
-    ORDER BY id
-    LIMIT $1
-    FOR UPDATE SKIP LOCKED
-  ) AS due
+  FROM (SELECT id FROM svc.events WHERE ${isDue} ORDER BY ${order} LIMIT $1 FOR UPDATE SKIP LOCKED) AS due
   WHERE event.id = due.id
   RETURNING event.id, event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
     event.snapshot, event.relay_failures AS failures,
     to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
-const markPublishedText = `UPDATE svc.events SET published_at = now(), claimed_until = NULL, relay_error = NULL WHERE id = ANY($1::bigint[])`;
+const claimFreshText = claimText(
+  "published_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())",
+  "id",
+);
+const claimStrandedText = claimText(
+  "published_at IS NOT NULL AND fanned_out_at IS NULL AND claimed_until < now()",
+  "claimed_until",
+);
+
+const markPublishedText = `
+  UPDATE svc.events
+  SET published_at = now(), claimed_until = now() + $2 * interval '1 millisecond', relay_error = NULL
+  WHERE id = ANY($1::bigint[])`;
+
+const forgetPublishedText = `
+  UPDATE svc.events SET claimed_until = 'epoch' WHERE published_at IS NOT NULL AND fanned_out_at IS NULL`;
 
 const postponeText = `
   UPDATE svc.events AS event
@@ -61,11 +81,16 @@ const postponeText = `
 export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
   return {
     async claim({ limit, leaseMs }) {
-      const events = await sql<OutboxEvent>(claimText, [limit, leaseMs]);
-      return events.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+      return inOrder(await sql<OutboxEvent>(claimFreshText, [limit, leaseMs]));
     },
-    async markPublished(ids) {
-      if (ids.length > 0) await sql(markPublishedText, [ids]);
+    async claimStranded({ limit, leaseMs }) {
+      return inOrder(await sql<OutboxEvent>(claimStrandedText, [limit, leaseMs]));
+    },
+    async markPublished({ ids, believedForMs }) {
+      if (ids.length > 0) await sql(markPublishedText, [ids, believedForMs]);
+    },
+    async forgetPublished() {
+      await sql(forgetPublishedText);
     },
     async postpone(postponements) {
       if (postponements.length === 0) return;
@@ -76,4 +101,8 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
       ]);
     },
   };
+}
+
+function inOrder(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
+  return events.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
 }

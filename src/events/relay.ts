@@ -1,5 +1,5 @@
 import type { Broker, OutgoingMessage } from "../broker/broker.ts";
-import { exchanges } from "../broker/topology.ts";
+import { exchanges, queues } from "../broker/topology.ts";
 import type { Log } from "../log.ts";
 import { createAlarm, type Worker } from "../worker.ts";
 import type { EventEnvelope } from "./event.ts";
@@ -23,21 +23,45 @@ export interface RelayOptions {
   readonly log: Log;
   readonly pollIntervalMs: number;
   readonly batchSize: number;
+  /** How long a confirmed event is believed to be in the broker before it is published again. */
+  readonly requeueAfterMs: number;
 }
 
 // Longer than the broker's publish deadline (10 s), so that a slow publish is not claimed by a second relay.
 const leaseMs = 20_000;
 const longestPostponementMs = 300_000;
+const strandedIntervalMs = 5_000;
 
 /** Publishes captured events to the exchange `svc.events`: claim, transform, publish, confirm, mark. At least once. */
-export function createRelay({ outbox, present, broker, log, pollIntervalMs, batchSize }: RelayOptions): Relay {
+export function createRelay(options: RelayOptions): Relay {
+  const { outbox, present, broker, log, pollIntervalMs, batchSize, requeueAfterMs } = options;
   const alarm = createAlarm();
+  let lookedForStrandedAt = 0;
 
   /** One claim's worth; answers how many events were claimed. */
   async function turn(): Promise<number> {
-    const startedAt = performance.now();
     const events = await outbox.claim({ limit: batchSize, leaseMs });
-    if (events.length === 0) return 0;
+    if (events.length > 0) await publish(events);
+    return events.length;
+  }
+
+  /** Losing every message in the broker must lose no event: those that were confirmed and never fanned out go again. */
+  async function publishStranded(): Promise<void> {
+    if (performance.now() - lookedForStrandedAt < strandedIntervalMs) return;
+    lookedForStrandedAt = performance.now();
+    // While the queue holds messages, the fan-out is behind and nothing is lost.
+    if ((await broker.depth(queues.fanout)) > 0) return;
+    const events = await outbox.claimStranded({ limit: batchSize, leaseMs });
+    if (events.length === 0) return;
+    log.warn(
+      { event: "relay.stranded", events: events.length },
+      "events were not fanned out in time; publishing them again",
+    );
+    await publish(events);
+  }
+
+  async function publish(events: readonly OutboxEvent[]): Promise<void> {
+    const startedAt = performance.now();
     const presented = await present(events);
     const ready: { event: OutboxEvent; message: OutgoingMessage }[] = [];
     const postponed: Postponement[] = [];
@@ -53,14 +77,23 @@ export function createRelay({ outbox, present, broker, log, pollIntervalMs, batc
       if (outcome?.kind === "confirmed") published.push(event.id);
       else postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
     });
-    await Promise.all([outbox.markPublished(published), outbox.postpone(postponed)]);
+    await Promise.all([
+      outbox.markPublished({ ids: published, believedForMs: requeueAfterMs }),
+      outbox.postpone(postponed),
+    ]);
     const durationMs = Math.round(performance.now() - startedAt);
     log.info(
-      { event: "relay.turn", claimed: events.length, published: published.length, postponed: postponed.length, durationMs },
+      {
+        event: "relay.turn",
+        claimed: events.length,
+        published: published.length,
+        postponed: postponed.length,
+        durationMs,
+      },
       "relay turn",
     );
-    for (const { id, reason } of postponed) log.warn({ event: "relay.postponed", eventId: id, reason }, "event postponed");
-    return events.length;
+    for (const { id, reason } of postponed)
+      log.warn({ event: "relay.postponed", eventId: id, reason }, "event postponed");
   }
 
   return {
@@ -70,7 +103,10 @@ export function createRelay({ outbox, present, broker, log, pollIntervalMs, batc
       while (!signal.aborted) {
         try {
           // Without a broker a claim would only age in vain.
-          if (broker.isConnected() && (await turn()) === batchSize) continue;
+          if (broker.isConnected()) {
+            if ((await turn()) === batchSize) continue;
+            await publishStranded();
+          }
         } catch (error) {
           log.error({ err: error }, "relay turn failed; trying again");
           await alarm.wait(1_000, signal);
@@ -101,5 +137,9 @@ function toMessage(event: OutboxEvent, data: unknown): OutgoingMessage {
 
 /** An event that cannot go out is never given up: an operator mends the mapping file or the broker, and it goes. */
 function postpone(event: OutboxEvent, reason: string): Postponement {
-  return { id: event.id, delayMs: Math.min(1_000 * 2 ** Math.min(event.failures, 20), longestPostponementMs), reason };
+  return {
+    id: event.id,
+    delayMs: Math.min(1_000 * 2 ** Math.min(event.failures, 20), longestPostponementMs),
+    reason,
+  };
 }

@@ -21,7 +21,10 @@ export function createEventPresenter({
   readonly log: Log;
 }): (events: readonly OutboxEvent[]) => Promise<readonly Presented[]> {
   const presenters = new Map(
-    [...definitions.values()].map((definition) => [definition.name, createPresenter({ definition, definitions, models })]),
+    [...definitions.values()].map((definition) => [
+      definition.name,
+      createPresenter({ definition, definitions, models }),
+    ]),
   );
 
   return async (events) => {
@@ -30,13 +33,15 @@ export function createEventPresenter({
       const group = events.filter((event) => event.resource === resource);
       const present = presenters.get(resource);
       if (present === undefined) {
-        for (const { id } of group) answers.set(id, refused(`The resource ${resource} is not in the mapping files.`));
+        for (const { id } of group)
+          answers.set(id, refused(`The resource ${resource} is not in the mapping files.`));
         continue;
       }
       const presented = await present(group);
       group.forEach((event, index) => {
         const answer = presented[index] ?? refused("not presented");
-        if (answer.kind === "refused") log.error({ resource, eventUuid: event.uuid, reason: answer.reason }, "transform failed");
+        if (answer.kind === "refused")
+          log.error({ resource, eventUuid: event.uuid, reason: answer.reason }, "transform failed");
         answers.set(event.id, answer);
       });
     }
@@ -56,7 +61,12 @@ function createPresenter({
   const transform = createTransform(definition, definitions);
   const loaders = relationsRead(definition).map((relation) => ({
     name: relation.name,
-    load: createRelationLoader({ relation, include: includeOf(definition)[relation.name], definitions, models }),
+    load: createRelationLoader({
+      relation,
+      include: includeOf(definition)[relation.name],
+      definitions,
+      models,
+    }),
   }));
 
   return async (events) => {
@@ -72,12 +82,16 @@ function createPresenter({
     return decoded.map((answer) => {
       if (answer.kind === "failed") return refused(answer.reason);
       const presented = attempt(() => transform({ ...answer.value, ...related.get(answer.value) }));
-      return presented.kind === "done" ? { kind: "presented", data: presented.value } : refused(presented.reason);
+      return presented.kind === "done"
+        ? { kind: "presented", data: presented.value }
+        : refused(presented.reason);
     });
   };
 }
 
-type Attempted<T> = { readonly kind: "done"; readonly value: T } | { readonly kind: "failed"; readonly reason: string };
+type Attempted<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "failed"; readonly reason: string };
 
 function attempt<T>(act: () => T): Attempted<T> {
   try {
@@ -105,7 +119,9 @@ function relationsRead(definition: Definition): readonly Relation[] {
   };
   if (definition.transform !== undefined) visit(definition.transform);
   const isRead = ({ name }: Relation): boolean =>
-    include[name] !== undefined && include[name] !== false && (definition.code.transform !== undefined || named.has(name));
+    include[name] !== undefined &&
+    include[name] !== false &&
+    (definition.code.transform !== undefined || named.has(name));
   return definition.relations.filter(isRead);
 }
 
@@ -122,20 +138,31 @@ function createRelationLoader({
   readonly models: ModelsClient;
 }): (rows: readonly Row[]) => Promise<readonly unknown[]> {
   const target = definitions.get(relation.resource);
-  if (target === undefined) throw new Error(`The relation ${relation.name} leads to the unknown resource ${relation.resource}.`);
+  if (target === undefined)
+    throw new Error(`The relation ${relation.name} leads to the unknown resource ${relation.resource}.`);
   const delegate = models.delegate(target.model);
-  const { where, select, ...rest } = (typeof include === "object" && include !== null ? include : {}) as Record<string, unknown>;
-  const args = { ...rest, ...(select === undefined ? {} : { select: { ...select, [relation.foreignField]: true } }) };
+  const { where, select, ...rest } = (
+    typeof include === "object" && include !== null ? include : {}
+  ) as Record<string, unknown>;
+  const args = {
+    ...rest,
+    ...(select === undefined ? {} : { select: { ...select, [relation.foreignField]: true } }),
+  };
   const whereOf = (value: unknown): Record<string, unknown> => ({
     AND: [...(where === undefined ? [] : [where]), { [relation.foreignField]: value }],
   });
 
   if (relation.kind === "many") {
     // Not batched: take and orderBy of the include count per record.
-    return (rows) => Promise.all(rows.map((row) => delegate.findMany({ ...args, where: whereOf(row[relation.localField]) })));
+    return (rows) =>
+      Promise.all(
+        rows.map((row) => delegate.findMany({ ...args, where: whereOf(row[relation.localField]) })),
+      );
   }
   return async (rows) => {
-    const values = [...new Set(rows.map((row) => row[relation.localField]).filter((value) => value !== null))];
+    const values = [
+      ...new Set(rows.map((row) => row[relation.localField]).filter((value) => value !== null)),
+    ];
     if (values.length === 0) return rows.map(() => null);
     const found = await delegate.findMany({ ...args, where: whereOf({ in: values }) });
     const byValue = new Map(found.map((row) => [row[relation.foreignField], row]));

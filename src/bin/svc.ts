@@ -1,0 +1,72 @@
+#!/usr/bin/env node
+import { startApi } from "../api.ts";
+import { loadConfig } from "../config.ts";
+import { startDispatcher } from "../dispatcher.ts";
+import { OperatorError } from "../errors.ts";
+import { openFoundation } from "../foundation.ts";
+import { createLog, type Log } from "../log.ts";
+import type { Running } from "../running.ts";
+import { aborted } from "../worker.ts";
+
+const usage = `Usage: svc <program>
+
+Programs:
+  api         serves the REST API and publishes captured events to RabbitMQ
+  dispatcher  consumes from RabbitMQ: fans out, signs, sends, retries, dead-letters
+  all         both in one process; without DATABASE_URL and AMQP_URL on an embedded database and broker
+
+Settings: config/service.yaml in SVC_CONFIG_DIR, and the environment. Users, tokens and migrations: svc-admin --help.`;
+
+const programs = ["api", "dispatcher", "all"] as const;
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === "--help" || name === "-h" || name === "help") {
+    console.log(usage);
+    return 0;
+  }
+  const program = programs.find((known) => known === name);
+  if (program === undefined || rest.length > 0) {
+    console.error(usage);
+    return 2;
+  }
+  const config = loadConfig({ env: process.env, cwd: process.cwd(), program });
+  const log = createLog({ level: config.log.level });
+  const stopping = stopSignal(log);
+  const foundation = await openFoundation({ config, log, signal: stopping });
+  const running: Running[] = [];
+  try {
+    if (program !== "api") running.push(await startDispatcher(foundation));
+    if (program !== "dispatcher") running.push(await startApi({ foundation, print: console.log }));
+    log.info({ program }, "started");
+    await Promise.race([aborted(stopping), ...running.map(({ failed }) => failed)]);
+  } finally {
+    // The API first: what it still takes in is work for the dispatcher.
+    for (const part of running.toReversed()) await part.stop();
+    await foundation.close();
+  }
+  log.info({ program }, "stopped");
+  await new Promise((resolve) => log.flush(resolve));
+  return 0;
+}
+
+/** Aborts on the first SIGTERM or SIGINT; a second one ends the process at once. */
+function stopSignal(log: Log): AbortSignal {
+  const stopping = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) process.exit(1);
+      log.info({ signal: name }, "stopping; a second signal ends at once");
+      stopping.abort();
+    });
+  }
+  return stopping.signal;
+}
+
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    console.error(error instanceof OperatorError ? `svc: ${error.message}` : error);
+    process.exit(1);
+  },
+);

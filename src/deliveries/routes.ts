@@ -1,0 +1,106 @@
+import { AppError, validationError, type FieldErrors } from "../errors.ts";
+import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
+import type { DeliveryFilter, DeliveryHistory, DeliveryRow } from "./history.ts";
+import { presentAttempt, presentDelivery } from "./present.ts";
+
+export interface DeliveryRoutesOptions {
+  readonly history: DeliveryHistory;
+  readonly maxPerPage: number;
+  readonly publicUrl: string | undefined;
+  readonly manualRetryLimit: number;
+}
+
+/** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
+export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
+  const { history, maxPerPage, publicUrl, manualRetryLimit } = options;
+
+  router.get("/webhook-deliveries", async (ctx) => {
+    const filter = filterOf(ctx);
+    const { page, perPage, skip } = pageOf(ctx.query, { maxPerPage });
+    const { rows, total } = await history.list({ filter, skip, take: perPage });
+    ctx.body = envelope({
+      data: rows.map(presentDelivery),
+      total,
+      page,
+      perPage,
+      url: requestUrl(ctx, publicUrl),
+    });
+  });
+
+  router.get("/webhook-deliveries/:id", async (ctx) => {
+    const delivery = await findDelivery(ctx.params["id"]);
+    if (!isOwn(ctx, delivery)) throw unknownDelivery();
+    const attempts = await history.attemptsOf(delivery.id);
+    ctx.body = { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) };
+  });
+
+  router.post("/webhook-deliveries/:id/retry", async (ctx) => {
+    const delivery = await findDelivery(ctx.params["id"]);
+    if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
+    const answer = await history.retry({ id: delivery.id, limit: manualRetryLimit });
+    if (answer.kind === "refused") {
+      throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
+    }
+    ctx.status = 201;
+    ctx.body = presentDelivery(answer.delivery);
+  });
+
+  async function findDelivery(id: string | undefined): Promise<DeliveryRow> {
+    const key = bigintOf(id);
+    const delivery = key === undefined ? undefined : await history.find(key);
+    if (delivery === undefined) throw unknownDelivery();
+    return delivery;
+  }
+}
+
+function isOwn(ctx: ApiContext, delivery: DeliveryRow): boolean {
+  const { caller } = ctx.state;
+  return caller.isAdmin || delivery.userId === caller.id;
+}
+
+function unknownDelivery(): AppError {
+  return new AppError("delivery.not_found", "The webhook delivery could not be found.");
+}
+
+/** A filter that cannot be applied is refused: leaving it out would answer more than was asked for. */
+function filterOf(ctx: ApiContext): DeliveryFilter {
+  const { caller } = ctx.state;
+  const text = (name: string): string | undefined => lastOf(ctx.query[name]);
+  const webhookId = text("webhook_id");
+  const status = text("status");
+  const eventId = text("event_id");
+  const errors: Record<string, string[]> = {};
+  const subscriptionId = webhookId === undefined ? undefined : integerOf(webhookId);
+  if (webhookId !== undefined && subscriptionId === undefined) {
+    errors["webhook_id"] = ["The webhook id field must be an integer."];
+  }
+  if (status !== undefined && !isStatus(status)) errors["status"] = ["The selected status is invalid."];
+  const event = eventId === undefined ? undefined : bigintOf(eventId);
+  if (eventId !== undefined && event === undefined)
+    errors["event_id"] = ["The event id field must be an integer."];
+  if (Object.keys(errors).length > 0) throw validationError(errors satisfies FieldErrors);
+  return {
+    userId: caller.isAdmin ? undefined : caller.id,
+    subscriptionId,
+    status: status !== undefined && isStatus(status) ? status : undefined,
+    eventId: event,
+  };
+}
+
+function isStatus(text: string): text is DeliveryStatus {
+  return deliveryStatuses.some((status) => status === text);
+}
+
+function integerOf(text: string): number | undefined {
+  const value = bigintOf(text);
+  return value === undefined || value > 2n ** 31n - 1n ? undefined : Number(value);
+}
+
+/** A positive 64-bit integer in plain decimal digits. */
+function bigintOf(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
+  const value = BigInt(text);
+  return value < 2n ** 63n ? value : undefined;
+}

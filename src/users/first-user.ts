@@ -1,0 +1,36 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { PrismaClient } from "../db/generated/client.ts";
+import type { TokenProvider } from "./provider.ts";
+
+const first = { name: "Admin", email: "admin@localhost" } as const;
+
+/**
+ * On the embedded database the first start has nobody who could ask: makes an admin, and keeps its token in
+ * `<dataDir>/admin.token` (mode 0600), so that the start can show a command that works, without showing the token.
+ *
+ * @returns The file's path; undefined when the operator has users of their own, or has disabled this one.
+ */
+export async function ensureFirstUser({
+  prisma,
+  tokens,
+  dataDir,
+}: {
+  readonly prisma: PrismaClient;
+  readonly tokens: TokenProvider;
+  readonly dataDir: string;
+}): Promise<string | undefined> {
+  const file = join(dataDir, "admin.token");
+  const kept = await readFile(file, "utf8").catch(() => undefined);
+  if (kept !== undefined && (await tokens.find(kept.trim())) !== undefined) return file;
+  let user = await prisma.user.findUnique({ where: { email: first.email } });
+  if (user === null) {
+    if ((await prisma.user.count()) > 0) return undefined;
+    user = await prisma.user.create({ data: { ...first, isAdmin: true } });
+  }
+  if (user.disabledAt !== null) return undefined;
+  const { token } = await tokens.issue({ userId: user.id, name: "first start" });
+  await mkdir(dataDir, { recursive: true });
+  await writeFile(file, `${token}\n`, { mode: 0o600 });
+  return file;
+}
