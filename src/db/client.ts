@@ -1,0 +1,161 @@
+import { createHash } from "node:crypto";
+import { PrismaPg } from "@prisma/adapter-pg";
+import pg from "pg";
+import { messageOf, OperatorError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { pause } from "../worker.ts";
+import { PrismaClient } from "./generated/client.ts";
+
+/** One pool per process; both Prisma clients and plain SQL share its connections. */
+export interface Database {
+  readonly pool: pg.Pool;
+  /** The client of the service's own tables (prisma/schema.prisma). */
+  readonly prisma: PrismaClient;
+  /** Waits for the connections in use, then ends them all. */
+  close(): Promise<void>;
+}
+
+const connectTimeoutMs = 10_000;
+const maxStatements = 500;
+const maxStatementParameters = 32;
+
+// Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
+// user's URL would replace ours. A migration that needs longer says `SET LOCAL statement_timeout = 0`.
+const sessionSettings = `
+  SET TIME ZONE 'UTC';
+  SET statement_timeout = '30s';
+  SET idle_in_transaction_session_timeout = '60s'`;
+
+/**
+ * Opens the pool and the core client. Connects on first use: a database that is away is no fault here (see `waitForDatabase`).
+ *
+ * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there.
+ */
+export async function openDatabase({
+  url,
+  poolSize,
+  isEmbedded,
+  log,
+}: {
+  readonly url: string;
+  readonly poolSize: number;
+  readonly isEmbedded: boolean;
+  readonly log?: Log;
+}): Promise<Database> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: poolSize,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: "svc",
+    onConnect: async (client) => {
+      await client.query(sessionSettings);
+    },
+  });
+  // Without a listener, a server restart that cuts an idle connection ends the process.
+  pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
+  const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
+  return {
+    pool,
+    prisma,
+    async close() {
+      await prisma.$disconnect();
+      await pool.end();
+    },
+  };
+}
+
+/** The Prisma adapter over a pool that outlives it. */
+export function createAdapter({
+  pool,
+  isEmbedded,
+}: {
+  readonly pool: pg.Pool;
+  readonly isEmbedded: boolean;
+}): PrismaPg {
+  return new PrismaPg(pool, isEmbedded ? {} : { statementNameGenerator: createStatementNamer() });
+}
+
+/**
+ * Names statements so that the server plans each one once per connection; the empty name means "do not keep it".
+ * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each
+ * for the life of the connection: long ones, and all after the first 500, stay unnamed.
+ */
+export function createStatementNamer(): (query: {
+  readonly sql: string;
+  readonly args: readonly unknown[];
+}) => string {
+  const names = new Map<string, string>();
+  return ({ sql, args }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    if (args.length > maxStatementParameters || names.size >= maxStatements) return "";
+    const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
+    names.set(sql, name);
+    return name;
+  };
+}
+
+/** Wrong password, unknown role, unknown database, no right to connect: waiting does not help. */
+const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
+
+/**
+ * Resolves when the server answers a query, asking again after 0.25 s, then twice as long each time, up to 5 s.
+ * Throws OperatorError when the server answers with a fault that lasts, or when `signal` aborts first.
+ */
+export async function waitForDatabase({
+  url,
+  log,
+  signal,
+}: {
+  readonly url: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  let waitMs = 250;
+  for (;;) {
+    const error = await probe(url);
+    if (error === undefined) return;
+    const reason = reasonOf(error);
+    if (codeOf(error) !== undefined && lastingFaults.has(codeOf(error) ?? ""))
+      throw new OperatorError(`The database refuses the connection: ${reason}`, { cause: error });
+    if (signal.aborted) throw new OperatorError(`The database does not answer: ${reason}`, { cause: error });
+    log.warn({ reason, retryInMs: waitMs }, "the database does not answer yet");
+    await pause(waitMs, signal);
+    waitMs = Math.min(waitMs * 2, 5000);
+  }
+}
+
+/** Undefined when the server answered. */
+async function probe(url: string): Promise<unknown> {
+  let client: pg.Client;
+  try {
+    client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs });
+  } catch (error) {
+    throw new OperatorError(`The database URL cannot be used: ${messageOf(error)}`);
+  }
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.query("SELECT 1");
+    return undefined;
+  } catch (error) {
+    return error;
+  } finally {
+    // The answer is known; a connection that fails while it ends changes nothing.
+    await client.end().catch(() => undefined);
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+// An error object of pg carries the client, and with it the password: only its message goes to the log.
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return error.errors.map((one) => messageOf(one)).join("; ");
+  return messageOf(error);
+}

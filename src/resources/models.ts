@@ -1,0 +1,157 @@
+import type { Definition, Definitions, DeleteAction, Field, Relation } from "./definition.ts";
+
+/** Prisma's names of the referential actions. */
+const deleteActions: Readonly<Record<DeleteAction, string>> = {
+  restrict: "Restrict",
+  cascade: "Cascade",
+  setNull: "SetNull",
+  noAction: "NoAction",
+};
+
+/**
+ * The Prisma schema of the models client: one model per definition, in the order of the definitions.
+ * Pure: the same definitions give the same text, so its hash tells whether the client must be generated again.
+ *
+ * An enum is a String, checked by the table's CHECK constraint, which the migration makes: values can be added without `ALTER TYPE`.
+ * Keys are followed by the references to them when they change (`onUpdate: Cascade`, as Prisma does by default).
+ */
+export function prismaSchemaOf(definitions: Definitions): string {
+  const header = [
+    block("generator client", [`provider = "prisma-client-js"`, `output = "./client"`]),
+    block("datasource db", [`provider = "postgresql"`]),
+  ];
+  const models = [...definitions.values()].map((definition) => modelOf(definition, definitions));
+  return `${[...header, ...models].join("\n\n")}\n`;
+}
+
+function modelOf(definition: Definition, definitions: Definitions): string {
+  return block(`model ${definition.model}`, [
+    ...definition.fields.map((field) => fieldLine(field, definition.isManaged)),
+    ...definition.relations.map((relation) => relationLine(relation, definition, definitions)),
+    ...definition.fields.filter(isIndexDue).map(({ name }) => `@@index([${name}])`),
+    `@@map(${quote(definition.table)})`,
+  ]);
+}
+
+/** Key and unique columns have an index already; PostgreSQL makes none for a foreign key. */
+function isIndexDue(field: Field): boolean {
+  return !field.isKey && !field.isUnique && (field.isIndexed || field.references !== undefined);
+}
+
+function fieldLine(field: Field, isManaged: boolean): string {
+  const suffix = field.isList ? "[]" : field.isOptional ? "?" : "";
+  return [
+    field.name,
+    `${prismaType(field)}${suffix}`,
+    field.isKey && "@id",
+    field.isUnique && !field.isKey && "@unique",
+    ...defaultOf(field),
+    field.column !== field.name && `@map(${quote(field.column)})`,
+    nativeType(field, isManaged),
+  ]
+    .filter((part) => typeof part === "string")
+    .join(" ");
+}
+
+function prismaType({ type }: Field): string {
+  return type === "Enum" || type === "Uuid" ? "String" : type;
+}
+
+/**
+ * `@db` attributes shape the tables that the service makes. A table that someone else made keeps its own types, so
+ * none is stated, except `Uuid`: a comparison of a uuid column with text is an error in PostgreSQL.
+ */
+function nativeType(field: Field, isManaged: boolean): string | undefined {
+  if (field.type === "Uuid") return "@db.Uuid";
+  if (!isManaged) return undefined;
+  switch (field.type) {
+    case "String":
+      return field.length === undefined ? undefined : `@db.VarChar(${field.length})`;
+    case "Decimal":
+      return field.precision === undefined
+        ? undefined
+        : `@db.Decimal(${field.precision}, ${field.scale ?? 0})`;
+    case "DateTime":
+      return "@db.Timestamptz(3)";
+    case "Int":
+    case "BigInt":
+    case "Float":
+    case "Boolean":
+    case "Json":
+    case "Bytes":
+    case "Enum":
+      return undefined;
+  }
+}
+
+function defaultOf(field: Field): string[] {
+  if (field.isUpdatedAt) return ["@default(now())", "@updatedAt"];
+  if (field.default === undefined) return [];
+  switch (field.default.kind) {
+    case "now":
+      return ["@default(now())"];
+    case "autoincrement":
+      return ["@default(autoincrement())"];
+    // Made by the database, so that a writer other than this service gets one too.
+    case "uuid":
+      return [`@default(dbgenerated("gen_random_uuid()${field.type === "Uuid" ? "" : "::text"}"))`];
+    case "literal":
+      return [`@default(${literalOf(field, field.default.value)})`];
+  }
+}
+
+function literalOf(field: Field, value: unknown): string {
+  if (field.type === "Json") return quote(JSON.stringify(value));
+  if (Array.isArray(value)) return `[${value.map((item) => literalOf(field, item)).join(", ")}]`;
+  switch (field.type) {
+    case "Int":
+    case "BigInt":
+    case "Float":
+    case "Decimal":
+    case "Boolean":
+      return String(value);
+    case "String":
+    case "DateTime":
+    case "Bytes":
+    case "Uuid":
+    case "Enum":
+      return quote(String(value));
+  }
+}
+
+function relationLine(relation: Relation, definition: Definition, definitions: Definitions): string {
+  const other = definitions.get(relation.resource);
+  if (other === undefined)
+    throw new Error(`${definition.name}.${relation.name}: no resource ${relation.resource}`);
+  const name = `name: ${quote(relation.relationName)}`;
+  const foreign = relation.kind === "many" ? fieldOf(other, relation.foreignField) : undefined;
+  // The referencing field is unique: at most one record is at the other end, and Prisma wants it said.
+  if (foreign !== undefined) {
+    const suffix = foreign.isUnique || foreign.isKey ? "?" : "[]";
+    return `${relation.name} ${other.model}${suffix} @relation(${name})`;
+  }
+  const local = fieldOf(definition, relation.localField);
+  const parts = [
+    name,
+    `fields: [${relation.localField}]`,
+    `references: [${relation.foreignField}]`,
+    `onDelete: ${deleteActions[local.references?.onDelete ?? "restrict"]}`,
+    "onUpdate: Cascade",
+  ];
+  return `${relation.name} ${other.model}${local.isOptional ? "?" : ""} @relation(${parts.join(", ")})`;
+}
+
+function fieldOf(definition: Definition, name: string): Field {
+  const field = definition.fields.find((candidate) => candidate.name === name);
+  if (field === undefined) throw new Error(`${definition.name}: no field ${name}`);
+  return field;
+}
+
+function block(head: string, lines: readonly string[]): string {
+  return `${head} {\n${lines.map((line) => `  ${line}\n`).join("")}}`;
+}
+
+/** JSON's escapes are the ones of Prisma's string literals. */
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
