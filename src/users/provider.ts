@@ -1,0 +1,131 @@
+import { timingSafeEqual } from "node:crypto";
+import type { PrismaClient } from "../db/generated/client.ts";
+import type { TokenModel } from "../db/generated/models.ts";
+import type { Sql } from "../db/sql.ts";
+import { messageOf, OperatorError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Caller } from "./caller.ts";
+import { hashToken, isToken, mintToken } from "./token.ts";
+
+/** A token as it is listed: everything but the token, which is not stored. */
+export type TokenInfo = Omit<TokenModel, "hash">;
+
+export interface IssuedToken extends TokenInfo {
+  /** In clear text, here and never again. */
+  readonly token: string;
+}
+
+/** Issues personal access tokens, and tells whose they are. The only part of the service that knows how they are stored. */
+export interface TokenProvider {
+  /**
+   * Makes a token for a user. Programs that issue tokens themselves call this, as `svc-admin` does.
+   *
+   * @param expiresAt Default: never.
+   * @throws OperatorError when there is no such user.
+   */
+  issue(options: {
+    readonly userId: number;
+    readonly name: string;
+    readonly expiresAt?: Date | undefined;
+  }): Promise<IssuedToken>;
+  /**
+   * The user of a token; undefined when it is not a token, unknown, revoked or expired, or its user is disabled.
+   * One statement; none for what cannot be a token. A use is noted afterwards, at most once a minute.
+   */
+  find(token: string): Promise<Caller | undefined>;
+  /** A user's tokens, newest first, spent ones too. */
+  list(userId: number): Promise<readonly TokenInfo[]>;
+  /** The token, revoked now or before; undefined when there is none with that id. Takes effect with the next request. */
+  revoke(id: number): Promise<TokenInfo | undefined>;
+  /** Waits for the uses that are still being noted. */
+  close(): Promise<void>;
+}
+
+interface FoundToken extends Caller {
+  readonly tokenId: number;
+  readonly hash: Buffer;
+  readonly isUseUnnoted: boolean;
+}
+
+// Expiry goes by the database's clock, the one clock that every process of the service shares.
+const findText = `
+  SELECT token.id AS "tokenId", token.hash, owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
+    token.last_used_at IS NULL OR token.last_used_at < now() - interval '1 minute' AS "isUseUnnoted"
+  FROM svc.tokens AS token
+  JOIN svc.users AS owner ON owner.id = token.user_id
+  WHERE token.hash = $1 AND token.revoked_at IS NULL AND owner.disabled_at IS NULL
+    AND (token.expires_at IS NULL OR token.expires_at > now())`;
+
+// The condition once more: requests at other processes may have found the same minute over.
+const noteUseText = `
+  UPDATE svc.tokens SET last_used_at = now()
+  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
+
+/**
+ * Makes the token provider. In code:
+ * `await createTokenProvider({ prisma, sql, log }).issue({ userId: 7, name: "import" })`.
+ */
+export function createTokenProvider({
+  prisma,
+  sql,
+  log,
+}: {
+  readonly prisma: PrismaClient;
+  readonly sql: Sql;
+  readonly log: Log;
+}): TokenProvider {
+  /** By token id, so that a burst of requests writes once. */
+  const notes = new Map<number, Promise<void>>();
+
+  function noteUse(tokenId: number): void {
+    if (notes.has(tokenId)) return;
+    const note = sql(noteUseText, [tokenId])
+      .then(() => undefined)
+      .catch((error: unknown) =>
+        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token was not noted"),
+      )
+      .finally(() => notes.delete(tokenId));
+    notes.set(tokenId, note);
+  }
+
+  return {
+    async issue({ userId, name, expiresAt }) {
+      const token = mintToken();
+      try {
+        const info = await prisma.token.create({
+          data: { userId, name, hash: hashToken(token), expiresAt: expiresAt ?? null },
+          omit: { hash: true },
+        });
+        return { ...info, token };
+      } catch (error) {
+        if (isForeignKeyViolation(error))
+          throw new OperatorError(`There is no user with the id ${userId}.`, { cause: error });
+        throw error;
+      }
+    },
+    async find(token) {
+      if (!isToken(token)) return undefined;
+      const hash = hashToken(token);
+      const [found] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
+      if (found === undefined || !timingSafeEqual(found.hash, hash)) return undefined;
+      if (found.isUseUnnoted) noteUse(found.tokenId);
+      return { id: found.id, name: found.name, email: found.email, isAdmin: found.isAdmin };
+    },
+    async list(userId) {
+      return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
+    },
+    async revoke(id) {
+      // The first revocation is the one that counts, however often it is said again.
+      await prisma.token.updateMany({ where: { id, revokedAt: null }, data: { revokedAt: new Date() } });
+      return (await prisma.token.findUnique({ where: { id }, omit: { hash: true } })) ?? undefined;
+    },
+    async close() {
+      await Promise.all(notes.values());
+    },
+  };
+}
+
+/** Prisma's code for it. */
+function isForeignKeyViolation(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "P2003";
+}

@@ -1,0 +1,53 @@
+import type { PrismaClient } from "../db/generated/client.ts";
+import type { UserModel } from "../db/generated/models.ts";
+
+export interface UserStore {
+  /** `email_taken` also when the address is there in another case: mail to both goes to the same person. */
+  create(user: {
+    readonly name: string;
+    readonly email: string;
+    readonly isAdmin: boolean;
+  }): Promise<{ readonly kind: "created"; readonly user: UserModel } | { readonly kind: "email_taken" }>;
+  find(id: number): Promise<UserModel | undefined>;
+  /** By id. */
+  list(): Promise<readonly UserModel[]>;
+  /** The user as it is then; undefined when there is none with that id. A user disabled before keeps the first date. */
+  setDisabled(id: number, isDisabled: boolean): Promise<UserModel | undefined>;
+}
+
+/** The people and programs that may call the API. */
+export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): UserStore {
+  return {
+    async create({ name, email, isAdmin }) {
+      // Not Prisma's `mode: insensitive`: it makes an ILIKE, in which the underscore of an address matches anything.
+      const same = await prisma.$queryRaw<
+        unknown[]
+      >`SELECT id FROM svc.users WHERE lower(email) = lower(${email}) LIMIT 1`;
+      if (same.length > 0) return { kind: "email_taken" };
+      try {
+        return { kind: "created", user: await prisma.user.create({ data: { name, email, isAdmin } }) };
+      } catch (error) {
+        if (isUniqueViolation(error)) return { kind: "email_taken" };
+        throw error;
+      }
+    },
+    async find(id) {
+      return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
+    },
+    async list() {
+      return prisma.user.findMany({ orderBy: { id: "asc" } });
+    },
+    async setDisabled(id, isDisabled) {
+      await prisma.user.updateMany({
+        where: { id, disabledAt: isDisabled ? null : { not: null } },
+        data: { disabledAt: isDisabled ? new Date() : null },
+      });
+      return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
+    },
+  };
+}
+
+/** Prisma's code for it. */
+function isUniqueViolation(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "P2002";
+}
