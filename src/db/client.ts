@@ -1,14 +1,13 @@
-import { createHash } from "node:crypto";
-import { PrismaPg } from "@prisma/adapter-pg";
-import pg from "pg";
+import { Client, type ClientBase, Pool } from "pg";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { pause } from "../worker.ts";
+import { createAdapter } from "./adapter.ts";
 import { PrismaClient } from "./generated/client.ts";
 
 /** One pool per process; both Prisma clients and plain SQL share its connections. */
 export interface Database {
-  readonly pool: pg.Pool;
+  readonly pool: Pool;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
   /** Waits for the connections in use, then ends them all. */
@@ -16,8 +15,6 @@ export interface Database {
 }
 
 const connectTimeoutMs = 10_000;
-const maxStatements = 500;
-const maxStatementParameters = 32;
 
 // Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
 // user's URL would replace ours. A migration that needs longer says `SET LOCAL statement_timeout = 0`.
@@ -42,7 +39,7 @@ export async function openDatabase({
   readonly isEmbedded: boolean;
   readonly log?: Log;
 }): Promise<Database> {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: url,
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -50,9 +47,8 @@ export async function openDatabase({
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: "svc",
-    onConnect: async (client) => {
-      await client.query(sessionSettings);
-    },
+    // Typed as giving nothing, but the pool waits for the promise and refuses the connection when it rejects.
+    onConnect: applySessionSettings,
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
   pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
@@ -67,35 +63,8 @@ export async function openDatabase({
   };
 }
 
-/** The Prisma adapter over a pool that outlives it. */
-export function createAdapter({
-  pool,
-  isEmbedded,
-}: {
-  readonly pool: pg.Pool;
-  readonly isEmbedded: boolean;
-}): PrismaPg {
-  return new PrismaPg(pool, isEmbedded ? {} : { statementNameGenerator: createStatementNamer() });
-}
-
-/**
- * Names statements so that the server plans each one once per connection; the empty name means "do not keep it".
- * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each
- * for the life of the connection: long ones, and all after the first 500, stay unnamed.
- */
-export function createStatementNamer(): (query: {
-  readonly sql: string;
-  readonly args: readonly unknown[];
-}) => string {
-  const names = new Map<string, string>();
-  return ({ sql, args }) => {
-    const known = names.get(sql);
-    if (known !== undefined) return known;
-    if (args.length > maxStatementParameters || names.size >= maxStatements) return "";
-    const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
-    names.set(sql, name);
-    return name;
-  };
+async function applySessionSettings(client: ClientBase): Promise<void> {
+  await client.query(sessionSettings);
 }
 
 /** Wrong password, unknown role, unknown database, no right to connect: waiting does not help. */
@@ -130,9 +99,9 @@ export async function waitForDatabase({
 
 /** Undefined when the server answered. */
 async function probe(url: string): Promise<unknown> {
-  let client: pg.Client;
+  let client: Client;
   try {
-    client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs });
+    client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs });
   } catch (error) {
     throw new OperatorError(`The database URL cannot be used: ${messageOf(error)}`);
   }

@@ -5,10 +5,10 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
-import type pg from "pg";
+import type { Pool } from "pg";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { createAdapter } from "./client.ts";
+import { createAdapter } from "./adapter.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 type PlainRecord = Readonly<Record<string, unknown>>;
@@ -62,7 +62,7 @@ export async function openModelsClient({
 }: {
   readonly schemaText: string;
   readonly dataDir: string;
-  readonly pool: pg.Pool;
+  readonly pool: Pool;
   readonly isEmbedded: boolean;
   readonly log: Log;
 }): Promise<ModelsClient> {

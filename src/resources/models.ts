@@ -1,4 +1,4 @@
-import type { Definition, Definitions, DeleteAction, Field, Relation } from "./definition.ts";
+import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
 
 /** Prisma's names of the referential actions. */
 const deleteActions: Readonly<Record<DeleteAction, string>> = {
@@ -64,59 +64,29 @@ function prismaType({ type }: Field): string {
 function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Uuid") return "@db.Uuid";
   if (!isManaged) return undefined;
-  switch (field.type) {
-    case "String":
-      return field.length === undefined ? undefined : `@db.VarChar(${field.length})`;
-    case "Decimal":
-      return field.precision === undefined
-        ? undefined
-        : `@db.Decimal(${field.precision}, ${field.scale ?? 0})`;
-    case "DateTime":
-      return "@db.Timestamptz(3)";
-    case "Int":
-    case "BigInt":
-    case "Float":
-    case "Boolean":
-    case "Json":
-    case "Bytes":
-    case "Enum":
-      return undefined;
-  }
+  if (field.type === "DateTime") return "@db.Timestamptz(3)";
+  if (field.type === "String" && field.length !== undefined) return `@db.VarChar(${field.length})`;
+  if (field.type === "Decimal" && field.precision !== undefined)
+    return `@db.Decimal(${field.precision}, ${field.scale ?? 0})`;
+  return undefined;
 }
 
 function defaultOf(field: Field): string[] {
   if (field.isUpdatedAt) return ["@default(now())", "@updatedAt"];
   if (field.default === undefined) return [];
-  switch (field.default.kind) {
-    case "now":
-      return ["@default(now())"];
-    case "autoincrement":
-      return ["@default(autoincrement())"];
-    // Made by the database, so that a writer other than this service gets one too.
-    case "uuid":
-      return [`@default(dbgenerated("gen_random_uuid()${field.type === "Uuid" ? "" : "::text"}"))`];
-    case "literal":
-      return [`@default(${literalOf(field, field.default.value)})`];
-  }
+  if (field.default.kind === "literal") return [`@default(${literalOf(field, field.default.value)})`];
+  // Made by the database, so that a writer other than this service gets one too.
+  if (field.default.kind === "uuid")
+    return [`@default(dbgenerated("gen_random_uuid()${field.type === "Uuid" ? "" : "::text"}"))`];
+  return [`@default(${field.default.kind}())`];
 }
+
+const bareLiterals: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal", "Boolean"];
 
 function literalOf(field: Field, value: unknown): string {
   if (field.type === "Json") return quote(JSON.stringify(value));
   if (Array.isArray(value)) return `[${value.map((item) => literalOf(field, item)).join(", ")}]`;
-  switch (field.type) {
-    case "Int":
-    case "BigInt":
-    case "Float":
-    case "Decimal":
-    case "Boolean":
-      return String(value);
-    case "String":
-    case "DateTime":
-    case "Bytes":
-    case "Uuid":
-    case "Enum":
-      return quote(String(value));
-  }
+  return bareLiterals.includes(field.type) ? String(value) : quote(String(value));
 }
 
 function relationLine(relation: Relation, definition: Definition, definitions: Definitions): string {

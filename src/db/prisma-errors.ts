@@ -1,0 +1,139 @@
+import { columnsOf } from "./adapter.ts";
+
+/** What went wrong in the database, as far as a caller can act on it. Columns, not fields, as the table names them. */
+export type DatabaseFault =
+  /** An index on an expression gives its text (`lower(email)`); empty when the server did not say. */
+  | { readonly kind: "unique"; readonly fields: readonly string[] }
+  /** The missing reference (insert, update), or the key that others refer to (delete). */
+  | { readonly kind: "foreign_key"; readonly field?: string }
+  | { readonly kind: "not_null"; readonly field?: string }
+  | { readonly kind: "check"; readonly constraint?: string }
+  /** The record to change or delete is not there. */
+  | { readonly kind: "not_found" }
+  /** Out of range, too long, not of the column's type, or with a character that PostgreSQL cannot hold. */
+  | { readonly kind: "bad_value" }
+  /** The database is away, overloaded, too slow, or in conflict with another transaction: the same may work later. */
+  | { readonly kind: "unavailable" }
+  | { readonly kind: "other" };
+
+/** What Prisma's errors, the adapter's and pg's have in common; every part may be missing. */
+interface Thrown {
+  readonly name?: unknown;
+  readonly code?: unknown;
+  readonly message?: unknown;
+  readonly meta?: { readonly driverAdapterError?: { readonly cause?: Cause } };
+  readonly cause?: Cause;
+}
+
+interface Cause {
+  readonly originalCode?: string;
+  readonly constraint?: { readonly fields?: readonly string[]; readonly index?: string };
+}
+
+/** Prisma's own codes, for faults that did not come from the server with an SQLSTATE. */
+const kindOfPrismaCode: Readonly<Record<string, "not_found" | "bad_value" | "unavailable">> = {
+  P1001: "unavailable",
+  P1002: "unavailable",
+  P1008: "unavailable",
+  P1011: "unavailable",
+  P1017: "unavailable",
+  P2001: "not_found",
+  P2015: "not_found",
+  P2018: "not_found",
+  P2023: "bad_value",
+  P2024: "unavailable",
+  P2025: "not_found",
+  P2028: "unavailable",
+  P2033: "bad_value",
+  P2034: "unavailable",
+  P2037: "unavailable",
+};
+
+/** Plain errors of pg and pg-pool, which have no code. */
+const lostConnection =
+  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Cannot use a pool after calling end|Query read timeout)/;
+
+const socketCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ETIMEDOUT",
+  "EPIPE",
+  "ENOENT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+/** Values that never reached the server because Prisma could not read them; its other complaints are faults of the caller's code. */
+const unreadableValue = /Invalid value for argument|Unable to fit|Could not convert|integer value/;
+
+/** Sorts an error of Prisma, its adapter or pg. Pure; never throws, whatever is given. */
+export function databaseFaultOf(error: unknown): DatabaseFault {
+  if (typeof error !== "object" || error === null) return { kind: "other" };
+  const thrown = error as Thrown;
+  const cause = thrown.meta?.driverAdapterError?.cause ?? thrown.cause;
+  const code = typeof thrown.code === "string" ? thrown.code : undefined;
+  // First, because EPIPE looks like an SQLSTATE.
+  if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
+  const sqlState = cause?.originalCode ?? (isSqlState(code) ? code : undefined);
+  if (sqlState !== undefined) return faultOfSqlState(sqlState, cause ?? causeOf(error));
+
+  const message = typeof thrown.message === "string" ? thrown.message : "";
+  const kind = code === undefined ? undefined : kindOfPrismaCode[code];
+  if (kind !== undefined) return { kind };
+  if (lostConnection.test(message)) return { kind: "unavailable" };
+  if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(message))
+    return { kind: "bad_value" };
+  return { kind: "other" };
+}
+
+function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault {
+  const fields = constraint?.fields ?? [];
+  const field = fields[0] === undefined ? {} : { field: fields[0] };
+  switch (sqlState) {
+    case "23505":
+      return { kind: "unique", fields };
+    case "23503":
+    // PostgreSQL 18 reports `ON DELETE RESTRICT` by a code of its own.
+    case "23001":
+      return { kind: "foreign_key", ...field };
+    case "23502":
+      return { kind: "not_null", ...field };
+    case "23514":
+    case "23P01":
+      return { kind: "check", ...(constraint?.index === undefined ? {} : { constraint: constraint.index }) };
+    // Statement timeout, lock timeout, idle transaction cut, serialization, deadlock.
+    case "57014":
+    case "55P03":
+    case "25P03":
+    case "40001":
+    case "40P01":
+      return { kind: "unavailable" };
+    default:
+      return { kind: kindOfClass[sqlState.slice(0, 2)] ?? "other" };
+  }
+}
+
+/** Data exceptions; connection; resources; operator intervention. */
+const kindOfClass: Readonly<Record<string, "bad_value" | "unavailable">> = {
+  "22": "bad_value",
+  "08": "unavailable",
+  "53": "unavailable",
+  "57": "unavailable",
+};
+
+/** The same parts from an error of pg itself. */
+function causeOf(error: object): Cause {
+  const { column, detail, constraint } = error as Readonly<
+    Record<"column" | "detail" | "constraint", string | undefined>
+  >;
+  const fields = columnsOf({ column, detail });
+  if (fields.length > 0) return { constraint: { fields } };
+  return constraint === undefined ? {} : { constraint: { index: constraint } };
+}
+
+/** Prisma's codes (`P2002`) have the same shape, and no class of PostgreSQL begins with them but `P0`. */
+function isSqlState(code: string | undefined): boolean {
+  return code !== undefined && /^(?!P[1-9])[0-9A-Z]{5}$/.test(code);
+}
