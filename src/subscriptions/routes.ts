@@ -1,0 +1,79 @@
+import { AppError, validationError } from "../errors.ts";
+import { readJsonBody } from "../http/body.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+import {
+  checkNewSubscription,
+  checkSubscriptionChanges,
+  type Checked,
+  type SubscriptionRules,
+} from "./check.ts";
+import type { SubscriptionStore } from "./store.ts";
+import { presentSubscription, type Subscription } from "./subscription.ts";
+
+export interface SubscriptionRoutesOptions extends SubscriptionRules {
+  readonly store: SubscriptionStore;
+  readonly bodyLimitBytes: number;
+}
+
+/** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
+export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
+  const { store, bodyLimitBytes, triggersOf, refusalOfUrl } = options;
+  const rules: SubscriptionRules = { triggersOf, refusalOfUrl };
+
+  router.get("/webhooks", async (ctx) => {
+    const subscriptions = await store.list(ctx.state.caller.id);
+    ctx.body = { data: subscriptions.map((subscription) => presentSubscription(subscription)) };
+  });
+
+  router.post("/webhooks", async (ctx) => {
+    const values = valid(checkNewSubscription(await readJsonBody(ctx, bodyLimitBytes), rules));
+    const { subscription, secret } = await store.create(ctx.state.caller.id, values);
+    ctx.status = 201;
+    ctx.body = presentSubscription(subscription, secret);
+  });
+
+  router.get("/webhooks/:id", async (ctx) => {
+    ctx.body = presentSubscription(await getOwn(ctx, ctx.params["id"]));
+  });
+
+  router.put("/webhooks/:id", async (ctx) => {
+    const own = await getOwn(ctx, ctx.params["id"]);
+    const changes = valid(
+      checkSubscriptionChanges(await readJsonBody(ctx, bodyLimitBytes), own.resource, rules),
+    );
+    const hasChanges = Object.keys(changes).length > 0;
+    const updated = hasChanges ? await store.update(own.id, ctx.state.caller.id, changes) : own;
+    if (updated === undefined) throw unknownSubscription();
+    ctx.body = presentSubscription(updated);
+  });
+
+  router.delete("/webhooks/:id", async (ctx) => {
+    const id = idOf(ctx.params["id"]);
+    const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id));
+    if (!isDeleted) throw unknownSubscription();
+    ctx.status = 204;
+  });
+
+  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<Subscription> {
+    const id = idOf(text);
+    const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
+    if (subscription === undefined) throw unknownSubscription();
+    return subscription;
+  }
+}
+
+function valid<T>(checked: Checked<T>): T {
+  if (checked.kind === "invalid") throw validationError(checked.errors);
+  return checked.value;
+}
+
+/** A positive 32-bit integer in plain decimal digits. */
+function idOf(text: string | undefined): number | undefined {
+  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) return undefined;
+  const id = Number(text);
+  return id < 2 ** 31 ? id : undefined;
+}
+
+function unknownSubscription(): AppError {
+  return new AppError("webhook.not_found", "The webhook subscription could not be found.");
+}

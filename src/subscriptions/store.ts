@@ -1,0 +1,74 @@
+import type { PrismaClient } from "../db/generated/client.ts";
+import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
+import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
+
+/** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. */
+export interface SubscriptionStore {
+  /** Newest first. */
+  list(userId: number): Promise<readonly Subscription[]>;
+  find(id: number, userId: number): Promise<Subscription | undefined>;
+  /** Makes the secret too, which is in clear text here and never again. */
+  create(
+    userId: number,
+    subscription: NewSubscription,
+  ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
+  update(id: number, userId: number, changes: SubscriptionChanges): Promise<Subscription | undefined>;
+  /** Cancels its unfinished deliveries in the same commit, those being attempted too: the attempt's outcome then finds them cancelled. */
+  delete(id: number, userId: number): Promise<boolean>;
+}
+
+const omit = { encryptedSecret: true } as const;
+
+export function createSubscriptionStore({
+  prisma,
+  secretBox,
+}: {
+  readonly prisma: PrismaClient;
+  readonly secretBox: Pick<SecretBox, "encrypt">;
+}): SubscriptionStore {
+  return {
+    async list(userId) {
+      return prisma.subscription.findMany({ where: { userId }, omit, orderBy: { id: "desc" } });
+    },
+    async find(id, userId) {
+      return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
+    },
+    async create(userId, { events, ...rest }) {
+      const secret = mintSecret();
+      const subscription = await prisma.subscription.create({
+        data: {
+          ...rest,
+          userId,
+          events: [...events],
+          encryptedSecret: secretBox.encrypt(secret),
+          secretHint: secretHint(secret),
+        },
+        omit,
+      });
+      return { subscription, secret };
+    },
+    async update(id, userId, { events, ...rest }) {
+      const data = { ...rest, ...(events === undefined ? {} : { events: [...events] }) };
+      const [subscription] = await prisma.subscription.updateManyAndReturn({
+        where: { id, userId },
+        data,
+        omit,
+      });
+      return subscription;
+    },
+    async delete(id, userId) {
+      const rows = await prisma.$queryRaw<readonly unknown[]>`
+        WITH gone AS (
+          DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
+        ), cancelled AS (
+          UPDATE svc.deliveries AS delivery
+          SET status = 'cancelled', last_error = 'The subscription was deleted.',
+            next_attempt_at = NULL, queued_until = NULL, updated_at = now()
+          FROM gone
+          WHERE delivery.subscription_id = gone.id AND delivery.status IN ('pending', 'retrying')
+        )
+        SELECT id FROM gone`;
+      return rows.length > 0;
+    },
+  };
+}
