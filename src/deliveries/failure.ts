@@ -59,9 +59,17 @@ export function failureOf({ error, host }: { readonly error: unknown; readonly h
   return { error: "unreachable", detail: `The connection to ${host} failed (${code}).` };
 }
 
-/** got wraps what Node threw, and Node wraps one error per address when it tried several. */
+/**
+ * got wraps what Node threw, and Node wraps one error per address when it tried several. Of these the first that came from a host
+ * counts: that this machine has no IPv6 is not why a receiver could not be reached.
+ */
 function rootOf(error: unknown): unknown {
-  if (error instanceof AggregateError && error.errors.length > 0) return rootOf(error.errors.at(-1));
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const errors = error.errors as readonly unknown[];
+    return rootOf(
+      errors.find((item) => !unreachableCodes.includes(stringOf(item, "code") ?? "")) ?? errors[0],
+    );
+  }
   return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }
 

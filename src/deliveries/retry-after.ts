@@ -6,7 +6,7 @@
 export function parseRetryAfter(header: string | undefined, now: Date): number | undefined {
   const value = header?.trim() ?? "";
   if (/^\d{1,10}$/.test(value)) return Number(value);
-  // Date.parse alone would also take "5" for a month and "1.5" for a day; every HTTP date names its weekday.
-  const time = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
+  // Date.parse alone would also take "1.5" for a day in January, and read the third, obsolete date format as local time.
+  const time = /^[A-Z][a-z]+, .+ GMT$/.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(time) ? undefined : Math.max(0, Math.ceil((time - now.getTime()) / 1000));
 }

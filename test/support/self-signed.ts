@@ -1,0 +1,23 @@
+/**
+ * The key and certificate of a receiver at 127.0.0.1 and localhost that nobody trusts, valid from 2020 to 2119. Made with
+ * openssl and kept here, so that the tests do not need it.
+ */
+export const selfSigned = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglUB1N4VwA7LE/IaP
+h6fxQoLBJ8Exbhj56+4NbNNDiLmhRANCAASNZIp2B7MDarUdPPSZ0eVwzdcIMynQ
+QigHLPS33k3IGflqlg8pgrNjsCLY3aKuOe5a5SWJFB2atdXfDwRKJ+Vd
+-----END PRIVATE KEY-----
+`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBcDCCARWgAwIBAgIBATAKBggqhkjOPQQDAjAYMRYwFAYDVQQDDA10ZXN0IHJl
+Y2VpdmVyMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAYMRYwFAYD
+VQQDDA10ZXN0IHJlY2VpdmVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEjWSK
+dgezA2q1HTz0mdHlcM3XCDMp0EIoByz0t95NyBn5apYPKYKzY7Ai2N2irjnuWuUl
+iRQdmrXV3w8ESiflXaNOMEwwGgYDVR0RBBMwEYcEfwAAAYIJbG9jYWxob3N0MA8G
+A1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFMG/lNQa3jIxl+bUs/hNK6GW91buMAoG
+CCqGSM49BAMCA0kAMEYCIQC3qIRRyvglHXTE+X6jlpFMvuUYxhN3X9/jLi/Tzdm+
+CQIhAM4fnmjrOHfkLmQqtRXt+w0jQ12H1yagwuaYiPKJ8NTk
+-----END CERTIFICATE-----
+`,
+} as const;

@@ -1,0 +1,45 @@
+import type { AttemptResult } from "../../src/deliveries/delivery.ts";
+import { createSender, type Sender } from "../../src/deliveries/send.ts";
+
+export const deliveryBytes = Buffer.from('{"event":"on_create","data":{"name":"Zoë"}}');
+export const deliveryHeaders = {
+  "Content-Type": "application/json",
+  "X-Service-Signature": "sha256=00",
+  "X-Service-Event": "e-1",
+  "X-Service-Delivery": "d-1",
+  "User-Agent": "Service-Webhook/1.0",
+};
+
+export type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
+
+/** Real senders of one fixed delivery, which may go to this machine unless a test says otherwise. */
+export interface TestSenders {
+  /** One sender with its connections, for several posts. */
+  open(options?: SenderOptions): {
+    readonly post: (url: string) => Promise<AttemptResult>;
+    readonly close: () => void;
+  };
+  /** One post of a sender of its own. */
+  send(url: string, options?: SenderOptions): Promise<AttemptResult>;
+  close(): void;
+}
+
+export function createTestSenders(): TestSenders {
+  const opened: Sender[] = [];
+  const senders: TestSenders = {
+    open(options = {}) {
+      const defaults = { timeoutMs: 10_000, allowedNetworks: ["127.0.0.0/8", "::1/128"], maxSockets: 8 };
+      const sender = createSender({ ...defaults, ...options });
+      opened.push(sender);
+      return {
+        post: (url) => sender.send({ url, headers: deliveryHeaders, body: deliveryBytes }),
+        close: () => sender.close(),
+      };
+    },
+    send: (url, options) => senders.open(options).post(url),
+    close() {
+      for (const sender of opened.splice(0)) sender.close();
+    },
+  };
+  return senders;
+}
