@@ -1,0 +1,113 @@
+import type { Channel, ConsumeMessage } from "amqplib";
+import type { Log } from "../log.ts";
+import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
+import { handOut } from "./hand-out.ts";
+import type { Link } from "./link.ts";
+
+interface Subscription {
+  readonly channel: Channel;
+  readonly consumerTag: string;
+}
+
+export interface RabbitMqConsumption extends Consumption {
+  /** Stops, and closes the channel after the acknowledgements sent so far; RabbitMQ hands out again what is not settled. */
+  close(): Promise<void>;
+}
+
+/** Consumes on a channel of its own, and subscribes again when the channel, the queue or the connection is lost. */
+export function startConsumption({
+  link,
+  options,
+  log,
+}: {
+  readonly link: Link;
+  readonly options: ConsumeOptions;
+  readonly log: Log;
+}): RabbitMqConsumption {
+  let isStopped = false;
+  let subscription: Subscription | undefined;
+  /** Messages of the present channel that are handed out and not settled. */
+  let inHand = 0;
+
+  const kept = link.keepChannel({
+    open: (connection) => connection.createChannel(),
+    async setUp(channel) {
+      if (isStopped) throw new Error("stopped");
+      inHand = 0;
+      let isAlive = true;
+      channel.once("close", () => {
+        isAlive = false;
+        subscription = undefined;
+        if (isStopped) void kept.stop();
+      });
+
+      const settle = (act: () => void): void => {
+        // A delivery tag means nothing on another channel: RabbitMQ has put the message back when this one was lost.
+        if (!isAlive) return;
+        inHand -= 1;
+        try {
+          act();
+        } catch {
+          // The channel is closing: as above.
+        }
+        if (isStopped && inHand === 0) void kept.stop();
+      };
+
+      await channel.prefetch(options.prefetch);
+      const { consumerTag } = await channel.consume(options.queue, (delivery) => {
+        if (delivery === null) {
+          log.warn({ queue: options.queue }, "RabbitMQ cancelled a consumer");
+          void channel.close().catch(() => undefined);
+        } else if (isStopped) {
+          channel.nack(delivery, false, true);
+        } else {
+          inHand += 1;
+          handOut({ message: toIncoming({ channel, delivery, settle }), options, log });
+        }
+      });
+      subscription = { channel, consumerTag };
+    },
+  });
+
+  return {
+    async stop() {
+      isStopped = true;
+      if (subscription === undefined) return kept.stop();
+      const { channel, consumerTag } = subscription;
+      await channel.cancel(consumerTag).catch(() => undefined);
+      // Else the last message in hand closes the channel.
+      if (inHand === 0) await kept.stop();
+    },
+    async close() {
+      isStopped = true;
+      await kept.stop();
+    },
+  };
+}
+
+function toIncoming({
+  channel,
+  delivery,
+  settle,
+}: {
+  readonly channel: Channel;
+  readonly delivery: ConsumeMessage;
+  readonly settle: (act: () => void) => void;
+}): IncomingMessage {
+  let isSettled = false;
+  const once = (act: () => void): void => {
+    if (isSettled) return;
+    isSettled = true;
+    settle(act);
+  };
+  const messageId: unknown = delivery.properties.messageId;
+  return {
+    messageId: typeof messageId === "string" ? messageId : "",
+    routingKey: delivery.fields.routingKey,
+    body: delivery.content,
+    headers: delivery.properties.headers ?? {},
+    isRedelivered: delivery.fields.redelivered,
+    ack: () => once(() => channel.ack(delivery)),
+    requeue: () => once(() => channel.nack(delivery, false, true)),
+  };
+}

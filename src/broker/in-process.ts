@@ -1,0 +1,207 @@
+import type { Log } from "../log.ts";
+import type {
+  Broker,
+  ConsumeOptions,
+  Consumption,
+  IncomingMessage,
+  OutgoingMessage,
+  PublishOutcome,
+} from "./broker.ts";
+import { handOut } from "./hand-out.ts";
+import { type ExchangeKind, queues as names, topology } from "./topology.ts";
+
+/** Messages that wait in a queue before it takes no more, since they are in memory: the database still holds the work. */
+const defaultMaxReady = 10_000;
+
+interface Queue {
+  readonly name: string;
+  /** Oldest first. A set, so that the head is taken off without moving the rest. */
+  readonly ready: Set<Stored>;
+  readonly consumers: Consumer[];
+  isHandingOut: boolean;
+}
+
+interface Stored {
+  readonly message: OutgoingMessage;
+  readonly isRedelivered: boolean;
+}
+
+interface Consumer {
+  readonly options: ConsumeOptions;
+  inHand: number;
+}
+
+/**
+ * A broker of one process, on the same topology and with the same semantics as RabbitMQ. What it holds is lost with the process;
+ * the relay and the sweep rebuild it from the database.
+ *
+ * @param maxReady A queue with this many waiting messages answers `unconfirmed`; `svc.dead` drops its oldest instead, since nothing
+ *   in this process consumes it.
+ */
+export function createInProcessBroker({
+  log,
+  maxReady = defaultMaxReady,
+}: {
+  readonly log: Log;
+  readonly maxReady?: number;
+}): Broker {
+  let isOpen = true;
+  const queues = new Map<string, Queue>(
+    topology.queues.map(({ name }) => [name, { name, ready: new Set(), consumers: [], isHandingOut: false }]),
+  );
+
+  function publishOne(message: OutgoingMessage): PublishOutcome {
+    if (!isOpen) return { kind: "unconfirmed", reason: "closed" };
+    const targets = queuesFor(message).map((name) => queues.get(name) as Queue);
+    if (targets.length === 0) return { kind: "unconfirmed", reason: "unroutable" };
+    if (targets.some(({ name, ready }) => name !== names.dead && ready.size >= maxReady)) {
+      return { kind: "unconfirmed", reason: "queue full" };
+    }
+    for (const queue of targets) {
+      if (queue.ready.size >= maxReady) dropOldest(queue);
+      queue.ready.add({ message, isRedelivered: false });
+      handOutSoon(queue);
+    }
+    return { kind: "confirmed" };
+  }
+
+  function dropOldest({ name, ready }: Queue): void {
+    const [oldest] = ready;
+    if (oldest === undefined) return;
+    ready.delete(oldest);
+    log.warn(
+      { queue: name, message_id: oldest.message.messageId },
+      "dropped the oldest message of a full queue",
+    );
+  }
+
+  /** Never from within `publish`, so that a handler finds its publisher's work done. */
+  function handOutSoon(queue: Queue): void {
+    if (queue.isHandingOut) return;
+    queue.isHandingOut = true;
+    setImmediate(() => {
+      queue.isHandingOut = false;
+      handOutReady(queue);
+    });
+  }
+
+  function handOutReady(queue: Queue): void {
+    // Only those that wait now: a handler that gives every message straight back must not keep the process busy for ever.
+    let left = queue.ready.size;
+    for (const stored of queue.ready) {
+      if (left === 0) return;
+      left -= 1;
+      const consumer = queue.consumers.find(({ inHand, options }) => inHand < options.prefetch);
+      if (consumer === undefined || !isOpen) return;
+      // The next message goes to the next consumer.
+      queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
+      queue.ready.delete(stored);
+      consumer.inHand += 1;
+      handOut({ message: toIncoming({ stored, queue, consumer }), options: consumer.options, log });
+    }
+  }
+
+  function toIncoming({
+    stored,
+    queue,
+    consumer,
+  }: {
+    readonly stored: Stored;
+    readonly queue: Queue;
+    readonly consumer: Consumer;
+  }): IncomingMessage {
+    const { message, isRedelivered } = stored;
+    let isSettled = false;
+    const settle = (): boolean => {
+      if (isSettled || !isOpen) return false;
+      isSettled = true;
+      consumer.inHand -= 1;
+      handOutSoon(queue);
+      return true;
+    };
+    return {
+      messageId: message.messageId,
+      routingKey: message.routingKey,
+      body: message.body,
+      headers: message.headers ?? {},
+      isRedelivered,
+      ack: () => void settle(),
+      requeue() {
+        // At the back, as RabbitMQ does with a quorum queue.
+        if (settle()) queue.ready.add({ message, isRedelivered: true });
+      },
+    };
+  }
+
+  return {
+    publish: (messages) => Promise.resolve(messages.map(publishOne)),
+    async consume(options): Promise<Consumption> {
+      const queue = queueNamed(options.queue);
+      const consumer: Consumer = { options, inHand: 0 };
+      queue.consumers.push(consumer);
+      handOutSoon(queue);
+      return {
+        async stop() {
+          const index = queue.consumers.indexOf(consumer);
+          if (index >= 0) queue.consumers.splice(index, 1);
+        },
+      };
+    },
+    depth: async (name) => queueNamed(name).ready.size,
+    isConnected: () => isOpen,
+    async close() {
+      isOpen = false;
+      for (const { ready, consumers } of queues.values()) {
+        ready.clear();
+        consumers.length = 0;
+      }
+    },
+  };
+
+  function queueNamed(name: string): Queue {
+    const queue = queues.get(name);
+    if (queue === undefined || !isOpen) throw new Error(isOpen ? `There is no queue ${name}` : "closed");
+    return queue;
+  }
+}
+
+/** The queues that a message belongs in, each once, as RabbitMQ's exchanges route it. */
+function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[] {
+  const kind = topology.exchanges.find(({ name }) => name === exchange)?.kind;
+  if (kind === undefined) return [];
+  const bound = topology.bindings.filter(
+    (binding) => binding.exchange === exchange && matches({ kind, pattern: binding.key, key: routingKey }),
+  );
+  return [...new Set(bound.map(({ queue }) => queue))];
+}
+
+/**
+ * Whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for one word and `#` for any number of them,
+ * none included; words are parted by dots.
+ */
+export function matches({
+  kind,
+  pattern,
+  key,
+}: {
+  readonly kind: ExchangeKind;
+  readonly pattern: string;
+  readonly key: string;
+}): boolean {
+  if (kind === "fanout") return true;
+  if (kind === "direct") return pattern === key;
+  return topicMatches(wordsOf(pattern), wordsOf(key));
+}
+
+function wordsOf(key: string): readonly string[] {
+  return key === "" ? [] : key.split(".");
+}
+
+function topicMatches(pattern: readonly string[], words: readonly string[]): boolean {
+  const [first, ...rest] = pattern;
+  if (first === undefined) return words.length === 0;
+  if (first === "#") {
+    return topicMatches(rest, words) || (words.length > 0 && topicMatches(pattern, words.slice(1)));
+  }
+  return words.length > 0 && (first === "*" || first === words[0]) && topicMatches(rest, words.slice(1));
+}

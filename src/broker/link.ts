@@ -1,0 +1,180 @@
+import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
+import { messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { pause } from "../worker.ts";
+import { declareTopology } from "./topology.ts";
+
+/** Seconds. A dead peer is noticed within two of them. */
+const heartbeatSeconds = 10;
+const firstWaitMs = 200;
+const longestWaitMs = 10_000;
+/** How long a broker that does not answer may hold up a close. */
+const closeLimitMs = 3_000;
+
+/** A channel that is opened again whenever it is lost. */
+export interface KeptChannel {
+  /** Closes the channel, after what was sent on it, and opens no further one. */
+  stop(): Promise<void>;
+}
+
+/** A connection to RabbitMQ that comes back by itself, for as long as it takes. */
+export interface Link {
+  isUp(): boolean;
+  /** Why RabbitMQ takes no messages at the moment (a memory or disk alarm); undefined when it does. */
+  blockedBecause(): string | undefined;
+  /** A channel for one question. Rejects while there is no connection. */
+  openChannel(): Promise<Channel>;
+  /**
+   * Opens a channel now and after each loss, be it of the connection or of the channel alone, declares the topology on it and
+   * hands it to `setUp`. A rejection of `setUp` counts as a loss.
+   */
+  keepChannel<C extends Channel>(options: {
+    readonly open: (connection: RecoveringChannelModel) => Promise<C>;
+    readonly setUp: (channel: C) => Promise<void>;
+  }): KeptChannel;
+  close(): Promise<void>;
+}
+
+/**
+ * Begins to connect and comes back at once.
+ *
+ * amqplib's recovery brings the connection back; it has no part in channels. Its `setup` hook is not used: after a failed one it
+ * waits for the connection to close, which a broker that hangs never does.
+ *
+ * @param name What operators see in RabbitMQ's list of connections.
+ */
+export async function openLink({
+  url,
+  name,
+  log,
+}: {
+  readonly url: string;
+  readonly name: string;
+  readonly log: Log;
+}): Promise<Link> {
+  const address = new URL(url);
+  if (!address.searchParams.has("heartbeat")) address.searchParams.set("heartbeat", String(heartbeatSeconds));
+  const facts = { connection: name, host: address.host };
+
+  const connection = await connect(address.href, {
+    noDelay: true,
+    timeout: 10_000,
+    clientProperties: { connection_name: name },
+    recovery: { waitForConnect: false, initialDelay: firstWaitMs, maxDelay: longestWaitMs },
+  });
+  let isUp = false;
+  let blockedBecause: string | undefined;
+  connection.on("connect", () => {
+    isUp = true;
+    blockedBecause = undefined;
+    log.info(facts, "connected to RabbitMQ");
+  });
+  connection.on("disconnect", (error: Error) => {
+    isUp = false;
+    log.warn({ ...facts, reason: error.message }, "lost the connection to RabbitMQ");
+  });
+  connection.on("connect-failed", (error: Error) =>
+    log.warn({ ...facts, reason: reasonOf(error) }, "waiting for RabbitMQ"),
+  );
+  connection.on("blocked", (reason: string) => {
+    blockedBecause = reason;
+    log.warn({ ...facts, reason }, "RabbitMQ takes no messages");
+  });
+  connection.on("unblocked", () => {
+    blockedBecause = undefined;
+    log.info(facts, "RabbitMQ takes messages again");
+  });
+  // `disconnect` follows with the same error; unheard, this event would end the process.
+  connection.on("error", () => undefined);
+
+  return {
+    isUp: () => isUp,
+    blockedBecause: () => blockedBecause,
+    async openChannel() {
+      if (!isUp) throw new Error("not connected to RabbitMQ");
+      const channel = await connection.createChannel();
+      channel.on("error", () => undefined);
+      return channel;
+    },
+    keepChannel: ({ open, setUp }) => keepChannel({ open: () => open(connection), setUp, log, facts }),
+    async close() {
+      isUp = false;
+      await atMost(closeLimitMs, connection.close());
+    },
+  };
+}
+
+function keepChannel<C extends Channel>({
+  open,
+  setUp,
+  log,
+  facts,
+}: {
+  readonly open: () => Promise<C>;
+  readonly setUp: (channel: C) => Promise<void>;
+  readonly log: Log;
+  readonly facts: object;
+}): KeptChannel {
+  const stopping = new AbortController();
+  let closeCurrent: (() => Promise<void>) | undefined;
+
+  /** Resolves when the channel is gone; rejects when it could not be set up. */
+  async function useOneChannel(onSetUp: () => void): Promise<void> {
+    const channel = await open();
+    // RabbitMQ sends no close-ok over a connection that is lost; "close" comes in any case.
+    const closed = new Promise<void>((resolve) => channel.once("close", resolve));
+    channel.on("error", (error: Error) =>
+      log.warn({ ...facts, reason: error.message }, "RabbitMQ closed a channel"),
+    );
+    closeCurrent = () => atMost(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
+    try {
+      if (stopping.signal.aborted) return;
+      await declareTopology(channel);
+      await setUp(channel);
+      onSetUp();
+      await closed;
+    } finally {
+      await closeCurrent();
+    }
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      try {
+        await useOneChannel(() => {
+          failures = 0;
+        });
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        log.warn({ ...facts, reason: messageOf(error) }, "could not set up a channel of RabbitMQ");
+      }
+      await pause(waitMs(failures), stopping.signal);
+      failures += 1;
+    }
+  }
+
+  void run();
+  return {
+    async stop() {
+      stopping.abort();
+      await closeCurrent?.();
+    },
+  };
+}
+
+/** Doubles with each failure, up to a limit, and varies by half so that many processes do not come back at once. */
+function waitMs(failures: number): number {
+  return Math.min(longestWaitMs, firstWaitMs * 2 ** failures) * (0.5 + Math.random() / 2);
+}
+
+/** When a host has several addresses, the message of their joint error is empty. */
+function reasonOf(error: Error): string {
+  return error instanceof AggregateError ? error.errors.map(messageOf).join(", ") : error.message;
+}
+
+async function atMost(limitMs: number, work: Promise<unknown>): Promise<void> {
+  const limit = new AbortController();
+  await Promise.race([work, pause(limitMs, limit.signal)]);
+  limit.abort();
+}

@@ -1,0 +1,157 @@
+import type { ConfirmChannel, Message } from "amqplib";
+import { messageOf } from "../errors.ts";
+import type { OutgoingMessage, PublishOutcome } from "./broker.ts";
+import type { Link } from "./link.ts";
+
+export interface Publisher {
+  publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
+  isReady(): boolean;
+  /** Takes no more messages, waits for the confirms of those under way, and closes the channel. */
+  close(): Promise<void>;
+}
+
+interface OpenChannel {
+  readonly channel: ConfirmChannel;
+  /** Messages that came back and whose confirm is still to come, counted by `identityOf`. */
+  readonly returned: Map<string, number>;
+}
+
+const confirmed: PublishOutcome = { kind: "confirmed" };
+const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", reason });
+
+/**
+ * Publishes on one confirm channel of `link`.
+ *
+ * @param timeoutMs Deadline of a whole `publish`.
+ * @param onReady Called each time that publishing becomes possible.
+ */
+export function createPublisher({
+  link,
+  timeoutMs,
+  onReady,
+}: {
+  readonly link: Link;
+  readonly timeoutMs: number;
+  readonly onReady: () => void;
+}): Publisher {
+  let open: OpenChannel | undefined;
+  let isClosed = false;
+  const underWay = new Set<Promise<unknown>>();
+
+  const kept = link.keepChannel({
+    open: (connection) => connection.createConfirmChannel(),
+    async setUp(channel) {
+      const fresh: OpenChannel = { channel, returned: new Map() };
+      channel.on("return", ({ fields, properties }: Message) => {
+        const { exchange, routingKey } = fields;
+        const identity = identityOf({ exchange, routingKey, messageId: String(properties.messageId) });
+        fresh.returned.set(identity, (fresh.returned.get(identity) ?? 0) + 1);
+      });
+      channel.once("close", () => {
+        if (open === fresh) open = undefined;
+      });
+      open = fresh;
+      onReady();
+    },
+  });
+
+  /** The channel to publish on, or why there is none now. */
+  function usableChannel(): OpenChannel | string {
+    if (isClosed) return "closed";
+    const blocked = link.blockedBecause();
+    if (blocked !== undefined) return `RabbitMQ takes no messages: ${blocked}`;
+    return open ?? "not connected to RabbitMQ";
+  }
+
+  function publishBatch(
+    { channel, returned }: OpenChannel,
+    messages: readonly OutgoingMessage[],
+  ): Promise<readonly PublishOutcome[]> {
+    return new Promise((resolve) => {
+      const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
+      let left = messages.length;
+      const timer = setTimeout(() => resolve(outcomes.slice()), timeoutMs);
+      const settle = (index: number, outcome: PublishOutcome): void => {
+        outcomes[index] = outcome;
+        left -= 1;
+        if (left > 0) return;
+        clearTimeout(timer);
+        resolve(outcomes);
+      };
+      for (const [index, message] of messages.entries()) {
+        try {
+          send(channel, message, (error) => {
+            if (error !== null) settle(index, unconfirmed(error.message));
+            // RabbitMQ returns what no queue takes, and then confirms it all the same.
+            else if (wasReturned(returned, message)) settle(index, unconfirmed("unroutable"));
+            else settle(index, confirmed);
+          });
+        } catch (error) {
+          settle(index, unconfirmed(messageOf(error)));
+        }
+      }
+    });
+  }
+
+  return {
+    isReady: () => typeof usableChannel() !== "string",
+    async publish(messages) {
+      if (messages.length === 0) return [];
+      const channel = usableChannel();
+      if (typeof channel === "string") return messages.map(() => unconfirmed(channel));
+      const batch = publishBatch(channel, messages);
+      underWay.add(batch);
+      try {
+        return await batch;
+      } finally {
+        underWay.delete(batch);
+      }
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all(underWay);
+      await kept.stop();
+    },
+  };
+}
+
+function send(
+  channel: ConfirmChannel,
+  message: OutgoingMessage,
+  onSettled: (error: Error | null) => void,
+): void {
+  const { exchange, routingKey, messageId, body, headers } = message;
+  // The answer of `publish`, whether its buffer is full, is of no use: the callers' batches bound it.
+  channel.publish(
+    exchange,
+    routingKey,
+    body,
+    {
+      persistent: true,
+      mandatory: true,
+      messageId,
+      contentType: "application/json",
+      timestamp: Math.floor(Date.now() / 1_000),
+      headers,
+    },
+    onSettled,
+  );
+}
+
+/**
+ * Two messages of the same identity are the same message, published twice: if one came back and the other did not, it makes no
+ * difference which of the two counts as lost.
+ */
+function identityOf({ exchange, routingKey, messageId }: Omit<OutgoingMessage, "body" | "headers">): string {
+  return JSON.stringify([exchange, routingKey, messageId]);
+}
+
+function wasReturned(returned: Map<string, number>, message: OutgoingMessage): boolean {
+  if (returned.size === 0) return false;
+  const identity = identityOf(message);
+  const count = returned.get(identity);
+  if (count === undefined) return false;
+  if (count === 1) returned.delete(identity);
+  else returned.set(identity, count - 1);
+  return true;
+}

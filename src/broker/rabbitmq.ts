@@ -1,0 +1,75 @@
+import { OperatorError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Broker } from "./broker.ts";
+import { startConsumption, type RabbitMqConsumption } from "./consumer.ts";
+import { openLink } from "./link.ts";
+import { createPublisher } from "./publisher.ts";
+import { aborted } from "../worker.ts";
+
+/**
+ * Connects to RabbitMQ and declares the topology. Waits for a server that is not there yet, with a warning each time that it
+ * tries in vain.
+ *
+ * Publishing and consuming have a connection each: RabbitMQ stops reading from the one that publishes while an alarm stands,
+ * and acknowledgements must get through all the same.
+ *
+ * @param publishTimeoutMs Deadline of one `publish`.
+ * @param signal Gives up waiting for the first connection: rejects with its reason.
+ * @throws OperatorError when `url` is not an AMQP URL.
+ */
+export async function connectRabbitMq({
+  url,
+  log,
+  publishTimeoutMs = 10_000,
+  signal,
+}: {
+  readonly url: string;
+  readonly log: Log;
+  readonly publishTimeoutMs?: number;
+  readonly signal?: AbortSignal;
+}): Promise<Broker> {
+  // The URL itself is not shown: it may hold a password.
+  if (!URL.canParse(url) || !/^amqps?:$/.test(new URL(url).protocol)) {
+    throw new OperatorError("The URL of RabbitMQ must begin with amqp:// or amqps://");
+  }
+  const publishing = await openLink({ url, name: "svc publisher", log });
+  const consuming = await openLink({ url, name: "svc consumer", log });
+  const consumptions = new Set<RabbitMqConsumption>();
+
+  const started = new AbortController();
+  const publisher = createPublisher({
+    link: publishing,
+    timeoutMs: publishTimeoutMs,
+    onReady: () => started.abort(),
+  });
+
+  const broker: Broker = {
+    publish: (messages) => publisher.publish(messages),
+    async consume(options) {
+      const consumption = startConsumption({ link: consuming, options, log });
+      consumptions.add(consumption);
+      return consumption;
+    },
+    async depth(queue) {
+      const channel = await consuming.openChannel();
+      try {
+        return (await channel.checkQueue(queue)).messageCount;
+      } finally {
+        // It is closed already when there is no such queue.
+        await channel.close().catch(() => undefined);
+      }
+    },
+    isConnected: () => publisher.isReady() && consuming.isUp(),
+    async close() {
+      await Promise.all([publisher.close(), ...[...consumptions].map((consumption) => consumption.close())]);
+      await Promise.all([publishing.close(), consuming.close()]);
+    },
+  };
+
+  await aborted(signal === undefined ? started.signal : AbortSignal.any([started.signal, signal]));
+  if (!started.signal.aborted) {
+    await broker.close();
+    throw signal?.reason;
+  }
+  return broker;
+}
