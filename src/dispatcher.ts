@@ -4,9 +4,11 @@ import type { ScheduleOf } from "./deliveries/schedule.ts";
 import { createSender } from "./deliveries/send.ts";
 import { createDeliveryStore } from "./deliveries/store.ts";
 import { createSweep } from "./deliveries/sweep.ts";
+import { callCode } from "./resources/code-module.ts";
+import type { Definition } from "./resources/definition.ts";
 import type { Foundation } from "./foundation.ts";
 import { isAdminFor } from "./resources/access.ts";
-import { createSubscriberFinder } from "./subscriptions/find-subscribers.ts";
+import { createSubscriberFinder, type PossibleAdmins } from "./subscriptions/find-subscribers.ts";
 import { createSecretBox } from "./subscriptions/secret.ts";
 import { runWorkers, type Running } from "./running.ts";
 import type { Caller } from "./users/caller.ts";
@@ -29,10 +31,17 @@ export async function startDispatcher({
   });
   const secrets = createSecretBox(secretKey);
   const scheduleOf = createScheduleOf({ config, definitions });
-  // A resource that left the mapping files has no admins: what is still under way for it stays with the owners.
   const mayAdminister = (resource: string, user: Caller): boolean => {
     const definition = definitions.get(resource);
-    return definition !== undefined && isAdminFor(definition, user);
+    // A resource that left the mapping files has no admins: what is still under way for it stays with the owners.
+    if (definition === undefined) return false;
+    try {
+      return isAdminFor(definition, user);
+    } catch (error) {
+      // Whoever cannot be shown to be an admin is none; one module's fault must not hold up the events of all.
+      log.error({ err: error, resource }, "isAdmin failed");
+      return false;
+    }
   };
   // The in-process broker begins empty, so nothing that was believed to be in it is.
   if (config.broker.url === undefined) await store.forgetQueued();
@@ -43,7 +52,11 @@ export async function startDispatcher({
       createFanOut({
         broker,
         store,
-        findSubscribers: createSubscriberFinder({ sql, definitions }),
+        findSubscribers: createSubscriberFinder({
+          sql,
+          isAdminFor: mayAdminister,
+          possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
+        }),
         scheduleOf,
         requeueAfterMs: webhooks.requeueAfterMs,
         log,
@@ -79,14 +92,34 @@ export async function startDispatcher({
   };
 }
 
+/** How far a statement can narrow who is an admin: a code module's answer only the module knows. */
+function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
+  if (definition === undefined) return { kind: "nobody" };
+  return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
+}
+
+/** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
 function createScheduleOf({ config, definitions }: Pick<Foundation, "config" | "definitions">): ScheduleOf {
   const { maxAttempts, backoffMs } = config.webhooks;
-  return (resource) => {
-    const definition = definitions.get(resource);
-    const backoff = definition?.code.webhookBackoff?.() ?? definition?.webhookBackoff;
-    return {
-      maxAttempts: definition?.code.webhookMaxAttempts?.() ?? definition?.webhookMaxAttempts ?? maxAttempts,
-      backoffMs: backoff === undefined ? backoffMs : backoff.map((seconds) => seconds * 1_000),
-    };
-  };
+  const schedules = new Map(
+    [...definitions.values()].map((definition) => {
+      const backoff =
+        callCode({ definition, name: "webhookBackoff", call: () => definition.code.webhookBackoff?.() }) ??
+        definition.webhookBackoff;
+      const attempts =
+        callCode({
+          definition,
+          name: "webhookMaxAttempts",
+          call: () => definition.code.webhookMaxAttempts?.(),
+        }) ?? definition.webhookMaxAttempts;
+      return [
+        definition.name,
+        {
+          maxAttempts: attempts ?? maxAttempts,
+          backoffMs: backoff?.map((seconds) => seconds * 1_000) ?? backoffMs,
+        },
+      ];
+    }),
+  );
+  return (resource) => schedules.get(resource) ?? { maxAttempts, backoffMs };
 }

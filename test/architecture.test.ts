@@ -54,6 +54,9 @@ const programs = [
   "foundation.ts",
   "migration.ts",
   "migration-command.ts",
+  "greeting.ts",
+  "health.ts",
+  "running.ts",
 ];
 const rooms = ["resources", "events", "subscriptions", "deliveries", "users", "http", "broker", "db", "bin"];
 

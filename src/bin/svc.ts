@@ -4,6 +4,8 @@ import { loadConfig } from "../config.ts";
 import { startDispatcher } from "../dispatcher.ts";
 import { OperatorError } from "../errors.ts";
 import { openFoundation } from "../foundation.ts";
+import { greeting } from "../greeting.ts";
+import { startHealth } from "../health.ts";
 import { createLog, type Log } from "../log.ts";
 import type { Running } from "../running.ts";
 import { aborted } from "../worker.ts";
@@ -35,12 +37,18 @@ async function main(args: readonly string[]): Promise<number> {
   const stopping = stopSignal(log);
   const foundation = await openFoundation({ config, log, signal: stopping });
   const running: Running[] = [];
+  const health = await startHealth(foundation);
   try {
     if (program !== "api") running.push(await startDispatcher(foundation));
-    if (program !== "dispatcher") running.push(await startApi({ foundation, print: console.log }));
+    if (program !== "dispatcher") {
+      const api = await startApi(foundation);
+      running.push(api);
+      console.log(await greeting({ foundation, api }));
+    }
     log.info({ program }, "started");
     await Promise.race([aborted(stopping), ...running.map(({ failed }) => failed)]);
   } finally {
+    await health.close();
     // The API first: what it still takes in is work for the dispatcher.
     for (const part of running.toReversed()) await part.stop();
     await foundation.close();
