@@ -1,0 +1,33 @@
+import { createHash } from "node:crypto";
+import { escapeIdentifier, escapeLiteral } from "pg";
+
+/** The PostgreSQL schema of every resource's table: the one that the models client names in its statements. */
+export const tablesSchema = "public";
+
+/** PostgreSQL cuts longer identifiers without a word, and then two may become one. */
+const maxNameBytes = 63;
+
+/** An identifier, quoted for SQL. */
+export function quoteName(name: string): string {
+  return escapeIdentifier(name);
+}
+
+/** A string constant, quoted for SQL. */
+export function quoteText(text: string): string {
+  return escapeLiteral(text);
+}
+
+/** A resource's table with its schema, quoted for SQL. */
+export function quoteTable(table: string): string {
+  return `${quoteName(tablesSchema)}.${quoteName(table)}`;
+}
+
+/** `stem + ending`, or, when that is too long for PostgreSQL, the cut stem with a hash of the whole one before the ending. Not quoted. */
+export function fittingName(stem: string, ending = ""): string {
+  if (Buffer.byteLength(stem + ending) <= maxNameBytes) return stem + ending;
+  const hash = `_${createHash("sha256").update(stem).digest("hex").slice(0, 10)}`;
+  const room = maxNameBytes - Buffer.byteLength(hash + ending);
+  let cut = stem;
+  while (Buffer.byteLength(cut) > room) cut = [...cut].slice(0, -1).join("");
+  return cut + hash + ending;
+}

@@ -1,0 +1,76 @@
+import type { Definition, Definitions, Field, FieldType, Relation } from "../../src/resources/definition.ts";
+
+/** A field with every default of the mapping file filled in. */
+export function field(name: string, type: FieldType, overrides: Partial<Field> = {}): Field {
+  return {
+    name,
+    type,
+    column: name,
+    isList: false,
+    isOptional: false,
+    isKey: false,
+    isUnique: false,
+    isIndexed: false,
+    isUpdatedAt: false,
+    ...overrides,
+  };
+}
+
+/** The usual key: an Int that counts itself. */
+export function keyField(name = "id", overrides: Partial<Field> = {}): Field {
+  return field(name, "Int", { isKey: true, default: { kind: "autoincrement" }, ...overrides });
+}
+
+/** A definition with every default filled in; the key is the field that says so, and is put first when none does. */
+export function definition({
+  name,
+  fields,
+  ...overrides
+}: Partial<Definition> & Pick<Definition, "name" | "fields">): Definition {
+  const all = fields.some(({ isKey }) => isKey) ? fields : [keyField(), ...fields];
+  return {
+    file: `resources/${name}.yaml`,
+    name,
+    model: name.replace(/(?:^|[^a-z0-9])([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase()),
+    table: name,
+    isManaged: true,
+    fields: all,
+    key: all.find(({ isKey }) => isKey) as Field,
+    relations: [],
+    triggers: ["on_create", "on_update", "on_delete"],
+    isAdmin: { kind: "flag" },
+    searchableColumns: [],
+    baseQuery: {},
+    supportsCreate: true,
+    supportsUpdate: true,
+    supportsDelete: true,
+    code: {},
+    ...overrides,
+  };
+}
+
+/** The definitions by name, with both ends of every reference made into relations. */
+export function definitionsOf(...list: readonly Definition[]): Definitions {
+  const relations = new Map<string, Relation[]>(list.map(({ name }) => [name, []]));
+  for (const { name, model, fields } of list) {
+    for (const { name: local, references } of fields) {
+      if (references === undefined) continue;
+      const relationName = `${model}_${references.as}`;
+      const { resource, field: foreign, as } = references;
+      relations
+        .get(name)
+        ?.push({ name: as, kind: "one", resource, localField: local, foreignField: foreign, relationName });
+      relations
+        .get(resource)
+        ?.push({
+          name,
+          kind: "many",
+          resource: name,
+          localField: foreign,
+          foreignField: local,
+          relationName,
+        });
+    }
+  }
+  return new Map(list.map((one) => [one.name, { ...one, relations: relations.get(one.name) ?? [] }]));
+}
