@@ -1,0 +1,185 @@
+import type { Definition, RuleSpecs } from "./definition.ts";
+import type { FieldErrors } from "../errors.ts";
+import { placesOf, valueAt, type Path, type Place } from "./rules/body.ts";
+import type { Subject } from "./rules/check.ts";
+import { cleanBody, maxDepth } from "./rules/clean.ts";
+import { compileField, keysOf, type CompiledField, type KeyNode, type LookupTest } from "./rules/compile.ts";
+import { deriveCreateRules, deriveUpdateRules } from "./rules/derive.ts";
+import { createAsker, maxLookups, type LookupQuery } from "./rules/lookup.ts";
+import { fill, messageFor } from "./rules/messages.ts";
+import { validatedOf } from "./rules/validated.ts";
+
+/** Places that one key with `*` may have in a body. */
+const maxPlaces = 10_000;
+
+/** The rules of one body, parsed; validating is then a walk over tables. */
+export interface CompiledRules {
+  /** In the order of the specification. */
+  readonly fields: readonly CompiledField[];
+  readonly keys: KeyNode;
+}
+
+/** The only thing that validation wants to know from outside. */
+export interface Lookup {
+  /**
+   * Whether a record of the resource or table `target` has `value` in the field or column `column`.
+   *
+   * A value that cannot be compared with the column, `abc` with an integer, is in no record: false, not an error.
+   * `except` is the key of the record that is being updated, for `unique`; it is left aside only where `target` is
+   * that record's own resource.
+   */
+  exists(query: LookupQuery): Promise<boolean>;
+}
+
+export interface ValidateOptions {
+  readonly lookup: Lookup;
+  /** Key of the record that is being updated, which `unique` leaves aside. */
+  readonly ignoreKey?: unknown;
+  /** What `today` and the like mean. Default: the current time. */
+  readonly now?: Date;
+}
+
+export type Validation =
+  | { readonly kind: "valid"; readonly values: Record<string, unknown> }
+  | { readonly kind: "invalid"; readonly errors: FieldErrors };
+
+/** Parses every rule once. Throws on what `ruleFaults` reports beforehand for a mapping file. */
+export function compileRules(specs: RuleSpecs): CompiledRules {
+  const fields = Object.entries(specs).map(([name, spec]) => compileField(name, spec));
+  return { fields, keys: keysOf(fields) };
+}
+
+/** What a create is checked with: the code module's rules, else the mapping file's, else rules derived from the fields. */
+export function createRulesOf(definition: Definition): RuleSpecs {
+  return definition.code.createRules?.() ?? definition.createRules ?? deriveCreateRules(definition);
+}
+
+/** The same for an update. */
+export function updateRulesOf(definition: Definition): RuleSpecs {
+  return definition.code.updateRules?.() ?? definition.updateRules ?? deriveUpdateRules(definition);
+}
+
+/** What is found out about one place in the body. */
+interface Finding {
+  readonly name: string;
+  readonly messages: string[];
+  readonly value: unknown;
+  readonly lookups: readonly LookupTest[];
+}
+
+/**
+ * Checks a body as the reference does (`reference/validation.md`): every field is checked, texts are trimmed first,
+ * and only keys that have rules come back, unconverted. Look-ups run together at the end, for fields that are fine so far.
+ *
+ * @param body A JSON object. Nothing in it is trusted: its depth and the items that `*` meets are limited.
+ * @returns The errors in the order of the rules, at least one; or the values.
+ */
+export async function validate(
+  { fields, keys }: CompiledRules,
+  body: Readonly<Record<string, unknown>>,
+  { lookup, ignoreKey, now = new Date() }: ValidateOptions,
+): Promise<Validation> {
+  const { body: cleaned, tooDeep } = cleanBody(body);
+  const subjectAt = createSubjects(cleaned, now);
+  const excluded = new Set<string>();
+  const findings: Finding[] = [...tooDeep].map((name) => ({
+    name,
+    messages: [fill(`The :attribute field must not be nested more than ${maxDepth} levels deep.`, name)],
+    value: undefined,
+    lookups: [],
+  }));
+
+  for (const field of fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""))) {
+    const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
+    const places = placesOf(cleaned, field.key, limit);
+    if (places === undefined) {
+      const name = field.key.slice(0, field.key.indexOf("*")).join(".");
+      const messages = [
+        messageFor({ rule: "max", field: name, sizeKind: "array", blanks: { max: String(limit) } }),
+      ];
+      findings.push({ name, messages, value: undefined, lookups: [] });
+    }
+    for (const place of places ?? []) {
+      const subject = subjectAt(place);
+      if (isExcluded(place.path, excluded)) continue;
+      if (field.excludes.some((applies) => applies(subject))) excluded.add(idOf(place.path));
+      else findings.push(examine(field, place.path.join("."), subject));
+    }
+  }
+  await lookUp(
+    findings,
+    createAsker((query) => lookup.exists(query), ignoreKey),
+  );
+
+  const errors = errorsOf(findings);
+  if (errors !== undefined) return { kind: "invalid", errors };
+  return { kind: "valid", values: validatedOf(keys, cleaned, (path) => excluded.has(idOf(path))) };
+}
+
+const idOf = (path: Path): string => path.join("\0");
+
+/** Excluded itself, or within something excluded. */
+const isExcluded = (path: Path, excluded: ReadonlySet<string>): boolean =>
+  excluded.size > 0 && path.some((_, i) => excluded.has(idOf(path.slice(0, i + 1))));
+
+function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (place: Place) => Subject {
+  const memo = new Map<string, unknown>();
+  const once = <T>(name: string, compute: () => T): T => {
+    if (!memo.has(name)) memo.set(name, compute());
+    return memo.get(name) as T;
+  };
+  const allAt = (path: Path): readonly unknown[] =>
+    (placesOf(body, path, maxPlaces) ?? []).map((place) => valueAt(body, place.path));
+
+  return ({ path, captures }) => ({
+    value: valueAt(body, path),
+    now,
+    once,
+    allAt,
+    at: (other) => valueAt(body, put(other, captures)),
+  });
+}
+
+/** `items.*.price` as seen from `items.3.total` is `items.3.price`. */
+function put(path: Path, captures: readonly string[]): Path {
+  if (captures.length === 0) return path;
+  let next = 0;
+  return path.map((step) => (step === "*" ? (captures[next++] ?? step) : step));
+}
+
+function examine(field: CompiledField, name: string, subject: Subject): Finding {
+  const { value } = subject;
+  const messages: string[] = [];
+  const isAbsent = value === undefined || (typeof value === "string" && value.trim() === "");
+  const skipsPlainRules = isAbsent || (value === null && field.isNullable);
+  if (value === undefined && field.isSometimes) return { name, messages, value, lookups: [] };
+
+  for (const { name: rule, isImplicit, check } of field.tests) {
+    const broken = isImplicit || !skipsPlainRules ? check(subject) : undefined;
+    if (broken === undefined) continue;
+    messages.push(messageFor({ rule, field: name, sizeKind: field.sizeKind, ...broken }));
+    if (isImplicit || field.isBail) break;
+  }
+  return { name, messages, value, lookups: skipsPlainRules ? [] : field.lookups };
+}
+
+async function lookUp(findings: readonly Finding[], ask: ReturnType<typeof createAsker>): Promise<void> {
+  const open = findings.filter(({ messages, lookups }) => messages.length === 0 && lookups.length > 0);
+  await Promise.all(
+    open.map(async ({ name, messages, value, lookups }) => {
+      const answers = await Promise.all(lookups.map((test) => ask(test, value)));
+      const failed = lookups.find((_, i) => answers[i] === false);
+      if (failed !== undefined)
+        messages.push(messageFor({ rule: failed.name, field: name, sizeKind: "string" }));
+    }),
+  );
+}
+
+/** Undefined when there are none. */
+function errorsOf(findings: readonly Finding[]): FieldErrors | undefined {
+  const errors = new Map<string, string[]>();
+  for (const { name, messages } of findings) {
+    if (messages.length > 0) errors.set(name, [...(errors.get(name) ?? []), ...messages]);
+  }
+  return errors.size === 0 ? undefined : Object.fromEntries(errors);
+}

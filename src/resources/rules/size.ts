@@ -1,0 +1,93 @@
+import { countOf, isContainer, toPath } from "./body.ts";
+import { onValueWith, type MakeCheck, type SizeKind } from "./check.ts";
+import { codePoints, displayName, isNumeric, textOf, toDecimal } from "./values.ts";
+
+/** The number itself, the count of items, or the count of characters. */
+function sizeOf(value: unknown, kind: SizeKind): number | string {
+  if (kind === "numeric" && isNumeric(value)) return value;
+  return isContainer(value) ? countOf(value) : codePoints(textOf(value) ?? "");
+}
+
+/** Negative, zero or positive; exact, also for the digits that a double would drop. */
+const compare = (a: number | string, b: number | string): number =>
+  typeof a === "number" && typeof b === "number" ? a - b : toDecimal(a).cmp(toDecimal(b));
+
+/** `min:3` and its kin; the names are those of the message's blanks. */
+function bounded(
+  names: readonly string[],
+  holds: (size: number | string, args: readonly string[]) => boolean,
+): MakeCheck {
+  return (args, { sizeKind }) => {
+    const failure = { blanks: Object.fromEntries(names.map((name, i) => [name, args[i] ?? ""])) };
+    return ({ value }) => (holds(sizeOf(value, sizeKind), args) ? undefined : failure);
+  };
+}
+
+/** `gt:5`, or `gt:other`, which measures the other field; then both must be of the same kind. */
+function related(holds: (order: number) => boolean): MakeCheck {
+  return ([bound = ""], { sizeKind }) => {
+    const path = toPath(bound);
+    const isLiteral = isNumeric(bound);
+    return (subject) => {
+      const { value } = subject;
+      const other = isLiteral ? bound : subject.at(path);
+      // A plain number is compared as one, whether or not another rule says that the field is numeric.
+      const kind = isNumeric(value) && isNumeric(other) ? "numeric" : sizeKind;
+      if (isLiteral) {
+        return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
+      }
+      if (other === undefined || other === null) return { blanks: { value: displayName(bound) }, kind };
+      const size = sizeOf(other, kind);
+      const isComparable = kind === "numeric" || (typeof value === typeof other && typeof value !== "number");
+      if (isComparable && holds(compare(sizeOf(value, kind), size))) return undefined;
+      return { blanks: { value: String(size) }, kind };
+    };
+  };
+}
+
+/** The count of digits of a whole number without sign; undefined for anything else. */
+function digitsOf(value: unknown): number | undefined {
+  const text = typeof value === "boolean" ? undefined : textOf(value);
+  return text !== undefined && /^\d+$/.test(text) ? text.length : undefined;
+}
+
+function digits(
+  names: readonly string[],
+  holds: (count: number, args: readonly number[]) => boolean,
+): MakeCheck {
+  return onValueWith(
+    (args) => Object.fromEntries(names.map((name, i) => [name, args[i] ?? ""])),
+    (value, args) => {
+      const count = digitsOf(value);
+      return count !== undefined && holds(count, args.map(Number));
+    },
+  );
+}
+
+/** A remainder takes time with the distance of the exponents, so that 1e9000000 must not get there. */
+const maxDigitsOfMultiple = 100;
+
+function isMultiple(value: unknown, [step = ""]: readonly string[]): boolean {
+  if (!isNumeric(value) || String(value).length > maxDigitsOfMultiple) return false;
+  const number = toDecimal(value);
+  return Math.abs(number.e) <= maxDigitsOfMultiple && number.mod(toDecimal(step)).isZero();
+}
+
+export const sizeChecks = {
+  min: bounded(["min"], (size, [min = ""]) => compare(size, min) >= 0),
+  max: bounded(["max"], (size, [max = ""]) => compare(size, max) <= 0),
+  between: bounded(
+    ["min", "max"],
+    (size, [min = "", max = ""]) => compare(size, min) >= 0 && compare(size, max) <= 0,
+  ),
+  size: bounded(["size"], (size, [wanted = ""]) => compare(size, wanted) === 0),
+  gt: related((order) => order > 0),
+  gte: related((order) => order >= 0),
+  lt: related((order) => order < 0),
+  lte: related((order) => order <= 0),
+  digits: digits(["digits"], (count, [wanted]) => count === wanted),
+  digits_between: digits(["min", "max"], (count, [min = 0, max = 0]) => count >= min && count <= max),
+  min_digits: digits(["min"], (count, [min = 0]) => count >= min),
+  max_digits: digits(["max"], (count, [max = 0]) => count <= max),
+  multiple_of: onValueWith(([value = ""]) => ({ value }), isMultiple),
+} satisfies Record<string, MakeCheck>;

@@ -1,0 +1,43 @@
+import { itemOf, isContainer } from "./body.ts";
+import { onText, onValue, onValueWith, type MakeCheck } from "./check.ts";
+import { isInteger, isNumeric } from "./values.ts";
+
+const looseBooleans: ReadonlySet<unknown> = new Set([true, false, 0, 1, "0", "1"]);
+
+function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** With arguments, no key beside them is allowed. */
+function isArray(value: unknown, keys: readonly string[]): boolean {
+  if (!isContainer(value)) return false;
+  return keys.length === 0 || Object.keys(value).every((key) => keys.includes(key));
+}
+
+function hasDecimals(value: unknown, [least = "", most = least]: readonly string[]): boolean {
+  if (!isNumeric(value)) return false;
+  const fraction = /^[+-]?\d*\.?(\d*)$/.exec(String(value))?.[1];
+  return fraction !== undefined && fraction.length >= Number(least) && fraction.length <= Number(most);
+}
+
+export const typeChecks = {
+  string: onValue((value) => typeof value === "string"),
+  integer: onValue((value, [mode]) => isInteger(value) && (mode !== "strict" || typeof value === "number")),
+  numeric: onValue((value, [mode]) => isNumeric(value) && (mode !== "strict" || typeof value === "number")),
+  decimal: onValueWith((args) => ({ decimal: args.join("-") }), hasDecimals),
+  boolean: onValue((value, [mode]) =>
+    mode === "strict" ? typeof value === "boolean" : looseBooleans.has(value),
+  ),
+  array: onValue(isArray),
+  list: onValue((value) => Array.isArray(value)),
+  json: onText(isJsonText),
+  required_array_keys: onValueWith(
+    (keys) => ({ values: keys.join(", ") }),
+    (value, keys) => isContainer(value) && keys.every((key) => itemOf(value, key) !== undefined),
+  ),
+} satisfies Record<string, MakeCheck>;

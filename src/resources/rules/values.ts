@@ -1,0 +1,61 @@
+import { Decimal } from "@prisma/client/runtime/client";
+import { countOf, isContainer } from "./body.ts";
+
+const numericPattern = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const integerPattern = /^[+-]?(?:0|[1-9]\d*)$/;
+
+/** A number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. */
+export const isNumeric = (value: unknown): value is number | string =>
+  typeof value === "number" || (typeof value === "string" && numericPattern.test(value));
+
+/** A whole number, or a text that is one without leading zeros. `true`, which the reference takes for 1, is not. */
+export const isInteger = (value: unknown): value is number | string =>
+  typeof value === "number"
+    ? Number.isInteger(value)
+    : typeof value === "string" && integerPattern.test(value);
+
+/** An exact decimal of something that `isNumeric` answers true for. */
+export const toDecimal = (value: number | string): Decimal =>
+  new Decimal(typeof value === "string" ? value.replace(/^\+/, "") : value);
+
+/** What the reference calls empty: nothing, null, blank text, an array or object without items. */
+export function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (typeof value === "string") return value.trim() === "";
+  return isContainer(value) && countOf(value) === 0;
+}
+
+/** A scalar as the text that rule arguments are compared with; undefined for null, arrays and objects. */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}
+
+/** Whether a scalar is the one that an argument means: `1` and `true` in a rule both mean JSON's true. */
+export function meansArgument(value: unknown, arg: string): boolean {
+  if (typeof value === "boolean") return arg === String(value) || arg === String(Number(value));
+  if (value === null) return arg === "null";
+  return textOf(value) === arg;
+}
+
+export const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text);
+
+/** Characters as people count them, an emoji of two UTF-16 units as one. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (let i = 0; i < text.length; i++) {
+    const isPair = (text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00;
+    if (isPair) i++;
+    count++;
+  }
+  return count;
+}
+
+/** How a field's name is shown: `customer_name` and `customerName` as "customer name", `tags.0` as it is. */
+export function displayName(key: string): string {
+  if (key.includes(".")) return key;
+  return key
+    .replace(/(.)(?=[A-Z])/g, "$1_")
+    .toLowerCase()
+    .replaceAll("_", " ");
+}
