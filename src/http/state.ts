@@ -1,4 +1,4 @@
-import type Router from "@koa/router";
+import { Router } from "@koa/router";
 import type { Middleware, ParameterizedContext } from "koa";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
@@ -16,3 +16,8 @@ export interface RequestState {
 export type ApiContext = ParameterizedContext<RequestState>;
 export type ApiMiddleware = Middleware<RequestState>;
 export type ApiRouter = Router<RequestState>;
+
+/** @param routePrefix Of every route; empty for none. Paths are case-sensitive: `/SVC-API` is not under `/svc-api`. */
+export function createRouter(routePrefix: string): ApiRouter {
+  return new Router<RequestState>({ prefix: routePrefix, sensitive: true });
+}

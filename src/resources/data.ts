@@ -1,0 +1,22 @@
+import { validationError } from "../errors.ts";
+import { coerce } from "./coerce.ts";
+import type { Field, Row } from "./definition.ts";
+
+/**
+ * The values to write, as Prisma wants them: of the validated ones those that are fields. Everything else in them, such as a
+ * password confirmation, stops here.
+ *
+ * @throws AppError `validation.failed` for values that the field's type cannot hold.
+ */
+export function dataOf(fields: readonly Field[], values: Readonly<Record<string, unknown>>): Row {
+  const data: Record<string, unknown> = {};
+  const errors: Record<string, string[]> = {};
+  for (const field of fields) {
+    if (!Object.hasOwn(values, field.name)) continue;
+    const coerced = coerce(field, values[field.name]);
+    if (coerced.kind === "ok") data[field.name] = coerced.value;
+    else errors[field.name] = [coerced.message];
+  }
+  if (Object.keys(errors).length > 0) throw validationError(errors);
+  return data;
+}

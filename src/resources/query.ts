@@ -1,0 +1,95 @@
+import type { Where } from "./access.ts";
+import { callCode } from "./code-module.ts";
+import type { BaseQuery, Definition, Field } from "./definition.ts";
+
+/** What a list reads, as Prisma arguments. */
+export interface ListQuery {
+  readonly where: Where;
+  readonly orderBy: readonly Readonly<Record<string, unknown>>[];
+  readonly include: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * The records of a list: the base query's, of those the ones that match the search, of those the ones that the owner
+ * filter leaves. The order is total: the key comes last.
+ *
+ * @param owner See `ownerFilter`; undefined leaves all.
+ * @param search The client's term; undefined and empty match everything.
+ * @returns "nothing" when no record can match.
+ */
+export function listQuery({
+  definition,
+  owner,
+  search,
+}: {
+  readonly definition: Definition;
+  readonly owner: Where | undefined | "nothing";
+  readonly search: string | undefined;
+}): ListQuery | "nothing" {
+  if (owner === "nothing") return "nothing";
+  const base = baseQueryOf(definition);
+  const searched = search === undefined || search === "" ? base : searchedQuery({ definition, base, search });
+  if (searched === "nothing") return "nothing";
+  return {
+    where: allOf([searched.where, owner]),
+    orderBy: totalOrder(definition, searched.orderBy ?? []),
+    include: searched.include,
+  };
+}
+
+/** The starting query of every read. A code module is asked each time: its scope may depend on the clock. */
+export function baseQueryOf(definition: Definition): BaseQuery {
+  const { baseQuery } = definition.code;
+  return baseQuery === undefined
+    ? definition.baseQuery
+    : callCode({ definition, name: "baseQuery", call: baseQuery });
+}
+
+/** One filter that asks for all of them at once, so that none can widen another. */
+export function allOf(filters: readonly (Where | undefined)[]): Where {
+  const present = filters.filter((filter) => filter !== undefined && Object.keys(filter).length > 0);
+  return present.length === 1 ? (present[0] as Where) : present.length === 0 ? {} : { AND: present };
+}
+
+function searchedQuery({
+  definition,
+  base,
+  search,
+}: {
+  readonly definition: Definition;
+  readonly base: BaseQuery;
+  readonly search: string;
+}): BaseQuery | "nothing" {
+  // No text in PostgreSQL holds a NUL, and asking for one is an error there.
+  if (search.includes("\0")) return "nothing";
+  const { applySearch } = definition.code;
+  if (applySearch !== undefined)
+    return callCode({ definition, name: "applySearch", call: () => applySearch(base, search) });
+  if (definition.searchableColumns.length === 0) return base;
+  const matches = definition.fields
+    .filter(({ name }) => definition.searchableColumns.includes(name))
+    .flatMap((field) => matchOf(field, search));
+  return matches.length === 0 ? "nothing" : { ...base, where: allOf([base.where, { OR: matches }]) };
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Nothing for a column that cannot hold the term. */
+function matchOf(field: Field, search: string): Where[] {
+  // A uuid column is no text: it takes equality, and only with a uuid.
+  if (field.type === "Uuid") return uuid.test(search) ? [{ [field.name]: search }] : [];
+  return [{ [field.name]: { contains: escapePattern(search), mode: "insensitive" } }];
+}
+
+/** Prisma hands `contains` to ILIKE as it is: without this, `%` matches all and a `\` at the end is an error. */
+function escapePattern(text: string): string {
+  return text.replaceAll(/[\\%_]/g, "\\$&");
+}
+
+function totalOrder(
+  definition: Definition,
+  orderBy: NonNullable<BaseQuery["orderBy"]>,
+): readonly Readonly<Record<string, unknown>>[] {
+  const key = definition.key.name;
+  return orderBy.some((item) => key in item) ? orderBy : [...orderBy, { [key]: "asc" }];
+}

@@ -1,0 +1,200 @@
+import type { ModelsClient } from "../db/models-client.ts";
+import { AppError, validationError } from "../errors.ts";
+import { readJsonBody } from "../http/body.ts";
+import { answerUnsupported } from "../http/error-body.ts";
+import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import { parseKey } from "./coerce.ts";
+import { dataOf } from "./data.ts";
+import type { Definition, Definitions, Field, Row } from "./definition.ts";
+import { allOf, baseQueryOf, listQuery } from "./query.ts";
+import {
+  compileRules,
+  createRulesOf,
+  updateRulesOf,
+  validate,
+  type CompiledRules,
+  type Lookup,
+} from "./rules.ts";
+import { createStore, type Shape } from "./store.ts";
+import { createTransform } from "./transform.ts";
+
+export interface ResourceRoutesOptions {
+  readonly definitions: Definitions;
+  readonly models: ModelsClient;
+  readonly lookup: Lookup;
+  readonly bodyLimitBytes: number;
+  readonly maxPerPage: number;
+  /** Origin of the page links; undefined: from the request. */
+  readonly publicUrl: string | undefined;
+  /** Called after every successful write. */
+  readonly onChange: () => void;
+}
+
+type Operation = (ctx: ApiContext) => Promise<void>;
+/** By method; its keys are what `Allow` says. */
+type Operations = ReadonlyMap<string, Operation>;
+
+/** `resources`: the listing, and six operations on each one (specification 4.3 to 4.8). */
+export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOptions): void {
+  const listing = [...options.definitions.values()].map(({ name, model, triggers }) => ({
+    name,
+    model,
+    triggers,
+  }));
+  const served = new Map(
+    [...options.definitions.values()].map((definition) => [definition.name, serve(definition, options)]),
+  );
+
+  const servedBy = (ctx: ApiContext): { readonly collection: Operations; readonly item: Operations } => {
+    const name = paramOf(ctx, "name");
+    const found = served.get(name);
+    if (found === undefined)
+      throw new AppError("resource.not_found", `The resource ${name} could not be found.`);
+    return found;
+  };
+
+  router.get("/resources", (ctx) => {
+    ctx.body = { data: listing };
+  });
+  // All methods: an unknown resource is a 404 also for a method that no resource has.
+  router.all("/resources/:name", (ctx) => run(ctx, servedBy(ctx).collection));
+  router.all("/resources/:name/:id", (ctx) => run(ctx, servedBy(ctx).item));
+}
+
+async function run(ctx: ApiContext, operations: Operations): Promise<void> {
+  const operation = operations.get(ctx.method);
+  if (operation === undefined) return answerUnsupported(ctx, [...operations.keys()]);
+  await operation(ctx);
+}
+
+/** Compiles what does not depend on the request, once. */
+function serve(
+  definition: Definition,
+  { definitions, models, lookup, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
+): { readonly collection: Operations; readonly item: Operations } {
+  const store = createStore({ definition, delegate: models.delegate(definition.model) });
+  const transform = createTransform(definition, definitions);
+  const createRules = compileRules(createRulesOf(definition));
+  const updateRules = compileRules(updateRulesOf(definition));
+  const owner = ownerFieldOf(definition);
+  const changeable = definition.fields.filter(({ isKey }) => !isKey);
+  /** What it takes to decide on access. */
+  const accessFields: Readonly<Record<string, true>> = {
+    [definition.key.name]: true,
+    ...(owner === undefined ? {} : { [owner.name]: true }),
+  };
+
+  async function list(ctx: ApiContext): Promise<void> {
+    const { page, perPage, skip } = pageOf(ctx.query, { maxPerPage });
+    const query = listQuery({
+      definition,
+      owner: ownerFilter(definition, ctx.state.caller),
+      search: lastOf(ctx.query["search"]),
+    });
+    const { rows, total } =
+      query === "nothing" ? { rows: [], total: 0 } : await store.list(query, { skip, take: perPage });
+    ctx.body = envelope({ data: rows.map(transform), total, page, perPage, url: requestUrl(ctx, publicUrl) });
+  }
+
+  async function show(ctx: ApiContext): Promise<void> {
+    const { include } = baseQueryOf(definition);
+    ctx.body = transform(await permitted(ctx, keyOf(ctx), { include }));
+  }
+
+  async function create(ctx: ApiContext): Promise<void> {
+    const values = await validated(ctx, { rules: createRules, fields: definition.fields });
+    const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
+    const row = await store.create({ ...values, ...own }, baseQueryOf(definition).include);
+    onChange();
+    ctx.status = 201;
+    ctx.body = transform(row);
+  }
+
+  async function update(ctx: ApiContext): Promise<void> {
+    const key = keyOf(ctx);
+    await permitted(ctx, key, { select: accessFields });
+    const data = await validated(ctx, { rules: updateRules, fields: changeable, ignoreKey: key });
+    if (Object.keys(data).length === 0) return show(ctx);
+    const { where, include } = baseQueryOf(definition);
+    const own = ownerFilter(definition, ctx.state.caller);
+    const row =
+      own === "nothing" ? undefined : await store.update(key, { where: allOf([where, own]), data, include });
+    if (row === undefined) throw unknownRecord(ctx);
+    onChange();
+    ctx.body = transform(row);
+  }
+
+  async function remove(ctx: ApiContext): Promise<void> {
+    const key = keyOf(ctx);
+    const own = ownerFilter(definition, ctx.state.caller);
+    const isRemoved =
+      own !== "nothing" && (await store.remove(key, allOf([baseQueryOf(definition).where, own])));
+    if (!isRemoved) {
+      // Asked for only now: one statement for every delete that succeeds.
+      await permitted(ctx, key, { select: accessFields });
+      throw unknownRecord(ctx);
+    }
+    onChange();
+    ctx.status = 204;
+  }
+
+  function keyOf(ctx: ApiContext): unknown {
+    const key = parseKey(definition.key, paramOf(ctx, "id"));
+    if (key.kind === "refused") throw unknownRecord(ctx);
+    return key.value;
+  }
+
+  /** The record; throws when it is not there (404) or not for the caller (403). */
+  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Row> {
+    const row = await store.find(key, baseQueryOf(definition).where, shape);
+    if (row === undefined) throw unknownRecord(ctx);
+    if (!mayTouch(definition, ctx.state.caller, row))
+      throw new AppError("record.forbidden", "This action is unauthorized.");
+    return row;
+  }
+
+  /** The part of the request's body that may be written; throws 400, 413, 415 and 422. */
+  async function validated(
+    ctx: ApiContext,
+    {
+      rules,
+      fields,
+      ignoreKey,
+    }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
+  ): Promise<Row> {
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const result = await validate(rules, body, { lookup, ignoreKey });
+    if (result.kind === "invalid") throw validationError(result.errors);
+    return dataOf(fields, result.values);
+  }
+
+  return {
+    collection: operationsOf({ GET: list, HEAD: list, POST: definition.supportsCreate ? create : undefined }),
+    item: operationsOf({
+      GET: show,
+      HEAD: show,
+      PUT: definition.supportsUpdate ? update : undefined,
+      DELETE: definition.supportsDelete ? remove : undefined,
+    }),
+  };
+}
+
+function operationsOf(byMethod: Readonly<Record<string, Operation | undefined>>): Operations {
+  return new Map(
+    Object.entries(byMethod).flatMap(([method, operation]) => (operation ? [[method, operation]] : [])),
+  );
+}
+
+function paramOf(ctx: ApiContext, name: string): string {
+  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+  return params[name] ?? "";
+}
+
+function unknownRecord(ctx: ApiContext): AppError {
+  return new AppError(
+    "record.not_found",
+    `The ${paramOf(ctx, "name")} record ${paramOf(ctx, "id")} could not be found.`,
+  );
+}
