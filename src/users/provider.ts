@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenModel } from "../db/generated/models.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -98,7 +99,7 @@ export function createTokenProvider({
         });
         return { ...info, token };
       } catch (error) {
-        if (isForeignKeyViolation(error))
+        if (databaseFaultOf(error).kind === "foreign_key")
           throw new OperatorError(`There is no user with the id ${userId}.`, { cause: error });
         throw error;
       }
@@ -123,9 +124,4 @@ export function createTokenProvider({
       await Promise.all(notes.values());
     },
   };
-}
-
-/** Prisma's code for it. */
-function isForeignKeyViolation(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "P2003";
 }

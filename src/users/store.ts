@@ -1,5 +1,6 @@
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
 
 export interface UserStore {
   /** `email_taken` also when the address is there in another case: mail to both goes to the same person. */
@@ -27,7 +28,7 @@ export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): 
       try {
         return { kind: "created", user: await prisma.user.create({ data: { name, email, isAdmin } }) };
       } catch (error) {
-        if (isUniqueViolation(error)) return { kind: "email_taken" };
+        if (databaseFaultOf(error).kind === "unique") return { kind: "email_taken" };
         throw error;
       }
     },
@@ -45,9 +46,4 @@ export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): 
       return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
     },
   };
-}
-
-/** Prisma's code for it. */
-function isUniqueViolation(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "P2002";
 }

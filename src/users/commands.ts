@@ -1,0 +1,283 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { printDone, printRow, printRows, withOpened, type OutputRow, type Terminal } from "../cli-output.ts";
+import { formatDateTime } from "../date-time.ts";
+import type { PrismaClient } from "../db/generated/client.ts";
+import type { UserModel } from "../db/generated/models.ts";
+import type { Sql } from "../db/sql.ts";
+import { OperatorError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { durationMsOf, emailFault, idOf, nameFault } from "./input.ts";
+import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
+import { createUserStore, type UserStore } from "./store.ts";
+
+/** What the commands need of an open database. */
+export interface UserCommandsContext {
+  readonly database: { readonly prisma: PrismaClient };
+  readonly sql: Sql;
+  readonly log: Log;
+  close(): Promise<void>;
+}
+
+export interface UserCommandsOptions {
+  readonly open: () => Promise<UserCommandsContext>;
+  readonly terminal: Terminal;
+}
+
+interface Json {
+  readonly json?: boolean;
+}
+
+const defaultTokenName = "default";
+const shownOnce = "This is the only time that the token is shown. Keep it in a safe place.\n";
+
+/** `create-user`, `users` and `tokens` (contract, section 8). */
+export function addUserCommands(program: Command, options: UserCommandsOptions): void {
+  addCreateUser(program, options);
+  addUsers(program, options);
+  addTokens(program, options);
+}
+
+function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions): void {
+  interface Options extends Json {
+    readonly name?: string;
+    readonly email?: string;
+    readonly admin?: true;
+    readonly token: boolean;
+    readonly tokenName?: string;
+    readonly expiresIn?: number;
+  }
+  const command = program.command("create-user").description("create an API user, and print its token once");
+  command
+    .option("--name <name>", "name of the user", parser(nameFault))
+    .option("--email <address>", "e-mail address of the user", parser(emailFault))
+    .option("--admin", "make the user an admin")
+    .option("--no-token", "create no token")
+    .option("--token-name <name>", `name of the token (default: ${defaultTokenName})`, parser(nameFault))
+    .option(
+      "--expires-in <duration>",
+      "life of the token, such as 365d, 12h or 30m (default: no end)",
+      parseDuration,
+    )
+    .option("--json", "print JSON")
+    .action(async (given: Options) => {
+      if (!given.token && (given.tokenName !== undefined || given.expiresIn !== undefined)) {
+        command.error("error: --token-name and --expires-in make no sense with --no-token");
+      }
+      const missing = [
+        ...(given.name === undefined ? ["--name"] : []),
+        ...(given.email === undefined ? ["--email"] : []),
+      ];
+      if (terminal.ask === undefined && missing.length > 0) {
+        command.error(`error: missing ${missing.join(" and ")}, and there is no terminal to ask on`);
+      }
+      const name = given.name ?? (await ask(terminal, { question: "Name: ", faultOf: nameFault }));
+      const email = given.email ?? (await ask(terminal, { question: "E-mail: ", faultOf: emailFault }));
+
+      await withUsers(open, async ({ users, tokens }) => {
+        const answer = await users.create({ name, email, isAdmin: given.admin === true });
+        if (answer.kind === "email_taken") {
+          throw new OperatorError(
+            `There is already a user with the e-mail address ${email}. See: svc-admin users list`,
+          );
+        }
+        const { id, isAdmin } = answer.user;
+        const row = { id, name, email, is_admin: isAdmin };
+        const json = given.json === true;
+        if (!given.token) return printRow(terminal, row, { json });
+        const token = await tokens.issue({
+          userId: id,
+          name: given.tokenName ?? defaultTokenName,
+          expiresAt: expiryOf(given.expiresIn),
+        });
+        const added = {
+          token: token.token,
+          token_id: token.id,
+          token_name: token.name,
+          token_expires_at: dateOf(token.expiresAt),
+        };
+        printRow(terminal, { ...row, ...added }, { json });
+        terminal.stderr(shownOnce);
+      });
+    });
+}
+
+function addUsers(program: Command, { open, terminal }: UserCommandsOptions): void {
+  const group = program.command("users").description("list, disable and enable API users");
+  group
+    .command("list")
+    .description("list the users")
+    .option("--json", "print JSON")
+    .action(async ({ json = false }: Json) => {
+      const rows = await withUsers(open, async ({ users }) => (await users.list()).map(userRow));
+      printRows(terminal, rows, { json, empty: "There are no users. Make one with: svc-admin create-user" });
+    });
+  for (const [name, isDisabled, effect] of [
+    ["disable", true, "is disabled: its tokens answer 401, and its webhooks wait"],
+    ["enable", false, "is enabled"],
+  ] as const) {
+    group
+      .command(name)
+      .description(
+        isDisabled ? "make a user's tokens answer 401" : "make a disabled user's tokens work again",
+      )
+      .argument("<id>", "id of the user", parseId)
+      .option("--json", "print JSON")
+      .action(async (id: number, { json = false }: Json) => {
+        const user = await withUsers(open, ({ users }) => users.setDisabled(id, isDisabled));
+        if (user === undefined) throw unknownUser(id);
+        printDone(terminal, {
+          row: userRow(user),
+          sentence: `The user ${id} (${user.name}, ${user.email}) ${effect}.`,
+          json,
+        });
+      });
+  }
+}
+
+function addTokens(program: Command, { open, terminal }: UserCommandsOptions): void {
+  const group = program.command("tokens").description("create, list and revoke access tokens");
+  group
+    .command("create")
+    .description("create a token for a user, and print it once")
+    .requiredOption("--user <id>", "id of the user", parseId)
+    .option("--name <name>", "name of the token", parser(nameFault), defaultTokenName)
+    .option(
+      "--expires-in <duration>",
+      "life of the token, such as 90d, 12h or 30m (default: no end)",
+      parseDuration,
+    )
+    .option("--json", "print JSON")
+    .action(
+      async ({
+        user,
+        name,
+        expiresIn,
+        json = false,
+      }: Json & { user: number; name: string; expiresIn?: number }) => {
+        const issued = await withUsers(open, ({ tokens }) =>
+          tokens.issue({ userId: user, name, expiresAt: expiryOf(expiresIn) }),
+        );
+        printRow(
+          terminal,
+          {
+            id: issued.id,
+            user_id: issued.userId,
+            name: issued.name,
+            token: issued.token,
+            expires_at: dateOf(issued.expiresAt),
+            created_at: dateOf(issued.createdAt),
+          },
+          { json },
+        );
+        terminal.stderr(shownOnce);
+      },
+    );
+  group
+    .command("list")
+    .description("list a user's tokens")
+    .requiredOption("--user <id>", "id of the user", parseId)
+    .option("--json", "print JSON")
+    .action(async ({ user, json = false }: Json & { user: number }) => {
+      const rows = await withUsers(open, async ({ users, tokens }) => {
+        if ((await users.find(user)) === undefined) throw unknownUser(user);
+        return (await tokens.list(user)).map(tokenRow);
+      });
+      printRows(terminal, rows, { json, empty: `The user ${user} has no tokens.` });
+    });
+  group
+    .command("revoke")
+    .description("revoke a token, for ever")
+    .argument("<id>", "id of the token", parseId)
+    .option("--json", "print JSON")
+    .action(async (id: number, { json = false }: Json) => {
+      const token = await withUsers(open, ({ tokens }) => tokens.revoke(id));
+      if (token === undefined) throw new OperatorError(`There is no token with the id ${id}.`);
+      printDone(terminal, {
+        row: tokenRow(token),
+        sentence: `The token ${id} (${token.name}) is revoked.`,
+        json,
+      });
+    });
+}
+
+function withUsers<T>(
+  open: UserCommandsOptions["open"],
+  work: (rooms: { readonly users: UserStore; readonly tokens: TokenProvider }) => Promise<T>,
+): Promise<T> {
+  return withOpened(open, ({ database: { prisma }, sql, log }) =>
+    work({ users: createUserStore({ prisma }), tokens: createTokenProvider({ prisma, sql, log }) }),
+  );
+}
+
+function userRow(user: UserModel): OutputRow {
+  return {
+    id: user.id,
+    name: user.name,
+    email: user.email,
+    is_admin: user.isAdmin,
+    disabled_at: dateOf(user.disabledAt),
+    created_at: dateOf(user.createdAt),
+  };
+}
+
+function tokenRow(token: TokenInfo): OutputRow {
+  return {
+    id: token.id,
+    user_id: token.userId,
+    name: token.name,
+    created_at: dateOf(token.createdAt),
+    last_used_at: dateOf(token.lastUsedAt),
+    expires_at: dateOf(token.expiresAt),
+    revoked_at: dateOf(token.revokedAt),
+  };
+}
+
+function dateOf(date: Date | null): string | null {
+  return date === null ? null : formatDateTime(date);
+}
+
+function unknownUser(id: number): OperatorError {
+  return new OperatorError(`There is no user with the id ${id}. See: svc-admin users list`);
+}
+
+function expiryOf(lifeMs: number | undefined): Date | undefined {
+  return lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs);
+}
+
+/** Asks until the answer will do. */
+async function ask(
+  { ask: askOnce, stderr }: Terminal,
+  {
+    question,
+    faultOf,
+  }: { readonly question: string; readonly faultOf: (text: string) => string | undefined },
+): Promise<string> {
+  for (;;) {
+    const answer = ((await askOnce?.(question)) ?? "").trim();
+    const fault = faultOf(answer);
+    if (fault === undefined) return answer;
+    stderr(`${fault}\n`);
+  }
+}
+
+/** A parser of option values that are taken as they are when they have no fault. */
+function parser(faultOf: (text: string) => string | undefined): (text: string) => string {
+  return (text) => {
+    const fault = faultOf(text.trim());
+    if (fault !== undefined) throw new InvalidArgumentError(fault);
+    return text.trim();
+  };
+}
+
+function parseId(text: string): number {
+  const id = idOf(text);
+  if (id === undefined) throw new InvalidArgumentError("An id is a positive whole number.");
+  return id;
+}
+
+function parseDuration(text: string): number {
+  const ms = durationMsOf(text);
+  if (ms === undefined)
+    throw new InvalidArgumentError("A duration is a whole number and d, h or m, such as 365d.");
+  return ms;
+}
