@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { OperatorError, messageOf } from "../errors.ts";
 
 export interface HttpServer {
@@ -28,7 +28,7 @@ const limits = {
  * @throws OperatorError when the address cannot be had.
  */
 export async function startServer(
-  listener: RequestListener,
+  listener: (request: IncomingMessage, response: ServerResponse) => unknown,
   { host, port }: { readonly host: string; readonly port: number },
 ): Promise<HttpServer> {
   const server = createServer(limits, listener);

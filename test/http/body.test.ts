@@ -1,0 +1,143 @@
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { createApp } from "../../src/http/app.ts";
+import { readJsonBody } from "../../src/http/body.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter } from "../../src/http/state.ts";
+import { call, createMemoryLog } from "../support/http.ts";
+
+const limitBytes = 1000;
+const json = { "Content-Type": "application/json" };
+
+const nested = (depth: number): string => '{"a":'.repeat(depth) + "1" + "}".repeat(depth);
+
+describe("readJsonBody", () => {
+  let server: HttpServer;
+
+  before(async () => {
+    const router = createRouter("");
+    router.post("/echo", async (ctx) => {
+      ctx.body = { read: await readJsonBody(ctx, limitBytes) };
+    });
+    const app = createApp({
+      log: createMemoryLog().log,
+      routePrefix: "",
+      authenticate: (_ctx, next) => next(),
+      router,
+      isUnavailable: () => false,
+    });
+    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+  });
+
+  after(() => server.close());
+
+  const post = (body: string | Buffer | undefined, headers: Record<string, string> = json) =>
+    call(server.port, "/echo", { method: "POST", headers, ...(body === undefined ? {} : { body }) });
+
+  for (const [what, body, headers, read] of [
+    ["an object", '{"a":[1,"ü"]}', json, { a: [1, "ü"] }],
+    ["no body", undefined, {}, {}],
+    ["an empty body", "", {}, {}],
+    ["a charset", '{"a":1}', { "Content-Type": "application/json; charset=UTF-8" }, { a: 1 }],
+    ["the identity encoding", '{"a":1}', { ...json, "Content-Encoding": "identity" }, { a: 1 }],
+    ["a byte order mark", '\uFEFF{"a":1}', json, { a: 1 }],
+    ["a replacement character that was sent as such", '{"a":"\uFFFD"}', json, { a: "\uFFFD" }],
+    ["an empty chunked body", "", { ...json, "Transfer-Encoding": "chunked" }, {}],
+    ["__proto__ by dropping it", '{"a":1,"__proto__":{"isAdmin":true}}', json, { a: 1 }],
+    [
+      "constructor as plain data",
+      '{"constructor":{"prototype":{"x":1}}}',
+      json,
+      { constructor: { prototype: { x: 1 } } },
+    ],
+  ] as const) {
+    it(`reads ${what}`, async () => {
+      const answer = await post(body, headers);
+
+      expect(answer.status).to.equal(200);
+      expect(answer.json).to.deep.equal({ read });
+      expect(({} as Record<string, unknown>)["isAdmin"] ?? ({} as Record<string, unknown>)["x"]).to.equal(
+        undefined,
+      );
+    });
+  }
+
+  it("reads a body of 64 levels", async () => {
+    expect((await post(nested(64))).status).to.equal(200);
+  });
+
+  for (const [what, body, headers, status, message] of [
+    ["a broken document", '{"a":', json, 400, /^The request body is not valid JSON: .+\.$/],
+    ["whitespace only", "  ", json, 400, /not valid JSON/],
+    ["a list", "[1]", json, 400, /^The request body must be a JSON object\.$/],
+    ["a string", '""', json, 400, /must be a JSON object/],
+    ["null", "null", json, 400, /must be a JSON object/],
+    ["a number", "5", json, 400, /must be a JSON object/],
+    [
+      "invalid UTF-8",
+      Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]),
+      json,
+      400,
+      /UTF-8/,
+    ],
+    ["65 levels", nested(65), json, 400, /^The request body must not be nested deeper than 64 levels\.$/],
+    [
+      "a body over the limit",
+      `{"a":"${"x".repeat(limitBytes)}"}`,
+      json,
+      413,
+      /^The request body must not be larger than 1000 bytes\.$/,
+    ],
+    [
+      "a chunked body over the limit",
+      `{"a":"${"x".repeat(limitBytes)}"}`,
+      { ...json, "Transfer-Encoding": "chunked" },
+      413,
+      /larger than 1000/,
+    ],
+    [
+      "a form",
+      "a=1",
+      { "Content-Type": "application/x-www-form-urlencoded" },
+      415,
+      /^The request body must be sent as application\/json\.$/,
+    ],
+    ["no content type", '{"a":1}', {}, 415, /application\/json/],
+    ["a patch document", "[]", { "Content-Type": "application/json-patch+json" }, 415, /application\/json/],
+    [
+      "gzip",
+      gzipSync('{"a":1}'),
+      { ...json, "Content-Encoding": "gzip" },
+      415,
+      /^The content encoding gzip is not supported\.$/,
+    ],
+  ] as const) {
+    it(`refuses ${what} with ${status}`, async () => {
+      const answer = await post(body, headers);
+
+      expect(answer.status).to.equal(status);
+      expect(answer.json).to.have.property("message").that.matches(message);
+    });
+  }
+
+  it("refuses a million brackets without a crash", async () => {
+    const wide = createRouter("");
+    wide.post("/echo", async (ctx) => {
+      ctx.body = { read: await readJsonBody(ctx, 2_000_000) };
+    });
+    const app = createApp({
+      log: createMemoryLog().log,
+      routePrefix: "",
+      authenticate: (_ctx, next) => next(),
+      router: wide,
+      isUnavailable: () => false,
+    });
+    const other = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+
+    const deep = '{"a":' + "[".repeat(500_000) + "]".repeat(500_000) + "}";
+    const answer = await call(other.port, "/echo", { method: "POST", headers: json, body: deep });
+
+    expect(answer.status).to.equal(400);
+    await other.close();
+  });
+});

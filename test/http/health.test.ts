@@ -1,0 +1,73 @@
+import { expect } from "chai";
+import { createHealthListener } from "../../src/http/health.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { call } from "../support/http.ts";
+
+describe("createHealthListener", () => {
+  let server: HttpServer;
+  let database: () => Promise<void>;
+
+  before(async () => {
+    const checks = { database: () => database(), broker: () => Promise.resolve() };
+    server = await startServer(createHealthListener({ checks, timeoutMs: 50 }), {
+      host: "127.0.0.1",
+      port: 0,
+    });
+  });
+
+  beforeEach(() => {
+    database = () => Promise.resolve();
+  });
+
+  after(() => server.close());
+
+  it("answers /livez whatever the checks say", async () => {
+    database = () => Promise.reject(new Error("refused"));
+
+    const answer = await call(server.port, "/livez");
+
+    expect([answer.status, answer.text]).to.deep.equal([200, "ok\n"]);
+  });
+
+  it("answers /readyz with 200 when every check passes", async () => {
+    const answer = await call(server.port, "/readyz");
+
+    expect([answer.status, answer.text]).to.deep.equal([200, "ok\n"]);
+  });
+
+  it("answers /readyz with 503 when one fails, and keeps the reason for ?verbose", async () => {
+    database = () => Promise.reject(new Error("refused"));
+
+    const brief = await call(server.port, "/readyz");
+    const verbose = await call(server.port, "/readyz?verbose");
+
+    expect([brief.status, brief.text]).to.deep.equal([503, "not ready\n"]);
+    expect(verbose.status).to.equal(503);
+    expect(verbose.text).to.equal("[-] database failed: refused\n[+] broker ok\nnot ready\n");
+  });
+
+  it("takes a check that does not answer in time, or throws at once, as failed", async () => {
+    database = () => new Promise(() => undefined);
+    const late = await call(server.port, "/readyz?verbose");
+    database = () => {
+      throw new Error("at once");
+    };
+    const thrown = await call(server.port, "/readyz?verbose");
+
+    expect([late.status, late.text]).to.deep.equal([
+      503,
+      "[-] database failed: no answer within 50 ms\n[+] broker ok\nnot ready\n",
+    ]);
+    expect([thrown.status, thrown.text]).to.deep.equal([
+      503,
+      "[-] database failed: at once\n[+] broker ok\nnot ready\n",
+    ]);
+  });
+
+  it("answers 404 to other paths and 405 to other methods", async () => {
+    const path = await call(server.port, "/svc-api/resources");
+    const method = await call(server.port, "/livez", { method: "POST" });
+
+    expect([path.status, method.status, method.headers["allow"]]).to.deep.equal([404, 405, "GET, HEAD"]);
+  });
+});

@@ -1,0 +1,138 @@
+import { expect } from "chai";
+import { envelope, lastOf, pageOf, requestUrl } from "../../src/http/page.ts";
+import type { ApiContext } from "../../src/http/state.ts";
+
+describe("pageOf", () => {
+  for (const [query, page, perPage] of [
+    [{}, 1, 15],
+    [{ page: "3", per_page: "20" }, 3, 20],
+    [{ page: "0", per_page: "0" }, 1, 15],
+    [{ page: "-1", per_page: "-5" }, 1, 15],
+    [{ page: "1.5", per_page: "1e2" }, 1, 15],
+    [{ page: "abc", per_page: "" }, 1, 15],
+    [{ page: "２" }, 1, 15],
+    [{ per_page: "101" }, 1, 100],
+    [{ per_page: "9".repeat(400) }, 1, 100],
+    [{ page: ["2", "4"], per_page: ["x", "7"] }, 4, 7],
+  ] as const) {
+    it(`reads ${JSON.stringify(query).slice(0, 60)} as page ${page} of ${perPage} each`, () => {
+      const read = pageOf(query as never, { maxPerPage: 100 });
+
+      expect(read).to.deep.equal({ page, perPage, skip: (page - 1) * perPage });
+    });
+  }
+
+  it("keeps skip below 2^31 for absurd page numbers", () => {
+    for (const per_page of ["1", "15", "100"]) {
+      for (const page of ["2147483647", "99999999999999999999", "9".repeat(400)]) {
+        const { skip } = pageOf({ page, per_page }, { maxPerPage: 100 });
+
+        expect(skip).to.be.within(2 ** 31 - 300, 2 ** 31 - 1);
+      }
+    }
+  });
+});
+
+describe("lastOf", () => {
+  it("answers the last value of a repeated parameter", () => {
+    expect([lastOf(undefined), lastOf("a"), lastOf(["a", "b"])]).to.deep.equal([undefined, "a", "b"]);
+  });
+});
+
+const linked = (link: string | null): number | null =>
+  link === null ? null : Number(new URL(link).searchParams.get("page"));
+
+describe("envelope", () => {
+  const url = new URL("https://api.example.com/svc-api/resources/orders?per_page=10&search=a%26b&page=2");
+  const wrap = (page: number, total: number) => envelope({ data: ["x"], total, page, perPage: 10, url });
+
+  it("has the seven fields of the specification", () => {
+    expect(wrap(2, 25)).to.deep.equal({
+      data: ["x"],
+      current_page: 2,
+      last_page: 3,
+      per_page: 10,
+      total: 25,
+      next_page_url: "https://api.example.com/svc-api/resources/orders?per_page=10&search=a%26b&page=3",
+      prev_page_url: "https://api.example.com/svc-api/resources/orders?per_page=10&search=a%26b&page=1",
+    });
+  });
+
+  for (const [page, total, last, next, previous] of [
+    [1, 0, 1, null, null],
+    [1, 10, 1, null, null],
+    [1, 11, 2, 2, null],
+    [2, 11, 2, null, 1],
+    [9, 25, 3, null, 3],
+    [2, 0, 1, null, 1],
+  ] as const) {
+    it(`of ${total} records on page ${page} links to next ${next} and previous ${previous}`, () => {
+      const answer = wrap(page, total);
+
+      expect([answer.last_page, linked(answer.next_page_url), linked(answer.prev_page_url)]).to.deep.equal([
+        last,
+        next,
+        previous,
+      ]);
+    });
+  }
+
+  it("leaves the given URL as it is", () => {
+    wrap(2, 25);
+
+    expect(url.searchParams.get("page")).to.equal("2");
+  });
+});
+
+const context = (host: string, path = "/svc-api/resources/orders", querystring = "page=2&x=%zz") =>
+  ({
+    protocol: "http",
+    host,
+    path,
+    querystring,
+    req: { socket: { localPort: 8080 } },
+  }) as unknown as ApiContext;
+
+describe("requestUrl", () => {
+  for (const [what, host, publicUrl, href] of [
+    [
+      "the Host header",
+      "api.example.com:81",
+      undefined,
+      "http://api.example.com:81/svc-api/resources/orders?page=2&x=%zz",
+    ],
+    ["an IPv6 host", "[::1]:81", undefined, "http://[::1]:81/svc-api/resources/orders?page=2&x=%zz"],
+    [
+      "the public URL",
+      "internal",
+      "https://api.example.com",
+      "https://api.example.com/svc-api/resources/orders?page=2&x=%zz",
+    ],
+    [
+      "the local port without a host",
+      "",
+      undefined,
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+    ],
+    [
+      "the local port with a host that is none",
+      "evil.com/x?",
+      undefined,
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+    ],
+    [
+      "the local port with an impossible port",
+      "a:99999",
+      undefined,
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+    ],
+  ] as const) {
+    it(`takes the origin from ${what}`, () => {
+      expect(requestUrl(context(host), publicUrl).href).to.equal(href);
+    });
+  }
+
+  it("keeps the origin when the path begins with two slashes", () => {
+    expect(requestUrl(context("good.com", "//evil.com/x"), undefined).origin).to.equal("http://good.com");
+  });
+});

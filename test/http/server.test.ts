@@ -1,0 +1,71 @@
+import { request, Agent, type IncomingMessage, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { expect } from "chai";
+import { OperatorError } from "../../src/errors.ts";
+import { startServer } from "../../src/http/server.ts";
+import { call } from "../support/http.ts";
+
+const local = { host: "127.0.0.1", port: 0 };
+
+describe("startServer", () => {
+  it("refuses a port that is taken with a message for the operator", async () => {
+    const first = await startServer((_request, response) => void response.end(), local);
+
+    let refusal: unknown;
+    try {
+      await startServer(() => undefined, { host: "127.0.0.1", port: first.port });
+    } catch (error) {
+      refusal = error;
+    }
+
+    expect(refusal).to.be.instanceOf(OperatorError);
+    expect((refusal as OperatorError).message).to.match(/^Cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+    await first.close();
+  });
+
+  it("answers 431 to headers over 16 KiB", async () => {
+    const server = await startServer((_request, response) => void response.end(), local);
+
+    const answer = await call(server.port, "/", { headers: { "X-Long": "a".repeat(17_000) } });
+
+    expect(answer.status).to.equal(431);
+    await server.close();
+  });
+
+  it("finishes the request at work before it closes, on a connection that would be kept", async () => {
+    let held: ServerResponse | undefined;
+    let arrived: () => void;
+    const isHere = new Promise<void>((resolve) => (arrived = resolve));
+    const server = await startServer((_request, response) => {
+      held = response;
+      arrived();
+    }, local);
+    const agent = new Agent({ keepAlive: true });
+    const sent = request({ host: "127.0.0.1", port: server.port, agent }).end();
+    await isHere;
+
+    const closing = server.close();
+    held?.end("done");
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+
+    expect((await answer.toArray()).join("")).to.equal("done");
+    await closing;
+    agent.destroy();
+  });
+
+  it("closes idle connections at once and stuck ones at the limit", async () => {
+    const server = await startServer(() => undefined, local);
+    const idle = connect(server.port, "127.0.0.1");
+    const stuck = connect(server.port, "127.0.0.1");
+    idle.on("error", () => undefined);
+    stuck.on("error", () => undefined);
+    await Promise.all([once(idle, "connect"), once(stuck, "connect")]);
+    stuck.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    const ends = [idle, stuck].map((socket) => new Promise((resolve) => socket.once("close", resolve)));
+
+    await server.close({ limitMs: 100 });
+
+    await Promise.all(ends);
+  });
+});

@@ -1,0 +1,67 @@
+import { request as send, type IncomingHttpHeaders } from "node:http";
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import type { Log } from "../../src/log.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body as JSON; undefined when it is empty. */
+  readonly json: unknown;
+}
+
+export interface Call {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** One request over real HTTP; unlike fetch it sends the path and the headers exactly as given. */
+export function call(
+  port: number,
+  path: string,
+  { method = "GET", headers = {}, body }: Call = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const length =
+      body === undefined || "Transfer-Encoding" in headers
+        ? {}
+        : { "Content-Length": String(Buffer.byteLength(body)) };
+    const request = send(
+      { host: "127.0.0.1", port, path, method, headers: { ...length, ...headers }, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () => {
+          const text = Buffer.concat(chunks).toString();
+          const isJson = response.headers["content-type"]?.includes("json") === true && text !== "";
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            json: isJson ? JSON.parse(text) : undefined,
+          });
+        });
+      },
+    );
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+/** A log whose lines can be looked at. */
+export function createMemoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(
+    { level: "debug" },
+    new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
+        done();
+      },
+    }),
+  );
+  return { log, lines };
+}
