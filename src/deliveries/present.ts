@@ -37,3 +37,10 @@ export function presentAttempt(attempt: AttemptModel): Readonly<Record<string, u
     response_truncated: attempt.responseTruncated,
   };
 }
+
+/** The id of an event or a delivery as people write it: a positive 64-bit integer in plain decimal digits; undefined for anything else. */
+export function rowIdOf(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
+  const value = BigInt(text);
+  return value < 2n ** 63n ? value : undefined;
+}

@@ -3,7 +3,7 @@ import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter, DeliveryHistory, DeliveryRow } from "./history.ts";
-import { presentAttempt, presentDelivery } from "./present.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
@@ -48,7 +48,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   });
 
   async function findDelivery(id: string | undefined): Promise<DeliveryRow> {
-    const key = bigintOf(id);
+    const key = rowIdOf(id);
     const delivery = key === undefined ? undefined : await history.find(key);
     if (delivery === undefined) throw unknownDelivery();
     return delivery;
@@ -77,7 +77,7 @@ function filterOf(ctx: ApiContext): DeliveryFilter {
     errors["webhook_id"] = ["The webhook id field must be an integer."];
   }
   if (status !== undefined && !isStatus(status)) errors["status"] = ["The selected status is invalid."];
-  const event = eventId === undefined ? undefined : bigintOf(eventId);
+  const event = eventId === undefined ? undefined : rowIdOf(eventId);
   if (eventId !== undefined && event === undefined)
     errors["event_id"] = ["The event id field must be an integer."];
   if (Object.keys(errors).length > 0) throw validationError(errors satisfies FieldErrors);
@@ -94,13 +94,6 @@ function isStatus(text: string): text is DeliveryStatus {
 }
 
 function integerOf(text: string): number | undefined {
-  const value = bigintOf(text);
+  const value = rowIdOf(text);
   return value === undefined || value > 2n ** 31n - 1n ? undefined : Number(value);
-}
-
-/** A positive 64-bit integer in plain decimal digits. */
-function bigintOf(text: string | undefined): bigint | undefined {
-  if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
-  const value = BigInt(text);
-  return value < 2n ** 63n ? value : undefined;
 }

@@ -1,0 +1,132 @@
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { printRow, printRows, withOpened, type Terminal } from "../cli-output.ts";
+import type { PrismaClient } from "../db/generated/client.ts";
+import { OperatorError } from "../errors.ts";
+import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
+import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+
+/** What the commands need of an open database. */
+export interface DeliveryCommandsContext {
+  readonly database: { readonly prisma: PrismaClient };
+  readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
+  close(): Promise<void>;
+}
+
+export interface DeliveryCommandsOptions {
+  readonly open: () => Promise<DeliveryCommandsContext>;
+  readonly terminal: Terminal;
+}
+
+/** `deliveries list`, `show` and `retry` (contract, section 8). */
+export function addDeliveryCommands(program: Command, { open, terminal }: DeliveryCommandsOptions): void {
+  const deliveries = program
+    .command("deliveries")
+    .description("look at webhook deliveries, and retry failed ones");
+
+  deliveries
+    .command("list")
+    .description("list deliveries, newest first")
+    .addOption(new Option("--status <status>", "only those with the status").choices(deliveryStatuses))
+    .option("--limit <count>", "at most so many", countOf, 100)
+    .option("--json", "print JSON")
+    .action(
+      async (given: {
+        readonly status?: DeliveryStatus;
+        readonly limit: number;
+        readonly json?: boolean;
+      }) => {
+        const { rows } = await withHistory((history) =>
+          history.list({ filter: { status: given.status }, skip: 0, take: given.limit }),
+        );
+        const json = given.json === true;
+        printRows(terminal, rows.map(json ? presentDelivery : summaryOf), {
+          json,
+          empty: "There are no deliveries.",
+        });
+      },
+    );
+
+  deliveries
+    .command("show")
+    .description("show a delivery and its attempts")
+    .argument("<id>", "id of the delivery", parseId)
+    .option("--json", "print JSON")
+    .action(async (id: bigint, given: { readonly json?: boolean }) => {
+      const { delivery, attempts } = await withHistory(async (history) => ({
+        delivery: await getDelivery(history, id),
+        attempts: (await history.attemptsOf(id)).map(presentAttempt),
+      }));
+      const json = given.json === true;
+      if (json) return printRow(terminal, { ...presentDelivery(delivery), attempts }, { json });
+      printRow(terminal, presentDelivery(delivery), { json });
+      const short = attempts.map(({ response_headers: _, response_body: __, ...rest }) => rest);
+      printRows(terminal, short, { json, empty: "No attempt has been made yet." });
+    });
+
+  deliveries
+    .command("retry")
+    .description("make a new delivery of a failed one")
+    .argument("<id>", "id of the failed delivery", parseId)
+    .option("--json", "print JSON")
+    .action(async (id: bigint, given: { readonly json?: boolean }) => {
+      const delivery = await withHistory(async (history, limit) => {
+        await getDelivery(history, id);
+        const answer = await history.retry({ id, limit });
+        if (answer.kind === "refused") throw new OperatorError(answer.reason);
+        return answer.delivery;
+      });
+      printRow(terminal, presentDelivery(delivery), { json: given.json === true });
+    });
+
+  async function withHistory<T>(
+    work: (history: DeliveryHistory, retryLimit: number) => Promise<T>,
+  ): Promise<T> {
+    return withOpened(open, ({ database, config }) =>
+      work(createDeliveryHistory({ prisma: database.prisma }), config.webhooks.manualRetryLimit),
+    );
+  }
+}
+
+async function getDelivery(history: DeliveryHistory, id: bigint): Promise<DeliveryRow> {
+  const delivery = await history.find(id);
+  if (delivery === undefined)
+    throw new OperatorError(`There is no delivery with the id ${id}. See: svc-admin deliveries list`);
+  return delivery;
+}
+
+/** What fits on a line of a terminal. */
+function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
+  const {
+    id,
+    subscription_id,
+    event_uuid,
+    status,
+    attempt,
+    max_attempts,
+    next_attempt_at,
+    last_error,
+    created_at,
+  } = presentDelivery(delivery);
+  return {
+    id,
+    subscription_id,
+    event_uuid,
+    status,
+    attempts: `${String(attempt)}/${String(max_attempts)}`,
+    next_attempt_at,
+    last_error,
+    created_at,
+  };
+}
+
+function parseId(text: string): bigint {
+  const id = rowIdOf(text);
+  if (id === undefined) throw new InvalidArgumentError("A delivery id is a positive integer.");
+  return id;
+}
+
+function countOf(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError("It must be an integer from 1 to 99999.");
+  return Number(text);
+}

@@ -1,0 +1,160 @@
+import { randomBytes } from "node:crypto";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startApi, type RunningApi } from "../../src/api.ts";
+import { loadConfig, type Config } from "../../src/config.ts";
+import { startDispatcher } from "../../src/dispatcher.ts";
+import { openFoundation, type Foundation } from "../../src/foundation.ts";
+import { createLog } from "../../src/log.ts";
+import type { Running } from "../../src/running.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { purgeQueues } from "./queues.ts";
+import { amqpUrl } from "./services.ts";
+
+/** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
+export const modes = ["embedded", "servers"] as const;
+export type Mode = (typeof modes)[number];
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed JSON; undefined when the body is empty. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- Tests look into answers of many shapes; chai checks them.
+  readonly body: any;
+}
+
+export interface TestUser {
+  readonly id: number;
+  readonly email: string;
+  readonly token: string;
+  /** Requests `path` below the route prefix with the user's token. */
+  request(method: string, path: string, body?: unknown): Promise<Answer>;
+}
+
+export interface TestService {
+  readonly foundation: Foundation;
+  readonly api: RunningApi;
+  readonly config: Config;
+  /** Origin and route prefix. */
+  readonly baseUrl: string;
+  createUser(options?: { readonly isAdmin?: boolean; readonly name?: string }): Promise<TestUser>;
+  stop(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  readonly mode: Mode;
+  /** Mapping files (and code modules) by name; default: the samples of config/resources. */
+  readonly resources?: Readonly<Record<string, string>>;
+  /** SQL to run before the service starts, for tables that are not managed. */
+  readonly prepare?: (url: string) => Promise<void>;
+  readonly http?: Partial<Config["http"]>;
+  readonly webhooks?: Partial<Config["webhooks"]>;
+}
+
+/** Small enough that a journey through retries takes less than a second, and no more than needed of the machine. */
+const quick: Partial<Config["webhooks"]> = {
+  timeoutMs: 2_000,
+  backoffMs: [50],
+  jitter: 0,
+  sweepIntervalMs: 50,
+  requeueAfterMs: 2_000,
+  allowedNetworks: ["127.0.0.0/8", "::1/128"],
+};
+
+/** Requests a URL with a token; no token when it is undefined. */
+export async function request({
+  url,
+  method,
+  token,
+  body,
+  headers = {},
+}: {
+  readonly url: string;
+  readonly method: string;
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    redirect: "manual",
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? undefined : JSON.parse(text),
+  };
+}
+
+/** Starts API, relay and dispatcher in this process, on a database and folder of their own. */
+export async function startService(options: ServiceOptions): Promise<TestService> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-service-"));
+  const configDir = join(folder, "config");
+  if (options.resources === undefined) await cp("config", configDir, { recursive: true });
+  else {
+    await mkdir(join(configDir, "resources"), { recursive: true });
+    for (const [name, text] of Object.entries(options.resources))
+      await writeFile(join(configDir, "resources", name), text);
+  }
+  let database: TestDatabase | undefined;
+  const env: Record<string, string> = {
+    SVC_CONFIG_DIR: configDir,
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_AUTO_MIGRATE: "true",
+  };
+  if (options.mode === "servers") {
+    database = await createTestDatabase();
+    env["DATABASE_URL"] = database.url;
+    env["AMQP_URL"] = await amqpUrl();
+    env["SVC_SECRET_KEY"] = randomBytes(32).toString("base64");
+    await options.prepare?.(database.url);
+  }
+  const loaded = loadConfig({ env, cwd: process.cwd(), program: "all" });
+  const config: Config = {
+    ...loaded,
+    http: { ...loaded.http, host: "127.0.0.1", port: 0, ...options.http },
+    webhooks: { ...loaded.webhooks, ...quick, ...options.webhooks },
+    relay: { ...loaded.relay, pollIntervalMs: 50 },
+  };
+  const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
+
+  const foundation = await openFoundation({ config, log, signal: new AbortController().signal });
+  // The queues are the server's, and an earlier test may have left messages in them.
+  if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
+  const running: Running[] = [await startDispatcher(foundation)];
+  const api = await startApi(foundation);
+  running.push(api);
+  const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
+
+  return {
+    foundation,
+    api,
+    config,
+    baseUrl,
+    async createUser({ isAdmin = false, name = "Ada" } = {}) {
+      const email = `${randomBytes(6).toString("hex")}@example.com`;
+      const { id } = await foundation.database.prisma.user.create({ data: { name, email, isAdmin } });
+      const { token } = await api.tokens.issue({ userId: id, name: "test" });
+      return {
+        id,
+        email,
+        token,
+        request: (method, path, body) => request({ url: baseUrl + path, method, token, body }),
+      };
+    },
+    async stop() {
+      for (const part of running.toReversed()) await part.stop();
+      await foundation.close();
+      await database?.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
