@@ -1,0 +1,31 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createTestDatabase } from "./database.ts";
+
+export interface CoreDatabase {
+  readonly url: string;
+  readonly database: Database;
+  readonly sql: Sql;
+  close(): Promise<void>;
+}
+
+/** A database of its own with the service's tables and nothing in them. */
+export async function openCoreDatabase(): Promise<CoreDatabase> {
+  const created = await createTestDatabase();
+  const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
+  const folder = "prisma/migrations";
+  for (const name of (await readdir(folder)).toSorted()) {
+    await database.pool.query(await readFile(join(folder, name, "migration.sql"), "utf8"));
+  }
+  return {
+    url: created.url,
+    database,
+    sql: createSql({ pool: database.pool, isEmbedded: false }),
+    async close() {
+      await database.close();
+      await created.drop();
+    },
+  };
+}

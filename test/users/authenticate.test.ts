@@ -1,0 +1,135 @@
+import { request } from "node:http";
+import { expect } from "chai";
+import { createApp } from "../../src/http/app.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter } from "../../src/http/state.ts";
+import { createAuthenticate } from "../../src/users/authenticate.ts";
+import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { addWhoamiRoute } from "../../src/users/routes.ts";
+import { mintToken } from "../../src/users/token.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+
+const missing = 'Bearer realm="svc"';
+const invalid = 'Bearer realm="svc", error="invalid_token"';
+
+function expectUnauthenticated(answer: Answer, challenge: string): void {
+  expect(answer.status).to.equal(401);
+  expect(answer.headers["www-authenticate"]).to.equal(challenge);
+  expect(answer.json).to.deep.equal({ message: "Unauthenticated." });
+}
+
+describe("GET /whoami", () => {
+  let core: CoreDatabase;
+  let tokens: TokenProvider;
+  let server: HttpServer;
+  let userId: number;
+  let token: string;
+  const { log, lines } = createMemoryLog();
+
+  before(async () => {
+    core = await openCoreDatabase();
+    tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
+    const router = createRouter("/svc-api");
+    addWhoamiRoute(router);
+    const authenticate = createAuthenticate({ tokens });
+    const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
+    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const user = await core.database.prisma.user.create({
+      data: { name: "Ada Lovelace", email: "ada@example.com" },
+    });
+    userId = user.id;
+    ({ token } = await tokens.issue({ userId, name: "test" }));
+  });
+
+  after(async () => {
+    await server.close();
+    await tokens.close();
+    await core.close();
+  });
+
+  const whoami = (authorization?: string): Promise<Answer> =>
+    call(server.port, "/svc-api/whoami", {
+      headers: authorization === undefined ? {} : { Authorization: authorization },
+    });
+
+  it("answers id, name and email of the token's user, and nothing else", async () => {
+    const answer = await whoami(`Bearer ${token}`);
+
+    expect(answer.status).to.equal(200);
+    expect(answer.json).to.deep.equal({ id: userId, name: "Ada Lovelace", email: "ada@example.com" });
+  });
+
+  it("takes the scheme in any case", async () => {
+    expect((await whoami(`bEaReR ${token}`)).status).to.equal(200);
+  });
+
+  for (const [what, authorization] of [
+    ["no header", undefined],
+    ["another scheme", "Basic dXNlcjpwYXNz"],
+    ["no token after the scheme", "Bearer"],
+  ] as const) {
+    it(`answers 401 with a bare challenge for ${what}`, async () => {
+      expectUnauthenticated(await whoami(authorization), missing);
+    });
+  }
+
+  for (const [what, bad] of [
+    ["a malformed token", "nonsense"],
+    ["an unknown token", mintToken()],
+    ["a token with a character changed", undefined],
+  ] as const) {
+    it(`answers 401 with invalid_token for ${what}`, async () => {
+      const changed = token.slice(0, -1) + (token.endsWith("a") ? "b" : "a");
+
+      expectUnauthenticated(await whoami(`Bearer ${bad ?? changed}`), invalid);
+    });
+  }
+
+  it("answers 401 with invalid_token for a revoked token", async () => {
+    const revoked = await tokens.issue({ userId, name: "revoked" });
+    await tokens.revoke(revoked.id);
+
+    expectUnauthenticated(await whoami(`Bearer ${revoked.token}`), invalid);
+  });
+
+  it("answers 401 with invalid_token for an expired token", async () => {
+    const expired = await tokens.issue({ userId, name: "expired", expiresAt: new Date(Date.now() - 1) });
+
+    expectUnauthenticated(await whoami(`Bearer ${expired.token}`), invalid);
+  });
+
+  it("answers 401 with invalid_token for the token of a disabled user", async () => {
+    const disabled = await core.database.prisma.user.create({
+      data: { name: "Gone", email: "gone@example.com", disabledAt: new Date() },
+    });
+    const issued = await tokens.issue({ userId: disabled.id, name: "x" });
+
+    expectUnauthenticated(await whoami(`Bearer ${issued.token}`), invalid);
+  });
+
+  it("answers 401 to two Authorization headers, whichever of them is good", async () => {
+    const answer = await new Promise<Pick<Answer, "status" | "headers">>((resolve, reject) => {
+      const sent = request(
+        { host: "127.0.0.1", port: server.port, path: "/svc-api/whoami", agent: false },
+        (response) => {
+          response.resume();
+          resolve({ status: response.statusCode ?? 0, headers: response.headers });
+        },
+      );
+      sent.setHeader("Authorization", [`Bearer ${token}`, `Bearer ${mintToken()}`]);
+      sent.on("error", reject);
+      sent.end();
+    });
+
+    expect(answer.status).to.equal(401);
+    expect(answer.headers["www-authenticate"]).to.equal(invalid);
+  });
+
+  it("writes no token into the log", async () => {
+    await whoami(`Bearer ${token}`);
+
+    expect(lines).not.to.deep.equal([]);
+    expect(JSON.stringify(lines)).not.to.contain(token.slice(4));
+  });
+});

@@ -1,0 +1,171 @@
+import { expect } from "chai";
+import type { Sql } from "../../src/db/sql.ts";
+import { OperatorError } from "../../src/errors.ts";
+import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { mintToken } from "../../src/users/token.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createMemoryLog } from "../support/http.ts";
+
+describe("createTokenProvider", () => {
+  let core: CoreDatabase;
+  let tokens: TokenProvider;
+  let statements: string[];
+  let userId: number;
+  const { log, lines } = createMemoryLog();
+
+  before(async () => {
+    core = await openCoreDatabase();
+    const counting: Sql = (text, values) => {
+      statements.push(text);
+      return core.sql(text, values);
+    };
+    tokens = createTokenProvider({ prisma: core.database.prisma, sql: counting, log });
+    const user = await core.database.prisma.user.create({
+      data: { name: "Ada", email: "ada@example.com", isAdmin: true },
+    });
+    userId = user.id;
+  });
+
+  beforeEach(() => {
+    statements = [];
+  });
+
+  afterEach(() => tokens.close());
+
+  after(() => core.close());
+
+  const lastUseOf = async (id: number): Promise<Date | null> =>
+    (await core.database.prisma.token.findUniqueOrThrow({ where: { id } })).lastUsedAt;
+
+  it("issues a token whose clear text is stored nowhere", async () => {
+    const issued = await tokens.issue({ userId, name: "laptop" });
+
+    const stored = await core.sql<{ row: string }>(
+      "SELECT tokens::text AS row FROM svc.tokens WHERE id = $1",
+      [issued.id],
+    );
+    expect(stored[0]?.row).to.contain("laptop");
+    expect(stored[0]?.row).not.to.contain(issued.token.slice(4));
+    expect(issued).not.to.have.property("hash");
+  });
+
+  it("refuses to issue for a user that is not there", async () => {
+    const error = await tokens.issue({ userId: 999_999, name: "x" }).catch((thrown: unknown) => thrown);
+
+    expect(error)
+      .to.be.instanceOf(OperatorError)
+      .with.property("message", "There is no user with the id 999999.");
+  });
+
+  it("finds the user of a token", async () => {
+    const { token } = await tokens.issue({ userId, name: "x" });
+
+    expect(await tokens.find(token)).to.deep.equal({
+      id: userId,
+      name: "Ada",
+      email: "ada@example.com",
+      isAdmin: true,
+    });
+  });
+
+  it("asks nothing of the database for what cannot be a token", async () => {
+    expect(await tokens.find("svc_short")).to.equal(undefined);
+    expect(statements).to.deep.equal([]);
+  });
+
+  it("finds nobody for a token that was never issued", async () => {
+    expect(await tokens.find(mintToken())).to.equal(undefined);
+  });
+
+  it("finds nobody for an expired token", async () => {
+    const { token } = await tokens.issue({ userId, name: "x", expiresAt: new Date(Date.now() - 1000) });
+
+    expect(await tokens.find(token)).to.equal(undefined);
+  });
+
+  it("finds the user until the token expires", async () => {
+    const { token } = await tokens.issue({ userId, name: "x", expiresAt: new Date(Date.now() + 60_000) });
+
+    expect(await tokens.find(token)).to.have.property("id", userId);
+  });
+
+  it("finds nobody for a revoked token", async () => {
+    const { token, id } = await tokens.issue({ userId, name: "x" });
+    await tokens.revoke(id);
+
+    expect(await tokens.find(token)).to.equal(undefined);
+  });
+
+  it("keeps the first date when a token is revoked twice", async () => {
+    const { id } = await tokens.issue({ userId, name: "x" });
+    const first = await tokens.revoke(id);
+    const second = await tokens.revoke(id);
+
+    expect(first?.revokedAt).to.be.instanceOf(Date);
+    expect(second?.revokedAt).to.deep.equal(first?.revokedAt);
+  });
+
+  it("has no token to revoke under an unknown id", async () => {
+    expect(await tokens.revoke(999_999)).to.equal(undefined);
+  });
+
+  it("finds nobody for a disabled user, and the user again after", async () => {
+    const { token } = await tokens.issue({ userId, name: "x" });
+
+    await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
+    expect(await tokens.find(token)).to.equal(undefined);
+
+    await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: null } });
+    expect(await tokens.find(token)).to.have.property("id", userId);
+  });
+
+  it("lists a user's tokens without their hashes, newest first", async () => {
+    const older = await tokens.issue({ userId, name: "older" });
+    const newer = await tokens.issue({ userId, name: "newer" });
+
+    const [first, second] = await tokens.list(userId);
+    expect([first?.id, second?.id]).to.deep.equal([newer.id, older.id]);
+    expect(first).not.to.have.property("hash");
+    expect(first).not.to.have.property("token");
+  });
+
+  it("looks a token up with one statement, and notes its use with one more at most once a minute", async () => {
+    const { token, id } = await tokens.issue({ userId, name: "x" });
+
+    await Promise.all([tokens.find(token), tokens.find(token), tokens.find(token)]);
+    await tokens.close();
+    const firstUse = await lastUseOf(id);
+    expect(firstUse).to.be.instanceOf(Date);
+    expect(statements.filter((text) => text.includes("UPDATE"))).to.have.length(1);
+
+    statements = [];
+    await tokens.find(token);
+    await tokens.close();
+    expect(statements).to.have.length(1);
+    expect(await lastUseOf(id)).to.deep.equal(firstUse);
+  });
+
+  it("notes a use again when the last one is more than a minute ago", async () => {
+    const { token, id } = await tokens.issue({ userId, name: "x" });
+    await core.sql("UPDATE svc.tokens SET last_used_at = now() - interval '61 seconds' WHERE id = $1", [id]);
+
+    await tokens.find(token);
+    await tokens.close();
+
+    expect((await lastUseOf(id))?.getTime()).to.be.above(Date.now() - 30_000);
+  });
+
+  it("finds the user although the use cannot be noted, and logs why without the token", async () => {
+    const failing: Sql = (text, values) =>
+      text.includes("UPDATE") ? Promise.reject(new Error("read-only")) : core.sql(text, values);
+    const provider = createTokenProvider({ prisma: core.database.prisma, sql: failing, log });
+    const { token, id } = await provider.issue({ userId, name: "x" });
+
+    expect(await provider.find(token)).to.have.property("id", userId);
+    await provider.close();
+
+    const line = lines.find(({ tokenId }) => tokenId === id);
+    expect(line).to.include({ reason: "read-only", msg: "the use of a token was not noted" });
+    expect(JSON.stringify(lines)).not.to.contain(token);
+  });
+});
