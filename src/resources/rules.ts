@@ -1,5 +1,5 @@
-import type { Definition, RuleSpecs } from "./definition.ts";
 import type { FieldErrors } from "../errors.ts";
+import type { Definition, RuleSpecs } from "./definition.ts";
 import { placesOf, valueAt, type Path, type Place } from "./rules/body.ts";
 import type { Subject } from "./rules/check.ts";
 import { cleanBody, maxDepth } from "./rules/clean.ts";
@@ -49,7 +49,7 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
   return { fields, keys: keysOf(fields) };
 }
 
-/** What a create is checked with: the code module's rules, else the mapping file's, else rules derived from the fields. */
+/** What a create is checked with: the code module's rules, else the mapping file's, else rules derived from the fields. Throws what the module throws. */
 export function createRulesOf(definition: Definition): RuleSpecs {
   return definition.code.createRules?.() ?? definition.createRules ?? deriveCreateRules(definition);
 }

@@ -4,9 +4,10 @@ import { countOf, isContainer } from "./body.ts";
 const numericPattern = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const integerPattern = /^[+-]?(?:0|[1-9]\d*)$/;
 
-/** A number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. */
+/** A number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. Not `1e400` as a JSON number, which was read as infinity. */
 export const isNumeric = (value: unknown): value is number | string =>
-  typeof value === "number" || (typeof value === "string" && numericPattern.test(value));
+  (typeof value === "number" && Number.isFinite(value)) ||
+  (typeof value === "string" && numericPattern.test(value));
 
 /** A whole number, or a text that is one without leading zeros. `true`, which the reference takes for 1, is not. */
 export const isInteger = (value: unknown): value is number | string =>

@@ -1,0 +1,206 @@
+import { DbNull, JsonNull } from "@prisma/client/runtime/client";
+import { parseDateText } from "./dates.ts";
+import type { Field, FieldType } from "./definition.ts";
+import { isContainer } from "./rules/body.ts";
+import { isDeeperThan, maxDepth } from "./rules/clean.ts";
+import { fill } from "./rules/messages.ts";
+import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "./rules/values.ts";
+
+export type Coerced =
+  | { readonly kind: "ok"; readonly value: unknown }
+  /** A message for the client. */
+  | { readonly kind: "refused"; readonly message: string };
+
+/** A message with `:attribute` in it, where the value is refused. */
+type Converted = { readonly value: unknown } | { readonly refusal: string };
+type Convert = (value: unknown, field: Field) => Converted;
+
+const ok = (value: unknown): Converted => ({ value });
+const refuse = (what: string): Converted => ({ refusal: `The :attribute field ${what}` });
+
+/**
+ * Turns a value that passed the rules into what the Prisma delegate takes for the field. Rules may be laxer than the
+ * column, so that everything is checked here that the column would refuse, or silently round.
+ *
+ * @param value JSON. Null in an optional `Json` field becomes SQL's NULL, in any other `Json` field JSON's null.
+ */
+export function coerce(field: Field, value: unknown): Coerced {
+  if (value === null) return nullOf(field);
+  if (!field.isList) return finish(converters[field.type](value, field), field.name);
+  if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
+  const items: unknown[] = [];
+  for (const [i, item] of value.entries()) {
+    const name = `${field.name}.${i}`;
+    const coerced = finish(
+      item === null ? refuse("is required.") : converters[field.type](item, field),
+      name,
+    );
+    if (coerced.kind === "refused") return coerced;
+    items.push(coerced.value);
+  }
+  return { kind: "ok", value: items };
+}
+
+/**
+ * The key that a path segment means.
+ *
+ * @returns Undefined when no record can have such a key: not an integer of the column's range, not a UUID, a text
+ *   that is empty, too long or not storable.
+ */
+export function parseKey(field: Field, text: string): unknown {
+  // One spelling for each key: `05` and `+5` are not the record 5.
+  const isNumber = field.type === "Int" || field.type === "BigInt";
+  if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
+  const converted = converters[field.type](text, field);
+  return "value" in converted ? converted.value : undefined;
+}
+
+function nullOf(field: Field): Coerced {
+  if (field.type === "Json" && !field.isList)
+    return { kind: "ok", value: field.isOptional ? DbNull : JsonNull };
+  if (!field.isOptional) return finish(refuse("is required."), field.name);
+  // A list column of Prisma's has no null.
+  return { kind: "ok", value: field.isList ? [] : null };
+}
+
+function finish(converted: Converted, name: string): Coerced {
+  if ("value" in converted) return { kind: "ok", value: converted.value };
+  return { kind: "refused", message: fill(converted.refusal, name) };
+}
+
+const int32: readonly [bigint, bigint] = [-(2n ** 31n), 2n ** 31n - 1n];
+const int64: readonly [bigint, bigint] = [-(2n ** 63n), 2n ** 63n - 1n];
+
+/** Longer texts are out of every range, and BigInt's time grows with the square of their length. */
+const maxIntegerText = 40;
+
+function toInteger(value: unknown, [least, most]: readonly [bigint, bigint]): bigint | Converted {
+  if (!isInteger(value)) return refuse("must be an integer.");
+  const isReadable = typeof value === "number" || value.length <= maxIntegerText;
+  const integer = isReadable
+    ? BigInt(typeof value === "string" ? value.replace(/^\+/, "") : value)
+    : undefined;
+  const isInRange = integer !== undefined && integer >= least && integer <= most;
+  return isInRange ? integer : refuse(`must be between ${least} and ${most}.`);
+}
+
+function toInt(value: unknown): Converted {
+  const integer = toInteger(value, int32);
+  return typeof integer === "bigint" ? ok(Number(integer)) : integer;
+}
+
+function toBigInt(value: unknown): Converted {
+  // The digits were lost when the body was parsed: 9007199254740993 is already 9007199254740992.
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return refuse("must be sent as a string, since a JSON number of that size loses digits.");
+  }
+  const integer = toInteger(value, int64);
+  return typeof integer === "bigint" ? ok(integer) : integer;
+}
+
+function toFloat(value: unknown): Converted {
+  if (!isNumeric(value)) return refuse("must be a number.");
+  const number = Number(value);
+  return Number.isFinite(number) ? ok(number) : refuse("must be a number that a 64-bit float can hold.");
+}
+
+/** What Prisma gives a `Decimal` without precision, `numeric(65, 30)`. */
+const defaultPrecision = { precision: 65, scale: 30 };
+
+function toDecimalText(value: unknown, field: Field): Converted {
+  if (!isNumeric(value)) return refuse("must be a number.");
+  const number = toDecimal(value);
+  const { precision = defaultPrecision.precision, scale = defaultPrecision.scale } =
+    field.precision === undefined ? defaultPrecision : { scale: 0, ...field };
+  const whole = precision - scale;
+  if (!number.isZero() && number.e + 1 > whole) {
+    return refuse(`must not have more than ${whole} digits before the decimal point.`);
+  }
+  // PostgreSQL would round them away.
+  if (number.decimalPlaces() > scale) return refuse(`must not have more than ${scale} decimal places.`);
+  return ok(number.toFixed());
+}
+
+/** What PostgreSQL's text cannot hold, to complete "must not contain ...". */
+function unstorable(text: string): string | undefined {
+  if (text.includes("\0")) return "NUL characters";
+  return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
+}
+
+function toText(value: unknown, { length }: Field): Converted {
+  if (typeof value !== "string") return refuse("must be a string.");
+  const fault = unstorable(value);
+  if (fault !== undefined) return refuse(`must not contain ${fault}.`);
+  const isTooLong = length !== undefined && value.length > length && codePoints(value) > length;
+  return isTooLong ? refuse(`must not be greater than ${length} characters.`) : ok(value);
+}
+
+const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+  [true, true],
+  [1, true],
+  ["1", true],
+  [false, false],
+  [0, false],
+  ["0", false],
+]);
+
+function toBoolean(value: unknown): Converted {
+  const boolean = booleans.get(value);
+  return boolean === undefined ? refuse("must be true or false.") : ok(boolean);
+}
+
+function toDate(value: unknown): Converted {
+  const date = typeof value === "string" ? parseDateText(value) : undefined;
+  return date === undefined ? refuse("must be a valid date.") : ok(date);
+}
+
+function toBytes(value: unknown): Converted {
+  const bytes = typeof value === "string" ? Buffer.from(value, "base64") : undefined;
+  const isExact = bytes !== undefined && bytes.toString("base64") === value;
+  return isExact ? ok(new Uint8Array(bytes)) : refuse("must be a valid Base64 string.");
+}
+
+function toUuid(value: unknown): Converted {
+  const isUuid = typeof value === "string" && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value);
+  return isUuid ? ok(value.toLowerCase()) : refuse("must be a valid UUID.");
+}
+
+function toEnum(value: unknown, { values = [] }: Field): Converted {
+  const text = textOf(value);
+  return text !== undefined && values.includes(text)
+    ? ok(text)
+    : { refusal: "The selected :attribute is invalid." };
+}
+
+function toJson(value: unknown): Converted {
+  if (isDeeperThan(value, maxDepth)) return refuse(`must not be nested more than ${maxDepth} levels deep.`);
+  const fault = jsonFault(value);
+  return fault === undefined ? ok(value) : refuse(`must not contain ${fault}.`);
+}
+
+/** What `jsonb` refuses; the depth is limited before. */
+function jsonFault(value: unknown): string | undefined {
+  if (typeof value === "string") return unstorable(value);
+  // 1e400 in the body is Infinity here, and would be stored as null.
+  if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
+  if (!isContainer(value)) return undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const fault = unstorable(key) ?? jsonFault(item);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+const converters: Readonly<Record<FieldType, Convert>> = {
+  Int: toInt,
+  BigInt: toBigInt,
+  Float: toFloat,
+  Decimal: toDecimalText,
+  String: toText,
+  Boolean: toBoolean,
+  DateTime: toDate,
+  Json: toJson,
+  Bytes: toBytes,
+  Uuid: toUuid,
+  Enum: toEnum,
+};
