@@ -1,0 +1,108 @@
+import { loadConfig, type Config } from "./config.ts";
+import { openDatabase, waitForDatabase, type Database } from "./db/client.ts";
+import { openEmbedded } from "./db/embedded.ts";
+import {
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  pendingMigrations,
+  runSteps,
+  type CoreMigration,
+} from "./db/migrate.ts";
+import { createSql, type Sql } from "./db/sql.ts";
+import { OperatorError } from "./errors.ts";
+import type { Log } from "./log.ts";
+
+/** What `svc-admin` works on: the database of `DATABASE_URL`, or the embedded one, which `svc all` may be running on. */
+export interface AdminContext {
+  readonly config: Config;
+  readonly database: Database;
+  readonly sql: Sql;
+  readonly url: string;
+  readonly isEmbedded: boolean;
+  readonly log: Log;
+  close(): Promise<void>;
+}
+
+export interface AdminOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly log: Log;
+}
+
+/**
+ * Opens the database whatever is in it.
+ *
+ * @throws OperatorError for a bad setting, and for a database that cannot be had now: a person is waiting, so nothing is tried twice.
+ */
+export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminContext> {
+  const config = loadConfig({ env, cwd, program: "admin" });
+  const isEmbedded = config.database.url === undefined;
+  const embedded = isEmbedded ? await openEmbedded({ dataDir: config.dataDir, log }) : undefined;
+  const url = embedded?.url ?? config.database.url ?? "";
+  try {
+    await waitForDatabase({ url, log, signal: AbortSignal.abort() });
+    const database = await openDatabase({ url, poolSize: 2, isEmbedded, log });
+    return {
+      config,
+      database,
+      sql: createSql({ pool: database.pool, isEmbedded }),
+      url,
+      isEmbedded,
+      log,
+      async close() {
+        await database.close();
+        await embedded?.close();
+      },
+    };
+  } catch (error) {
+    await embedded?.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a database that has the service's own tables. Missing ones are made when migrations are applied by themselves, which
+ * is the default of the embedded database; the managed tables wait for the next start.
+ *
+ * @throws OperatorError like `openAdmin`, and naming `svc-admin migrate` when tables are missing and must be made by hand.
+ */
+export async function openMigratedAdmin(options: AdminOptions): Promise<AdminContext> {
+  const context = await openAdmin(options);
+  try {
+    await ensureCoreTables(context);
+    return context;
+  } catch (error) {
+    await context.close();
+    throw error;
+  }
+}
+
+async function ensureCoreTables({ config, sql, url }: AdminContext): Promise<void> {
+  const known = await loadCoreMigrations();
+  if ((await findPending(known, sql)).length === 0) return;
+  if (!config.database.autoMigrate) {
+    throw new OperatorError(
+      "The database does not have the service's tables of this version yet. Make them with: svc-admin migrate",
+    );
+  }
+  await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      // Asked again: a service that starts at this moment makes the same tables.
+      const ask: Sql = async (text, values = []) => (await client.query(text, [...values])).rows;
+      await runSteps(client, coreSteps(await findPending(known, ask)));
+    },
+  });
+}
+
+async function findPending(known: readonly CoreMigration[], sql: Sql): Promise<readonly CoreMigration[]> {
+  // Asked for by name first, since a failed statement would spoil the transaction that this may run in.
+  const [table] = await sql<{ isThere: boolean }>(
+    `SELECT to_regclass('svc.migrations') IS NOT NULL AS "isThere"`,
+  );
+  if (table?.isThere !== true) return known;
+  const applied = await sql<{ name: string; checksum: string }>("SELECT name, checksum FROM svc.migrations");
+  return pendingMigrations(known, Object.fromEntries(applied.map(({ name, checksum }) => [name, checksum])));
+}

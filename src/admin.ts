@@ -1,0 +1,55 @@
+import { resolve } from "node:path";
+import { Command, CommanderError } from "commander";
+import { openAdmin, openMigratedAdmin, type AdminContext } from "./admin-context.ts";
+import { describeFailure, type Terminal } from "./cli-output.ts";
+import { addDeliveryCommands } from "./deliveries/commands.ts";
+import { createLog } from "./log.ts";
+import { addMigrateCommand } from "./migration-command.ts";
+import { addResourceCommands } from "./resources/commands.ts";
+import { addUserCommands } from "./users/commands.ts";
+
+const done = 0;
+const failed = 1;
+const wrongUsage = 2;
+
+/**
+ * `svc-admin` (contract, section 8): runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
+ *
+ * @param args Without the program's name.
+ */
+export async function runAdmin({
+  args,
+  env,
+  cwd,
+  terminal,
+}: {
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly terminal: Terminal;
+}): Promise<number> {
+  // The commands say themselves what they do; the log is for what went wrong on the way.
+  const log = createLog({ level: "warn", destination: 2 });
+  const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
+  const program = new Command("svc-admin")
+    .description("Operates svc: users, tokens, migrations, mapping files, webhook deliveries.")
+    .addHelpText("after", "\nWorks on DATABASE_URL, or without it on the embedded database in SVC_DATA_DIR.")
+    .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+    .showSuggestionAfterError()
+    .showHelpAfterError("(add --help for what there is)")
+    .exitOverride();
+  addUserCommands(program, { open, terminal });
+  addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
+  addResourceCommands(program, { configDir: resolve(cwd, env["SVC_CONFIG_DIR"] ?? "config"), terminal });
+  addDeliveryCommands(program, { open, terminal });
+
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return done;
+  } catch (error) {
+    // Commander has said it by then, and ends `--help` in the same way.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? done : wrongUsage;
+    terminal.stderr(`svc-admin: ${describeFailure(error)}\n`);
+    return failed;
+  }
+}
