@@ -1,29 +1,26 @@
 import type { ModelsClient } from "../db/models-client.ts";
+import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../errors.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import { callCode } from "./code-module.ts";
 import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "./definition.ts";
+import { createLookup } from "./lookup.ts";
 import { allOf, baseQueryOf, listQuery } from "./query.ts";
-import {
-  compileRules,
-  createRulesOf,
-  updateRulesOf,
-  validate,
-  type CompiledRules,
-  type Lookup,
-} from "./rules.ts";
+import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
 import { createStore, type Shape } from "./store.ts";
 import { createTransform } from "./transform.ts";
 
 export interface ResourceRoutesOptions {
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-  readonly lookup: Lookup;
+  /** Answers the rules `unique` and `exists`. */
+  readonly sql: Sql;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
   /** Origin of the page links; undefined: from the request. */
@@ -72,12 +69,17 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  { definitions, models, lookup, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
+  { definitions, models, sql, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
   const store = createStore({ definition, delegate: models.delegate(definition.model) });
   const transform = createTransform(definition, definitions);
-  const createRules = compileRules(createRulesOf(definition));
-  const updateRules = compileRules(updateRulesOf(definition));
+  const lookup = createLookup({ own: definition, definitions, sql });
+  const createRules = lazily(() =>
+    callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
+  );
+  const updateRules = lazily(() =>
+    callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
+  );
   const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
   /** What it takes to decide on access. */
@@ -104,7 +106,7 @@ function serve(
   }
 
   async function create(ctx: ApiContext): Promise<void> {
-    const values = await validated(ctx, { rules: createRules, fields: definition.fields });
+    const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
     const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
     const row = await store.create({ ...values, ...own }, baseQueryOf(definition).include);
     onChange();
@@ -115,7 +117,7 @@ function serve(
   async function update(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
     await permitted(ctx, key, { select: accessFields });
-    const data = await validated(ctx, { rules: updateRules, fields: changeable, ignoreKey: key });
+    const data = await validated(ctx, { rules: updateRules(), fields: changeable, ignoreKey: key });
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
     const own = ownerFilter(definition, ctx.state.caller);
@@ -142,8 +144,8 @@ function serve(
 
   function keyOf(ctx: ApiContext): unknown {
     const key = parseKey(definition.key, paramOf(ctx, "id"));
-    if (key.kind === "refused") throw unknownRecord(ctx);
-    return key.value;
+    if (key === undefined) throw unknownRecord(ctx);
+    return key;
   }
 
   /** The record; throws when it is not there (404) or not for the caller (403). */
@@ -179,6 +181,12 @@ function serve(
       DELETE: definition.supportsDelete ? remove : undefined,
     }),
   };
+}
+
+/** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */
+function lazily<T>(compute: () => T): () => T {
+  let known: { readonly value: T } | undefined;
+  return () => (known ??= { value: compute() }).value;
 }
 
 function operationsOf(byMethod: Readonly<Record<string, Operation | undefined>>): Operations {

@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
+import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createLog } from "../../src/log.ts";
+import type { Definition, Definitions } from "../../src/resources/definition.ts";
+import { prismaSchemaOf } from "../../src/resources/models.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { whenTestsEnd } from "../support/services.ts";
+
+const customers = definition({
+  name: "customers",
+  model: "Customer",
+  fields: [field("name", "String"), field("country", "String", { isOptional: true })],
+});
+
+const orders = definition({
+  name: "orders",
+  model: "Order",
+  fields: [
+    keyField(),
+    field("reference", "String", { length: 40, isUnique: true }),
+    field("status", "Enum", {
+      values: ["open", "paid", "shipped"],
+      default: { kind: "literal", value: "open" },
+    }),
+    field("amount", "Decimal", { precision: 12, scale: 2 }),
+    field("notes", "String", { column: "remarks", isOptional: true }),
+    field("token", "Uuid", { isOptional: true }),
+    field("customer_id", "Int", {
+      isOptional: true,
+      references: { resource: "customers", field: "id", as: "customer", onDelete: "restrict" },
+    }),
+    field("user_id", "Int"),
+    field("created_at", "DateTime", { default: { kind: "now" } }),
+  ],
+  triggers: ["on_create", "on_update"],
+  ownerColumn: "user_id",
+  searchableColumns: ["reference", "notes", "status", "token"],
+  baseQuery: { include: { customer: true } },
+  transform: {
+    kind: "object",
+    entries: [
+      ...["id", "reference", "status", "amount", "notes", "user_id"].map(
+        (name) => [name, { kind: "path", path: [name] }] as const,
+      ),
+      ["customer", { kind: "path", path: ["customer", "name"] }],
+    ],
+  },
+  createRules: {
+    reference: "required|string|max:40|unique:orders,reference",
+    amount: "required|numeric|min:0",
+    status: "sometimes|in:open,paid,shipped",
+    notes: "nullable|string",
+    customer_id: "nullable|integer|exists:customers,id",
+    secret_word: "nullable|string",
+    user_id: "nullable|integer",
+  },
+  updateRules: {
+    id: "sometimes|integer",
+    reference: "sometimes|string|max:40|unique:orders,reference",
+    amount: "sometimes|numeric|min:0",
+    status: "sometimes",
+    notes: "sometimes|nullable|string",
+    customer_id: "sometimes|nullable|integer",
+  },
+});
+
+/** String key, no rules of its own, owner in a String column, a scope in the base query. */
+const pages = definition({
+  name: "pages",
+  model: "Page",
+  table: "site_pages",
+  fields: [
+    field("slug", "String", { isKey: true, length: 20 }),
+    field("title", "String"),
+    field("meta", "Json", { isOptional: true }),
+    field("is_hidden", "Boolean", { default: { kind: "literal", value: false } }),
+    field("author", "String"),
+  ],
+  ownerColumn: "author",
+  baseQuery: { where: { is_hidden: false }, orderBy: [{ title: "desc" }] },
+});
+
+/** No owner column, and nothing but reading. */
+const notices = definition({
+  name: "notices",
+  model: "Notice",
+  fields: [field("text", "String")],
+  searchableColumns: ["text"],
+  supportsUpdate: false,
+  supportsDelete: false,
+});
+
+export const definitions = definitionsOf(customers, orders, pages, notices);
+
+const tables = `
+  CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, country text);
+  CREATE TABLE orders (
+    id serial PRIMARY KEY,
+    reference varchar(40) NOT NULL UNIQUE,
+    status text NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'paid', 'shipped')),
+    amount numeric(12, 2) NOT NULL,
+    remarks text,
+    token uuid,
+    customer_id int REFERENCES customers (id) ON DELETE RESTRICT,
+    user_id int NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT now()
+  );
+  CREATE TABLE site_pages (
+    slug varchar(20) PRIMARY KEY,
+    title text NOT NULL,
+    meta jsonb,
+    is_hidden boolean NOT NULL DEFAULT false,
+    author text NOT NULL
+  );
+  CREATE TABLE notices (id serial PRIMARY KEY, text text NOT NULL);
+  CREATE TABLE countries (code text PRIMARY KEY, size int);
+`;
+
+export interface ServedDatabase {
+  readonly database: Database;
+  readonly models: ModelsClient;
+  readonly sql: Sql;
+  /** Texts of the statements since the last call. */
+  statements(): readonly string[];
+  close(): Promise<void>;
+}
+
+let dataDir: Promise<string> | undefined;
+whenTestsEnd(async () => {
+  if (dataDir !== undefined) await rm(await dataDir, { recursive: true });
+});
+
+/** A database of its own with the tables of `definitions`, empty. The models client is generated once for all. */
+export async function openServedDatabase(): Promise<ServedDatabase> {
+  const created = await createTestDatabase();
+  const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
+  let seen: string[] = [];
+  watch(database, (text) => seen.push(text));
+  await database.pool.query(tables);
+  dataDir ??= mkdtemp(join(tmpdir(), "svc-models-"));
+  const models = await openModelsClient({
+    schemaText: prismaSchemaOf(definitions),
+    dataDir: await dataDir,
+    pool: database.pool,
+    isEmbedded: false,
+    log: createLog({ level: "silent" }),
+  });
+  return {
+    database,
+    models,
+    sql: createSql({ pool: database.pool, isEmbedded: false }),
+    statements() {
+      const all = seen;
+      seen = [];
+      return all;
+    },
+    async close() {
+      await models.close();
+      await database.close();
+      await created.drop();
+    },
+  };
+}
+
+/** Tells the text of every statement, on whichever connection it goes out. */
+function watch({ pool }: Database, tell: (text: string) => void): void {
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    Object.assign(client, {
+      query(...args: unknown[]) {
+        const [first] = args;
+        tell(typeof first === "string" ? first : (first as { readonly text: string }).text);
+        return query(...args);
+      },
+    });
+  });
+}
+
+/** The definition with the name, changed as given. */
+export function variant(name: string, overrides: Partial<Definition>): Definition {
+  const found = definitions.get(name);
+  if (found === undefined) throw new Error(`no definition ${name}`);
+  return { ...found, ...overrides };
+}
+
+/** The definitions with one of them changed. */
+export function withVariant(name: string, overrides: Partial<Definition>): Definitions {
+  return new Map([...definitions, [name, variant(name, overrides)]]);
+}
