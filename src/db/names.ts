@@ -27,7 +27,7 @@ export function fittingName(stem: string, ending = ""): string {
   if (Buffer.byteLength(stem + ending) <= maxNameBytes) return stem + ending;
   const hash = `_${createHash("sha256").update(stem).digest("hex").slice(0, 10)}`;
   const room = maxNameBytes - Buffer.byteLength(hash + ending);
-  let cut = stem;
-  while (Buffer.byteLength(cut) > room) cut = [...cut].slice(0, -1).join("");
+  // Streaming, the decoder keeps back a character that was cut in two.
+  const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });
   return cut + hash + ending;
 }

@@ -46,6 +46,16 @@ const everythingTable = `
     amounts numeric[], images bytea[], words text[], times timestamptz[], missing text, gone bigint[], unmapped text
   )`;
 
+function noteEvent(trigger: string, snapshot: { id: number; text: string; user_id: number }): unknown {
+  return {
+    resource: "notes",
+    trigger,
+    record_id: String(snapshot.id),
+    owner_id: String(snapshot.user_id),
+    snapshot,
+  };
+}
+
 describe("captureOf", () => {
   let database: TestDatabase;
   let client: Client;
@@ -107,22 +117,12 @@ describe("captureOf", () => {
         snapshot,
       })),
     ).to.deep.equal([
-      event("on_create", { id: 1, text: "a", user_id: 7 }),
-      event("on_create", { id: 2, text: "b", user_id: 8 }),
-      event("on_update", { id: 1, text: "c", user_id: 7 }),
-      event("on_delete", { id: 2, text: "b", user_id: 8 }),
+      noteEvent("on_create", { id: 1, text: "a", user_id: 7 }),
+      noteEvent("on_create", { id: 2, text: "b", user_id: 8 }),
+      noteEvent("on_update", { id: 1, text: "c", user_id: 7 }),
+      noteEvent("on_delete", { id: 2, text: "b", user_id: 8 }),
     ]);
   });
-
-  function event(trigger: string, snapshot: { id: number; text: string; user_id: number }): unknown {
-    return {
-      resource: "notes",
-      trigger,
-      record_id: String(snapshot.id),
-      owner_id: String(snapshot.user_id),
-      snapshot,
-    };
-  }
 
   it("leaves no event when the writer's transaction rolls back", async () => {
     await client.query(notesTable);

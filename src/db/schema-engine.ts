@@ -1,0 +1,186 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { PrismaPg } from "@prisma/adapter-pg";
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  type SqlDriverAdapter,
+  type SqlMigrationAwareDriverAdapterFactory,
+} from "@prisma/driver-adapter-utils";
+import * as engineModule from "@prisma/schema-engine-wasm/schema_engine_bg";
+import { type Client, Pool, type QueryArrayConfig, type QueryArrayResult } from "pg";
+import { messageOf, OperatorError } from "../errors.ts";
+
+/** What the tables lack to be as a Prisma schema says. */
+export interface SchemaChange {
+  /** One SQL statement each, without a semicolon; empty when nothing is lacking. Table names are not qualified. */
+  readonly statements: readonly string[];
+  /** What would be lost or might fail, given the rows that are there. */
+  readonly warnings: readonly string[];
+  /** What cannot be done with the rows that are there. */
+  readonly impossible: readonly string[];
+}
+
+/**
+ * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection alone, so also inside its
+ * transaction.
+ *
+ * @param externalTables With their schema (`public.orders`): neither compared nor touched, but foreign keys may lead to them.
+ * @param externalEnums Likewise.
+ */
+export async function compareSchema({
+  client,
+  schemaText,
+  externalTables,
+  externalEnums,
+}: {
+  readonly client: Client;
+  readonly schemaText: string;
+  readonly externalTables: readonly string[];
+  readonly externalEnums: readonly string[];
+}): Promise<SchemaChange> {
+  const { SchemaEngine } = await loadEngine();
+  const files = [{ path: "schema.prisma", content: schemaText }];
+  const filters = { externalTables: [...externalTables], externalEnums: [...externalEnums] };
+  const statements: string[] = [];
+  const adapterFactory = createAdapterFactory({ client, onChange: (sql) => statements.push(sql) });
+
+  const engine = await SchemaEngine.new(
+    { datamodels: [["schema.prisma", schemaText]] },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(adapterFactory),
+  ).catch(refuse);
+  try {
+    // Not `diff`: only a push looks at the rows, and so knows that an empty column can go.
+    // "force" passes over warnings, never over what is impossible; the adapter keeps the statements from the database.
+    const { warnings, unexecutable } = await engine
+      .schemaPush({ schema: { files }, filters, force: true })
+      .catch(refuse);
+    if (unexecutable.length === 0) return { statements, warnings, impossible: [] };
+    const { stdout } = await engine
+      .diff({
+        from: { tag: "schemaDatasource", files, configDir: "." },
+        to: { tag: "schemaDatamodel", files },
+        script: true,
+        exitCode: null,
+        filters,
+      })
+      .catch(refuse);
+    return { statements: [(stdout ?? "").trim().replace(/;$/, "")], warnings, impossible: unexecutable };
+  } finally {
+    engine.free();
+  }
+}
+
+function refuse(error: unknown): never {
+  throw new OperatorError(`The tables cannot be compared with the mapping files: ${messageOf(error)}`, {
+    cause: error,
+  });
+}
+
+type EngineModule = typeof engineModule;
+
+interface PanicRegistry {
+  set_message(message: string): never;
+}
+
+interface WebAssemblyGlobal {
+  instantiate(
+    bytes: Uint8Array,
+    imports: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  ): Promise<{ readonly instance: { readonly exports: Readonly<Record<string, unknown>> } }>;
+}
+
+let engine: Promise<EngineModule> | undefined;
+
+/** The JavaScript half keeps the WebAssembly half in a variable of its module: there can only be one of it, hence this one too. */
+function loadEngine(): Promise<EngineModule> {
+  engine ??= instantiate();
+  return engine;
+}
+
+async function instantiate(): Promise<EngineModule> {
+  const require = createRequire(import.meta.url);
+  const glue = require.resolve("@prisma/schema-engine-wasm/schema_engine_bg");
+  const bytes = await readFile(glue.replace(/\.js$/, ".wasm"));
+  // The engine limits a push to 60 s by a timer that it never clears, which would keep the process alive for as long.
+  const imports = Object.fromEntries(
+    Object.entries(engineModule).map(([name, value]) => [
+      name,
+      name.startsWith("__wbg_setTimeout_") ? unreferenced(value) : value,
+    ]),
+  );
+  // Node has it, but its types come with the browser's, which this project leaves out.
+  const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal };
+  const { instance } = await WebAssembly.instantiate(bytes, { "./schema_engine_bg.js": imports });
+  // Both halves of Prisma, this engine and the client's query compiler, report a panic through this one global.
+  const shared = globalThis as { PRISMA_WASM_PANIC_REGISTRY?: PanicRegistry };
+  shared.PRISMA_WASM_PANIC_REGISTRY ??= {
+    set_message(message) {
+      throw new Error(message);
+    },
+  };
+  engineModule.__wbg_set_wasm(instance.exports);
+  (instance.exports["__wbindgen_start"] as () => void)();
+  return engineModule;
+}
+
+function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout {
+  return (...args) => (setTimer as (...args: unknown[]) => NodeJS.Timeout)(...args).unref();
+}
+
+/**
+ * Prisma's adapter on one connection, with two differences: statements that would change something go to `onChange`, and `"char"`
+ * columns of the catalogs are read as the characters that the engine expects. The adapter refuses their type (18), and as text
+ * they make the engine panic at the first table with a CHECK constraint; they pass it as arrays of characters, which it knows.
+ */
+function createAdapterFactory({
+  client,
+  onChange,
+}: {
+  readonly client: Client;
+  readonly onChange: (sql: string) => void;
+}): SqlMigrationAwareDriverAdapterFactory {
+  // The adapter takes nothing but a pool. This one never connects: its queries run on the client.
+  const pool = new Pool();
+  const query = async (config: QueryArrayConfig): Promise<QueryArrayResult> => {
+    const result = await client.query(config);
+    for (const field of result.fields) if (field.dataTypeID === charType) field.dataTypeID = charArrayType;
+    return result;
+  };
+  Object.assign(pool, { query });
+  const factory = new PrismaPg(pool);
+  return {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    async connect() {
+      const adapter: SqlDriverAdapter = await factory.connect();
+      const readAll = adapter.queryRaw.bind(adapter);
+      return Object.assign(adapter, {
+        async queryRaw(statement: Parameters<typeof readAll>[0]) {
+          const result = await readAll(statement);
+          return {
+            ...result,
+            columnTypes: result.columnTypes.map((type) =>
+              type === ColumnTypeEnum.CharacterArray ? ColumnTypeEnum.Character : type,
+            ),
+          };
+        },
+        async executeRaw({ sql }: { readonly sql: string }) {
+          onChange(sql);
+          return 0;
+        },
+        async executeScript(script: string) {
+          onChange(script);
+        },
+      });
+    },
+    connectToShadowDb() {
+      throw new Error("A comparison needs no shadow database.");
+    },
+  };
+}
+
+/** Type ids of `"char"` and of its array. */
+const charType = 18;
+const charArrayType = 1002;

@@ -1,0 +1,288 @@
+import { createHash } from "node:crypto";
+import type { Client } from "pg";
+import type { Database } from "./db/client.ts";
+import {
+  findInstalled,
+  findInstalledInTransaction,
+  type Installed,
+  type InstalledResource,
+} from "./db/installed.ts";
+import { readColumns, readSchema, type LiveSchema } from "./db/live-tables.ts";
+import { planTables } from "./db/managed-tables.ts";
+import {
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  pendingMigrations,
+  runSteps,
+  type Step,
+} from "./db/migrate.ts";
+import { quoteText } from "./db/names.ts";
+import { planValueChecks, type ValueCheck } from "./db/value-checks.ts";
+import { OperatorError } from "./errors.ts";
+import { captureOf, captureTriggerName, removeCapture } from "./events/capture.ts";
+import type { Log } from "./log.ts";
+import type { Definition, Definitions } from "./resources/definition.ts";
+import { checkExistingTable } from "./resources/existing-table.ts";
+import { prismaSchemaOf } from "./resources/models.ts";
+
+/** What a migration would do. */
+export interface MigrationPlan {
+  /** In the order in which they run, all in one transaction; empty when nothing is due. */
+  readonly steps: readonly Step[];
+  /** Data that would be lost; a migration with any is refused unless losses are allowed. */
+  readonly losses: readonly string[];
+  /** What the rows that are there do not allow; a migration with any is refused. */
+  readonly impossible: readonly string[];
+  /** What an operator may want to know. */
+  readonly notes: readonly string[];
+}
+
+/** What a migration did. */
+export interface MigrationReport {
+  readonly steps: readonly Step[];
+  readonly notes: readonly string[];
+  readonly durationMs: number;
+}
+
+interface Target {
+  readonly url: string;
+  readonly definitions: Definitions;
+}
+
+/**
+ * Plans the migration from the live database, and changes nothing.
+ *
+ * @throws OperatorError listing every mapping of an existing table that does not fit it.
+ */
+export async function planMigration({ url, definitions }: Target): Promise<MigrationPlan> {
+  return inMigrationTransaction({ url, isReadOnly: true, work: (client) => plan({ client, definitions }) });
+}
+
+/**
+ * Brings the service's own tables, the managed tables and the captures to this version and the definitions: all of it or,
+ * when anything fails, nothing. Two at once do it once.
+ *
+ * @param allowDestructive Whether data may be lost.
+ * @throws OperatorError naming the step that failed, or every loss that was not allowed.
+ */
+export async function applyMigration({
+  url,
+  definitions,
+  allowDestructive,
+  log,
+}: Target & { readonly allowDestructive: boolean; readonly log: Log }): Promise<MigrationReport> {
+  const startedAt = performance.now();
+  const { steps, notes } = await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      const planned = await plan({ client, definitions });
+      refuse(planned, allowDestructive);
+      await runSteps(client, planned.steps);
+      return planned;
+    },
+  });
+  const durationMs = Math.round(performance.now() - startedAt);
+  for (const note of notes) log.warn({ note }, "migration note");
+  log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
+  return { steps, notes, durationMs };
+}
+
+/**
+ * Why a migration is due, in one query; empty when none is. It compares what the last migration wrote down and which capture triggers
+ * are live (a restored or recreated table has lost its own) with what is expected; it does not compare columns.
+ */
+export async function migrationDue({
+  database,
+  definitions,
+}: {
+  readonly database: Pick<Database, "pool">;
+  readonly definitions: Definitions;
+}): Promise<readonly string[]> {
+  const known = await loadCoreMigrations();
+  const installed = await findInstalled(database.pool);
+  const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
+  const wanted = wantedResources(definitions);
+  return [
+    ...pending,
+    ...wanted.flatMap((resource) => {
+      const reason = dueReason(resource, installed);
+      return reason === undefined ? [] : [`${resource.name}: ${reason}`];
+    }),
+    ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
+  ];
+}
+
+async function plan({
+  client,
+  definitions,
+}: {
+  readonly client: Client;
+  readonly definitions: Definitions;
+}): Promise<MigrationPlan> {
+  const installed = await findInstalledInTransaction(client);
+  const core = coreSteps(pendingMigrations(await loadCoreMigrations(), installed.migrations));
+  const live = await readSchema(client);
+  const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
+  const tables = managed.map(({ table }) => table);
+  const findings = await checkTables({ client, definitions, live });
+  const madeBefore = new Set(installed.resources.flatMap((one) => (one.isManaged ? [one.table] : [])));
+  const changes = await planTables({
+    client,
+    schemaText: prismaSchemaOf(definitions),
+    live,
+    managed: tables,
+    foreign: live.relations
+      .map(({ name }) => name)
+      .filter((name) => tables.includes(name) && !madeBefore.has(name)),
+  });
+  const checks = await planValueChecks({ client, tables, checks: managed.flatMap(valueChecksOf) });
+  const removed = removedResources(definitions, installed);
+  return {
+    steps: [
+      ...core,
+      ...checks.before,
+      ...changes.steps,
+      ...checks.after,
+      ...wantedResources(definitions)
+        .filter((resource) => dueReason(resource, installed) !== undefined)
+        .map(installStep),
+      ...removed.map(removeStep),
+    ],
+    losses: changes.losses,
+    impossible: changes.impossible,
+    notes: [
+      ...findings,
+      ...changes.notes,
+      ...removed
+        .filter(({ isManaged, table }) => isManaged && !tables.includes(table))
+        .map(
+          ({ name, table }) =>
+            `The table ${table} of the resource ${name}, which is not mapped any more, is kept.`,
+        ),
+    ],
+  };
+}
+
+/** Notes on the existing tables that are mapped. Throws OperatorError listing every fault. */
+async function checkTables({
+  client,
+  definitions,
+  live,
+}: {
+  readonly client: Client;
+  readonly definitions: Definitions;
+  readonly live: LiveSchema;
+}): Promise<readonly string[]> {
+  const all = [...definitions.values()];
+  const existing = all.filter(({ isManaged }) => !isManaged);
+  const columns = await readColumns(
+    client,
+    existing.map(({ table }) => table),
+  );
+  const findings = existing.map((definition) =>
+    checkExistingTable({
+      definition,
+      relations: live.relations,
+      columns: columns.filter(({ table }) => table === definition.table),
+    }),
+  );
+  const faults = [
+    ...findings.flatMap((finding) => finding.faults),
+    ...all.filter(({ isManaged }) => isManaged).flatMap((definition) => inTheWay(definition, live)),
+  ];
+  if (faults.length > 0)
+    throw new OperatorError(`The mapping files do not fit the database:\n${listed(faults)}`);
+  return findings.flatMap((finding) => finding.notes);
+}
+
+function inTheWay({ file, table }: Definition, live: LiveSchema): readonly string[] {
+  const found = live.relations.find(({ name }) => name === table);
+  if (found === undefined || found.kind === "table") return [];
+  return [`${file}: "${table}" is a ${found.kind}, not a table; give the resource another table`];
+}
+
+interface WantedResource extends InstalledResource {
+  readonly installCapture: readonly string[];
+  /** Undefined when the resource declares no triggers. */
+  readonly triggerName: string | undefined;
+}
+
+function wantedResources(definitions: Definitions): readonly WantedResource[] {
+  const schemaText = prismaSchemaOf(definitions);
+  return [...definitions.values()].map((definition) => {
+    const { name, table, isManaged, fields, triggers } = definition;
+    const capture = captureOf(definition);
+    const shape = isManaged
+      ? [schemaText, valueChecksOf(definition)]
+      : fields.map(({ name: field, type, column, isList }) => [field, type, column, isList]);
+    const hash = createHash("sha256")
+      .update(JSON.stringify([shape, capture.hash]))
+      .digest("hex");
+    const triggerName = triggers.length > 0 ? captureTriggerName(name) : undefined;
+    return { name, table, isManaged, hash, installCapture: capture.install, triggerName };
+  });
+}
+
+function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
+  return fields.flatMap(({ column, isList, values }) =>
+    values === undefined ? [] : [{ table, column, isList, values }],
+  );
+}
+
+function dueReason(resource: WantedResource, { resources, triggers }: Installed): string | undefined {
+  const { name, table, isManaged, hash, triggerName } = resource;
+  const last = resources.find((one) => one.name === name);
+  if (last === undefined) return "not installed yet";
+  if (last.table !== table || last.isManaged !== isManaged || last.hash !== hash)
+    return "the mapping file changed";
+  const isCaptured = triggers.some((trigger) => trigger.name === triggerName && trigger.table === table);
+  return triggerName === undefined || isCaptured
+    ? undefined
+    : `its capture trigger on ${table} is gone or disabled`;
+}
+
+function removedResources(definitions: Definitions, { resources }: Installed): readonly InstalledResource[] {
+  return resources.filter(({ name }) => !definitions.has(name));
+}
+
+function installStep({ name, table, isManaged, hash, installCapture, triggerName }: WantedResource): Step {
+  const values = [quoteText(name), quoteText(table), String(isManaged), quoteText(hash)].join(", ");
+  return {
+    title: `${name}: ${triggerName === undefined ? "no capture trigger" : `capture trigger on ${table}`}`,
+    sql: [
+      ...installCapture,
+      `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES (${values})\n` +
+        `ON CONFLICT (name) DO UPDATE SET ("table", is_managed, hash, installed_at) = (excluded."table", excluded.is_managed, excluded.hash, now())`,
+    ].join(";\n"),
+  };
+}
+
+function removeStep({ name }: InstalledResource): Step {
+  return {
+    title: `${name}: remove the capture trigger`,
+    sql: [
+      ...removeCapture({ name }),
+      `DELETE FROM svc.installed_resources WHERE name = ${quoteText(name)}`,
+    ].join(";\n"),
+  };
+}
+
+function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
+  if (impossible.length > 0) {
+    throw new OperatorError(
+      `The migration cannot be done with the rows that are there; nothing was changed:\n${listed(impossible)}`,
+    );
+  }
+  if (losses.length > 0 && !allowDestructive) {
+    throw new OperatorError(
+      `The migration would lose data; nothing was changed:\n${listed(losses)}\n` +
+        "Look at it with `svc-admin migrate --plan`, and allow it with `svc-admin migrate --allow-destructive`.",
+    );
+  }
+}
+
+function listed(lines: readonly string[]): string {
+  return lines.map((line) => `  - ${line}`).join("\n");
+}

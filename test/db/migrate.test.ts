@@ -1,0 +1,197 @@
+import { expect } from "chai";
+import { readFile } from "node:fs/promises";
+import { Client } from "pg";
+import {
+  type CoreMigration,
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  pendingMigrations,
+  runSteps,
+} from "../../src/db/migrate.ts";
+import { compareSchema } from "../../src/db/schema-engine.ts";
+import { OperatorError } from "../../src/errors.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const [first, second]: readonly CoreMigration[] = ["0001_core", "0002_more"].map((name) => ({
+  name,
+  sql: "SELECT 1",
+  checksum: `of ${name}`,
+}));
+const known = [first, second] as readonly CoreMigration[];
+
+describe("loadCoreMigrations", () => {
+  it("finds the migrations of this version in their order, with a SHA-256 each", async () => {
+    const migrations = await loadCoreMigrations();
+
+    expect(migrations[0]?.name).to.equal("0001_core");
+    expect(migrations.map(({ name }) => name)).to.deep.equal(migrations.map(({ name }) => name).toSorted());
+    for (const { checksum } of migrations) expect(checksum).to.match(/^[0-9a-f]{64}$/);
+  });
+});
+
+describe("pendingMigrations", () => {
+  it("gives those that were not applied", () => {
+    expect(pendingMigrations(known, {})).to.deep.equal(known);
+    expect(pendingMigrations(known, { "0001_core": "of 0001_core" })).to.deep.equal([second]);
+  });
+
+  it("refuses a database that has a migration of a later version", () => {
+    expect(() => pendingMigrations(known, { "0003_next": "?" })).to.throw(OperatorError, /newer.*0003_next/);
+  });
+
+  it("refuses a migration whose text changed after it was applied", () => {
+    expect(() => pendingMigrations(known, { "0001_core": "of another text" })).to.throw(
+      OperatorError,
+      /0001_core was changed/,
+    );
+  });
+});
+
+describe("the core migrations", () => {
+  let database: TestDatabase;
+
+  before(async () => {
+    database = await createTestDatabase();
+  });
+
+  after(async () => {
+    await database.drop();
+  });
+
+  it("make the tables of prisma/schema.prisma", async () => {
+    const schemaText = await readFile(new URL("../../prisma/schema.prisma", import.meta.url), "utf8");
+
+    const change = await inMigrationTransaction({
+      url: database.url,
+      isReadOnly: false,
+      async work(client) {
+        await runSteps(client, coreSteps(await loadCoreMigrations()));
+        return compareSchema({ client, schemaText, externalTables: [], externalEnums: [] });
+      },
+    });
+
+    expect(change).to.deep.equal({ statements: [], warnings: [], impossible: [] });
+  });
+
+  it("hold the words of the contract, and one automatic delivery an event and subscription", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const event =
+        "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', $1, '1', '{}')";
+      const delivery = `
+        INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+          status, max_attempts, url, body)
+        SELECT gen_random_uuid(), id, uuid, 1, 1, 'notes', 1, $1, $2, 1, 'http://localhost', '' FROM svc.events`;
+      const codeOf = (sql: string, values: readonly string[]): Promise<unknown> =>
+        client.query(sql, [...values]).then(
+          () => "done",
+          (error: { constraint?: string }) => error.constraint,
+        );
+
+      expect(await codeOf(event, ["on_read"])).to.equal("events_trigger_check");
+      expect(await codeOf(event, ["on_create"])).to.equal("done");
+      expect(await codeOf(delivery, ["automatic", "lost"])).to.equal("deliveries_status_check");
+      expect(await codeOf(delivery, ["odd", "pending"])).to.equal("deliveries_trigger_kind_check");
+      expect(await codeOf(delivery, ["automatic", "pending"])).to.equal("done");
+      expect(await codeOf(delivery, ["automatic", "pending"])).to.equal("deliveries_automatic_key");
+      expect(await codeOf(delivery, ["manual", "pending"])).to.equal("done");
+    } finally {
+      await client.end();
+    }
+  });
+});
+
+describe("inMigrationTransaction", () => {
+  let database: TestDatabase;
+
+  before(async () => {
+    database = await createTestDatabase();
+  });
+
+  after(async () => {
+    await database.drop();
+  });
+
+  it("runs one at a time", async () => {
+    let running = 0;
+    let most = 0;
+    const run = (): Promise<void> =>
+      inMigrationTransaction({
+        url: database.url,
+        isReadOnly: false,
+        async work(client) {
+          most = Math.max(most, ++running);
+          await client.query("SELECT pg_sleep(0.05)");
+          running--;
+        },
+      });
+
+    await Promise.all([run(), run(), run()]);
+
+    expect(most).to.equal(1);
+  });
+
+  it("runs without the limits that the role carries for requests", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(
+      "CREATE ROLE svc_test_migrator LOGIN SUPERUSER PASSWORD 'x'; ALTER ROLE svc_test_migrator SET statement_timeout = 1",
+    );
+    try {
+      const url = new URL(database.url);
+      url.username = "svc_test_migrator";
+      url.password = "x";
+
+      const answer = await inMigrationTransaction({
+        url: url.href,
+        isReadOnly: false,
+        work: async (migrator) =>
+          (await migrator.query("SELECT pg_sleep(0.05), current_user AS name")).rows[0],
+      });
+
+      expect(answer).to.include({ name: "svc_test_migrator" });
+    } finally {
+      await client.query("DROP ROLE svc_test_migrator");
+      await client.end();
+    }
+  });
+
+  it("changes nothing when it is read only, or when the work throws", async () => {
+    const create = async (client: Client): Promise<void> => {
+      await client.query("CREATE TABLE made (id int)");
+    };
+    const refused = await inMigrationTransaction({ url: database.url, isReadOnly: true, work: create }).catch(
+      String,
+    );
+    await inMigrationTransaction({
+      url: database.url,
+      isReadOnly: false,
+      async work(client) {
+        await create(client);
+        throw new Error("thrown");
+      },
+    }).catch(String);
+
+    const table = await inMigrationTransaction({
+      url: database.url,
+      isReadOnly: true,
+      work: async (client) => (await client.query("SELECT to_regclass('made') AS name")).rows[0],
+    });
+    expect(refused).to.match(/read-only/);
+    expect(table).to.deep.equal({ name: null });
+  });
+
+  it("names the step that failed, in runSteps", async () => {
+    const failed = inMigrationTransaction({
+      url: database.url,
+      isReadOnly: false,
+      work: (client) => runSteps(client, [{ title: "notes: something", sql: "SELECT 1/0" }]),
+    });
+
+    expect(await failed.catch(String)).to.equal(
+      "OperatorError: The migration failed and changed nothing. Step: notes: something. PostgreSQL says: division by zero",
+    );
+  });
+});
