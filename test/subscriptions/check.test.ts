@@ -1,0 +1,202 @@
+import { expect } from "chai";
+import type { Trigger } from "../../src/events/event.ts";
+import {
+  checkNewSubscription,
+  checkSubscriptionChanges,
+  type SubscriptionRules,
+} from "../../src/subscriptions/check.ts";
+
+const rules: SubscriptionRules = {
+  triggersOf: (resource) =>
+    new Map<string, readonly Trigger[]>([
+      ["orders", ["on_create", "on_update"]],
+      ["notes", ["on_delete"]],
+    ]).get(resource),
+  refusalOfUrl: (url) =>
+    url.includes("10.0.0.1") ? "The url must not point to a private address." : undefined,
+};
+
+const good = { url: "https://example.com/hook", resource: "orders", events: ["on_create"] };
+
+/** A field of the body, a value, and the errors that come of it; none when it is accepted. */
+type Case = readonly [string, unknown, Record<string, readonly string[]>];
+
+const cases: readonly Case[] = [
+  ["url", undefined, { url: ["The url field is required."] }],
+  ["url", null, { url: ["The url field is required."] }],
+  ["url", "  ", { url: ["The url field is required."] }],
+  ["url", 5, { url: ["The url field must be a string."] }],
+  ["url", ["https://example.com"], { url: ["The url field must be a string."] }],
+  ["url", "example.com/hook", { url: ["The url field must be a valid URL."] }],
+  ["url", "ftp://example.com/hook", { url: ["The url field must be a valid URL."] }],
+  ["url", "https:example.com", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://exa mple.com", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://example.com/\nhook", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://example.com/\u0000", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://example.com:99999/", { url: ["The url field must be a valid URL."] }],
+  ["url", "https://10.0.0.1/hook", { url: ["The url must not point to a private address."] }],
+  ["url", `https://example.com/${"a".repeat(2028)}`, {}],
+  [
+    "url",
+    `https://example.com/${"a".repeat(2029)}`,
+    { url: ["The url field must not be greater than 2048 characters."] },
+  ],
+  ["url", "HTTP://EXAMPLE.com", {}],
+  ["events", undefined, { events: ["The events field is required."] }],
+  ["events", null, { events: ["The events field is required."] }],
+  ["events", [], { events: ["The events field is required."] }],
+  ["events", "on_create", { events: ["The events field must be an array."] }],
+  ["events", { 0: "on_create" }, { events: ["The events field must be an array."] }],
+  ["events", ["on_create", "on_update"], {}],
+  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid."] }],
+  ["events", ["created"], { "events.0": ["The selected events.0 is invalid."] }],
+  [
+    "events",
+    [null, 7, ["on_create"]],
+    {
+      "events.0": ["The selected events.0 is invalid."],
+      "events.1": ["The selected events.1 is invalid."],
+      "events.2": ["The selected events.2 is invalid."],
+    },
+  ],
+  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid."] }],
+  [
+    "events",
+    ["on_create", "on_create"],
+    {
+      "events.0": ["The events.0 field has a duplicate value."],
+      "events.1": ["The events.1 field has a duplicate value."],
+    },
+  ],
+  [
+    "events",
+    Array.from({ length: 21 }, () => "x"),
+    { events: ["The events field must not have more than 20 items."] },
+  ],
+  ["is_active", true, {}],
+  ["is_active", "0", {}],
+  ["is_active", null, { is_active: ["The is active field must be true or false."] }],
+  ["is_active", "yes", { is_active: ["The is active field must be true or false."] }],
+  ["is_active", 2, { is_active: ["The is active field must be true or false."] }],
+  ["description", null, {}],
+  ["description", "", {}],
+  ["description", "é".repeat(255), {}],
+  ["description", "😀".repeat(255), {}],
+  [
+    "description",
+    "a".repeat(256),
+    { description: ["The description field must not be greater than 255 characters."] },
+  ],
+  ["description", 5, { description: ["The description field must be a string."] }],
+  ["description", { a: 1 }, { description: ["The description field must be a string."] }],
+  ["description", "a\u0000b", { description: ["The description field must not contain null characters."] }],
+];
+
+function titleOf([field, value, errors]: Case): string {
+  const text = JSON.stringify(value) ?? "nothing";
+  const short = text.length > 60 ? `${text.slice(0, 30)}... (${text.length} characters of JSON)` : text;
+  return `${Object.keys(errors).length === 0 ? "accepts" : "refuses"} ${short} as ${field}`;
+}
+
+describe("checkNewSubscription", () => {
+  it("answers the values, with the defaults filled in", () => {
+    expect(checkNewSubscription({ ...good, url: " https://example.com/hook " }, rules)).to.deep.equal({
+      kind: "valid",
+      value: { ...good, isActive: true, description: null },
+    });
+  });
+
+  it("ignores keys that are no fields", () => {
+    expect(checkNewSubscription({ ...good, id: 5, user_id: 9, secret: "sec_x" }, rules)).to.deep.equal({
+      kind: "valid",
+      value: { ...good, isActive: true, description: null },
+    });
+  });
+
+  it("names every required field of an empty body", () => {
+    expect(checkNewSubscription({}, rules)).to.deep.equal({
+      kind: "invalid",
+      errors: {
+        url: ["The url field is required."],
+        resource: ["The resource field is required."],
+        events: ["The events field is required."],
+      },
+    });
+  });
+
+  for (const item of cases) {
+    it(titleOf(item), () => {
+      const [field, value, errors] = item;
+      const checked = checkNewSubscription({ ...good, [field]: value }, rules);
+
+      expect(checked.kind === "invalid" ? checked.errors : {}).to.deep.equal(errors);
+    });
+  }
+
+  for (const [value, message] of [
+    [null, "The resource field is required."],
+    ["", "The resource field is required."],
+    [5, "The resource field must be a string."],
+    ["nothing", "The selected resource is invalid."],
+    ["orders\u0000", "The selected resource is invalid."],
+    ["__proto__", "The selected resource is invalid."],
+  ] as const) {
+    it(`refuses ${JSON.stringify(value)} as resource, without more about the events`, () => {
+      const checked = checkNewSubscription({ ...good, resource: value }, rules);
+
+      expect(checked).to.deep.equal({ kind: "invalid", errors: { resource: [message] } });
+    });
+  }
+
+  it("knows the truth in its spellings", () => {
+    const isActive = [true, 1, "1", false, 0, "0"].map((value) => {
+      const checked = checkNewSubscription({ ...good, is_active: value }, rules);
+      return checked.kind === "valid" && checked.value.isActive;
+    });
+
+    expect(isActive).to.deep.equal([true, true, true, false, false, false]);
+  });
+});
+
+describe("checkSubscriptionChanges", () => {
+  it("answers nothing for an empty body", () => {
+    expect(checkSubscriptionChanges({}, "orders", rules)).to.deep.equal({ kind: "valid", value: {} });
+  });
+
+  it("answers only what is in the body", () => {
+    const checked = checkSubscriptionChanges({ is_active: false, description: "", id: 9 }, "orders", rules);
+
+    expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
+  });
+
+  for (const item of cases.filter(([, value]) => value !== undefined)) {
+    it(titleOf(item), () => {
+      const [field, value, errors] = item;
+      const checked = checkSubscriptionChanges({ [field]: value }, "orders", rules);
+
+      expect(checked.kind === "invalid" ? checked.errors : {}).to.deep.equal(errors);
+    });
+  }
+
+  it("refuses another resource", () => {
+    expect(checkSubscriptionChanges({ resource: "notes" }, "orders", rules)).to.deep.equal({
+      kind: "invalid",
+      errors: { resource: ["The resource field is prohibited."] },
+    });
+  });
+
+  it("accepts what was read, sent back whole", () => {
+    expect(checkSubscriptionChanges({ ...good, resource: "orders" }, "orders", rules)).to.deep.equal({
+      kind: "valid",
+      value: { url: good.url, events: good.events },
+    });
+  });
+
+  it("accepts no event of a resource that is no longer registered", () => {
+    expect(checkSubscriptionChanges({ events: ["on_create"] }, "gone", rules)).to.deep.equal({
+      kind: "invalid",
+      errors: { "events.0": ["The selected events.0 is invalid."] },
+    });
+  });
+});

@@ -1,0 +1,206 @@
+import { expect } from "chai";
+import type { Sql } from "../../src/db/sql.ts";
+import type { EventEnvelope } from "../../src/events/event.ts";
+import { createSubscriberFinder, type PossibleAdmins } from "../../src/subscriptions/find-subscribers.ts";
+import type { Caller } from "../../src/users/caller.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+
+interface NewSubscription {
+  readonly userId: number;
+  readonly resource?: string;
+  readonly events?: string[];
+  readonly isActive?: boolean;
+}
+
+describe("createSubscriberFinder", () => {
+  let core: CoreDatabase;
+  let statements = 0;
+  const ids = { ada: 0, ben: 0, admin: 0, gone: 0 };
+
+  before(async () => {
+    core = await openCoreDatabase();
+    for (const name of Object.keys(ids) as (keyof typeof ids)[]) {
+      const user = await core.database.prisma.user.create({
+        data: {
+          name,
+          email: `${name}@Example.com`,
+          isAdmin: name === "admin" || name === "gone",
+          disabledAt: name === "gone" ? new Date() : null,
+        },
+      });
+      ids[name] = user.id;
+    }
+  });
+
+  beforeEach(async () => {
+    await core.sql("DELETE FROM svc.subscriptions");
+    statements = 0;
+  });
+
+  after(() => core.close());
+
+  async function subscribe({
+    userId,
+    resource = "orders",
+    events = ["on_create"],
+    isActive = true,
+  }: NewSubscription): Promise<number> {
+    const { id } = await core.database.prisma.subscription.create({
+      data: {
+        userId,
+        resource,
+        events,
+        isActive,
+        url: `https://example.com/${userId}`,
+        encryptedSecret: new Uint8Array(1),
+        secretHint: "abcd",
+      },
+    });
+    return id;
+  }
+
+  const counting: Sql = (text, values) => {
+    statements += 1;
+    return core.sql(text, values);
+  };
+
+  function find(
+    events: readonly EventEnvelope[],
+    admins: PossibleAdmins = { kind: "nobody" },
+    isAdminFor: (resource: string, user: Caller) => boolean = () => true,
+  ): Promise<readonly (readonly number[])[]> {
+    const finder = createSubscriberFinder({
+      sql: counting,
+      possibleAdminsOf: () => admins,
+      isAdminFor: (resource, user) => admins.kind !== "nobody" && isAdminFor(resource, user),
+    });
+    return finder(events).then((found) =>
+      found.map((group) => group.map(({ subscriptionId }) => subscriptionId)),
+    );
+  }
+
+  const event = (overrides: Partial<EventEnvelope> = {}): EventEnvelope => ({
+    event_id: "0190f1f0-0000-7000-8000-000000000000",
+    event: "on_create",
+    resource: "orders",
+    record_id: "1",
+    owner_id: String(ids.ada),
+    data: {},
+    timestamp: "2026-03-28T14:30:00.123456Z",
+    ...overrides,
+  });
+
+  it("finds the subscriptions of the owner, and of nobody else", async () => {
+    const first = await subscribe({ userId: ids.ada });
+    const second = await subscribe({ userId: ids.ada });
+    await subscribe({ userId: ids.ben });
+    await subscribe({ userId: ids.admin });
+
+    expect(await find([event()])).to.deep.equal([[first, second]]);
+  });
+
+  it("answers the subscriber's user and URL", async () => {
+    const subscriptionId = await subscribe({ userId: ids.ada });
+    const finder = createSubscriberFinder({
+      sql: core.sql,
+      possibleAdminsOf: () => ({ kind: "nobody" }),
+      isAdminFor: () => false,
+    });
+
+    expect(await finder([event()])).to.deep.equal([
+      [{ subscriptionId, userId: ids.ada, url: `https://example.com/${ids.ada}` }],
+    ]);
+  });
+
+  it("leaves out inactive subscriptions, other resources and other triggers", async () => {
+    await subscribe({ userId: ids.ada, isActive: false });
+    await subscribe({ userId: ids.ada, resource: "notes" });
+    await subscribe({ userId: ids.ada, events: ["on_update", "on_delete"] });
+
+    expect(await find([event()])).to.deep.equal([[]]);
+  });
+
+  it("leaves out disabled users, admins too", async () => {
+    await subscribe({ userId: ids.gone });
+
+    expect(await find([event({ owner_id: String(ids.gone) })], { kind: "flag" })).to.deep.equal([[]]);
+  });
+
+  it("answers a batch in its order with one statement", async () => {
+    const created = await subscribe({ userId: ids.ada });
+    const deleted = await subscribe({ userId: ids.ben, resource: "notes", events: ["on_delete"] });
+
+    const found = await find([
+      event({ resource: "notes", event: "on_delete", owner_id: String(ids.ben) }),
+      event({ owner_id: "999999" }),
+      event(),
+      event(),
+    ]);
+
+    expect(found).to.deep.equal([[deleted], [], [created], [created]]);
+    expect(statements).to.equal(1);
+  });
+
+  it("asks nothing for no events", async () => {
+    expect(await find([])).to.deep.equal([]);
+    expect(statements).to.equal(0);
+  });
+
+  it("finds users with the admin flag, and an admin who is the owner once", async () => {
+    const admins = await subscribe({ userId: ids.admin });
+    await subscribe({ userId: ids.ben });
+
+    expect(await find([event(), event({ owner_id: String(ids.admin) })], { kind: "flag" })).to.deep.equal([
+      [admins],
+      [admins],
+    ]);
+  });
+
+  it("finds admins by their address in any case, for their own resource only", async () => {
+    const bens = await subscribe({ userId: ids.ben });
+    await subscribe({ userId: ids.ben, resource: "notes" });
+    await subscribe({ userId: ids.admin });
+    const finder = createSubscriberFinder({
+      sql: core.sql,
+      possibleAdminsOf: (resource) =>
+        resource === "orders"
+          ? { kind: "emails", emails: ["BEN@example.com"] }
+          : { kind: "emails", emails: [] },
+      isAdminFor: () => true,
+    });
+
+    const found = await finder([event(), event({ resource: "notes" })]);
+
+    expect(found.map((group) => group.map(({ subscriptionId }) => subscriptionId))).to.deep.equal([
+      [bens],
+      [],
+    ]);
+  });
+
+  it("leaves the decision to code where code decides", async () => {
+    const bens = await subscribe({ userId: ids.ben });
+    await subscribe({ userId: ids.admin });
+
+    const found = await find(
+      [event()],
+      { kind: "code" },
+      (resource, { name }) => resource === "orders" && name === "ben",
+    );
+
+    expect(found).to.deep.equal([[bens]]);
+  });
+
+  for (const [what, ownerId] of [
+    ["nobody", null],
+    ["a UUID", "0190f1f0-0000-7000-8000-000000000000"],
+    ["a number beyond every user", "99999999999999999999"],
+    ["a number beyond 32 bits", "2147483648"],
+  ] as const) {
+    it(`finds only admins when the owner is ${what}`, async () => {
+      await subscribe({ userId: ids.ada });
+      const admins = await subscribe({ userId: ids.admin });
+
+      expect(await find([event({ owner_id: ownerId })], { kind: "flag" })).to.deep.equal([[admins]]);
+    });
+  }
+});

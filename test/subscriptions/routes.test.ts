@@ -1,0 +1,332 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { createApp } from "../../src/http/app.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter } from "../../src/http/state.ts";
+import { createTargetPolicy } from "../../src/deliveries/targets.ts";
+import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
+import { createSecretBox } from "../../src/subscriptions/secret.ts";
+import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
+import { createAuthenticate } from "../../src/users/authenticate.ts";
+import { createTokenProvider } from "../../src/users/provider.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+
+const good = { url: "https://example.com/hook", resource: "orders", events: ["on_create", "on_delete"] };
+const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/;
+
+type Json = Record<string, unknown>;
+
+describe("webhook subscription routes", () => {
+  let core: CoreDatabase;
+  let server: HttpServer;
+  let ada: { readonly id: number; readonly token: string };
+  let ben: { readonly id: number; readonly token: string };
+  const { log } = createMemoryLog();
+  const secretBox = createSecretBox(randomBytes(32));
+
+  before(async () => {
+    core = await openCoreDatabase();
+    const { prisma } = core.database;
+    const tokens = createTokenProvider({ prisma, sql: core.sql, log });
+    const router = createRouter("/svc-api");
+    addSubscriptionRoutes(router, {
+      store: createSubscriptionStore({ prisma, secretBox }),
+      bodyLimitBytes: 100_000,
+      triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
+      refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
+    });
+    const authenticate = createAuthenticate({ tokens });
+    const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
+    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const addUser = async (name: string): Promise<{ id: number; token: string }> => {
+      const { id } = await prisma.user.create({
+        data: { name, email: `${name}@example.com`, isAdmin: name === "ben" },
+      });
+      return { id, token: (await tokens.issue({ userId: id, name: "test" })).token };
+    };
+    ada = await addUser("ada");
+    // An admin, who has no business with the subscriptions of others either.
+    ben = await addUser("ben");
+  });
+
+  beforeEach(() => core.sql("DELETE FROM svc.subscriptions"));
+
+  after(async () => {
+    await server.close();
+    await core.close();
+  });
+
+  const send = (method: string, path: string, body?: unknown, user = ada): Promise<Answer> =>
+    call(server.port, `/svc-api${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${user.token}`, "Content-Type": "application/json" },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+
+  async function create(body: Json = good, user = ada): Promise<Json> {
+    const answer = await send("POST", "/webhooks", body, user);
+    expect(answer.status).to.equal(201);
+    return answer.json as Json;
+  }
+
+  describe("POST /webhooks", () => {
+    it("answers 201 and the subscription with its secret", async () => {
+      const created = await create({ ...good, description: "Shop" });
+
+      expect(created).to.have.all.keys(
+        "id",
+        "user_id",
+        "url",
+        "resource",
+        "events",
+        "is_active",
+        "description",
+        "secret",
+        "created_at",
+        "updated_at",
+      );
+      expect(created).to.deep.include({ ...good, user_id: ada.id, is_active: true, description: "Shop" });
+      expect(created["id"]).to.be.a("number");
+      expect(created["secret"]).to.match(/^sec_[0-9A-Za-z]{32,}$/);
+      expect(created["created_at"]).to.match(dateTime);
+      expect(created["updated_at"]).to.match(dateTime);
+    });
+
+    it("stores the secret encrypted, and another one each time", async () => {
+      const [first, second] = [await create(), await create()];
+
+      const rows = await core.sql<{ encrypted_secret: Buffer }>(
+        "SELECT encrypted_secret FROM svc.subscriptions ORDER BY id",
+      );
+      expect(rows.map((row) => secretBox.decrypt(row.encrypted_secret))).to.deep.equal([
+        first["secret"],
+        second["secret"],
+      ]);
+      expect(first["secret"]).not.to.equal(second["secret"]);
+      expect(rows[0]?.encrypted_secret.toString("latin1")).not.to.contain(String(first["secret"]).slice(4));
+    });
+
+    it("answers 422 with every field's messages and their summary", async () => {
+      const answer = await send("POST", "/webhooks", { ...good, url: "x", events: [] });
+
+      expect(answer.status).to.equal(422);
+      expect(answer.json).to.deep.equal({
+        message: "The url field must be a valid URL. (and 1 more error)",
+        errors: { url: ["The url field must be a valid URL."], events: ["The events field is required."] },
+      });
+    });
+
+    for (const url of [
+      "http://127.0.0.1:1/",
+      "http://[::1]/",
+      "http://10.1.2.3/",
+      "http://169.254.169.254/",
+      "http://user:pw@example.com/",
+    ]) {
+      it(`answers 422 for ${url}`, async () => {
+        const answer = await send("POST", "/webhooks", { ...good, url });
+
+        expect(answer.status).to.equal(422);
+        expect(answer.json).to.have.nested.property("errors.url").with.length(1);
+      });
+    }
+
+    for (const [what, body] of [
+      ["a list", []],
+      ["malformed JSON", "{"],
+    ] as const) {
+      it(`answers 400 for ${what}`, async () => {
+        expect((await send("POST", "/webhooks", body)).status).to.equal(400);
+      });
+    }
+  });
+
+  describe("GET /webhooks", () => {
+    it("lists the caller's own, newest first, with the secrets masked", async () => {
+      const older = await create();
+      const newer = await create({ ...good, is_active: false });
+      await create(good, ben);
+
+      const answer = await send("GET", "/webhooks");
+
+      const { data } = answer.json as { data: Json[] };
+      expect(answer.status).to.equal(200);
+      expect(data.map(({ id }) => id)).to.deep.equal([newer["id"], older["id"]]);
+      expect(data[0]).to.include({
+        is_active: false,
+        masked_secret: `sec_****${String(newer["secret"]).slice(-4)}`,
+      });
+      expect(data[0]).not.to.have.property("secret");
+      expect(answer.text).not.to.contain(String(newer["secret"]).slice(0, -4));
+    });
+
+    it("answers an empty list when there are none", async () => {
+      expect((await send("GET", "/webhooks")).json).to.deep.equal({ data: [] });
+    });
+  });
+
+  describe("GET /webhooks/{id}", () => {
+    it("answers what the creation did, with the secret masked", async () => {
+      const { secret, ...created } = await create();
+
+      const answer = await send("GET", `/webhooks/${String(created["id"])}`);
+
+      expect(answer.status).to.equal(200);
+      expect(answer.json).to.deep.equal({ ...created, masked_secret: `sec_****${String(secret).slice(-4)}` });
+    });
+  });
+
+  describe("PUT /webhooks/{id}", () => {
+    it("changes url, events, is_active and description, each alone", async () => {
+      const { id } = await create();
+      for (const change of [
+        { url: "https://example.org/" },
+        { events: ["on_update"] },
+        { is_active: false },
+        { description: "new" },
+      ]) {
+        const answer = await send("PUT", `/webhooks/${String(id)}`, change);
+
+        expect(answer.status).to.equal(200);
+        expect(answer.json).to.deep.include(change);
+      }
+      expect((await send("GET", `/webhooks/${String(id)}`)).json).to.deep.include({
+        url: "https://example.org/",
+        events: ["on_update"],
+        is_active: false,
+        description: "new",
+        resource: "orders",
+        user_id: ada.id,
+      });
+    });
+
+    it("answers 200 and the same for nothing to change", async () => {
+      const { secret, ...created } = await create();
+
+      const answer = await send("PUT", `/webhooks/${String(created["id"])}`, {
+        nonsense: 1,
+        id: 99,
+        user_id: ben.id,
+      });
+
+      expect(answer.status).to.equal(200);
+      expect(answer.json).to.deep.equal({ ...created, masked_secret: `sec_****${String(secret).slice(-4)}` });
+    });
+
+    it("answers 422 for another resource, and changes nothing", async () => {
+      const { id } = await create();
+
+      const answer = await send("PUT", `/webhooks/${String(id)}`, { resource: "notes", is_active: false });
+
+      expect(answer.status).to.equal(422);
+      expect(answer.json).to.deep.equal({
+        message: "The resource field is prohibited.",
+        errors: { resource: ["The resource field is prohibited."] },
+      });
+      expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
+    });
+
+    it("answers 404 before it looks at the body", async () => {
+      expect((await send("PUT", "/webhooks/999999", "{")).status).to.equal(404);
+    });
+  });
+
+  describe("DELETE /webhooks/{id}", () => {
+    it("answers 204 without a body, and the subscription is gone", async () => {
+      const { id } = await create();
+
+      const answer = await send("DELETE", `/webhooks/${String(id)}`);
+
+      expect(answer.status).to.equal(204);
+      expect(answer.text).to.equal("");
+      expect((await send("GET", `/webhooks/${String(id)}`)).status).to.equal(404);
+    });
+
+    it("cancels its unfinished deliveries, leased ones too, and leaves the rest alone", async () => {
+      const { id } = await create();
+      const other = await create();
+      const [event] = await core.sql<{ id: string; uuid: string }>(
+        "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('orders', 'on_create', '1', '{}') RETURNING id, uuid",
+      );
+      const add = async (
+        subscriptionId: unknown,
+        status: string,
+        leasedUntil: string | null = null,
+      ): Promise<string> => {
+        const uuid = randomUUID();
+        await core.sql(
+          `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+             status, max_attempts, url, body, next_attempt_at, leased_until)
+           VALUES ($1, $2, $3, $4, $5, 'orders', 1, 'manual', $6, 3, 'https://example.com', '', now(), $7)`,
+          [uuid, event?.id, event?.uuid, subscriptionId, ada.id, status, leasedUntil],
+        );
+        return uuid;
+      };
+      const unfinished = [
+        await add(id, "pending"),
+        await add(id, "retrying"),
+        await add(id, "pending", "2100-01-01"),
+      ];
+      const kept = [await add(id, "delivered"), await add(id, "failed"), await add(other["id"], "pending")];
+
+      await send("DELETE", `/webhooks/${String(id)}`);
+
+      const rows = await core.sql<Json>(
+        "SELECT uuid, status, last_error, next_attempt_at FROM svc.deliveries",
+      );
+      const byUuid = new Map(rows.map(({ uuid, ...row }) => [uuid, row]));
+      for (const uuid of unfinished) {
+        expect(byUuid.get(uuid)).to.deep.equal({
+          status: "cancelled",
+          last_error: "The subscription was deleted.",
+          next_attempt_at: null,
+        });
+      }
+      expect(kept.map((uuid) => byUuid.get(uuid)?.["status"])).to.deep.equal([
+        "delivered",
+        "failed",
+        "pending",
+      ]);
+    });
+  });
+
+  for (const method of ["GET", "PUT", "DELETE"]) {
+    describe(`${method} /webhooks/{id} of somebody else, or of nobody`, () => {
+      it("answers 404 for somebody else's, to an admin too, and leaves it as it is", async () => {
+        const { id } = await create();
+
+        const answer = await send(
+          method,
+          `/webhooks/${String(id)}`,
+          method === "PUT" ? { is_active: false } : undefined,
+          ben,
+        );
+
+        expect(answer.status).to.equal(404);
+        expect(answer.json).to.deep.equal({ message: "The webhook subscription could not be found." });
+        expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
+      });
+
+      for (const id of [
+        "0",
+        "-1",
+        "1.5",
+        "01",
+        "abc",
+        "2147483648",
+        "99999999999999999999",
+        "1%00",
+        "%31e1",
+      ]) {
+        it(`answers 404 for the id ${id}`, async () => {
+          expect((await send(method, `/webhooks/${id}`)).status).to.equal(404);
+        });
+      }
+    });
+  }
+
+  it("needs a token", async () => {
+    expect((await call(server.port, "/svc-api/webhooks")).status).to.equal(401);
+  });
+});
