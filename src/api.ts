@@ -9,7 +9,6 @@ import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
 import { startServer } from "./http/server.ts";
 import type { RequestState } from "./http/state.ts";
-import { createLookup } from "./resources/lookup.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import { runWorkers, type Running } from "./running.ts";
@@ -57,7 +56,7 @@ export async function startApi({
   addResourceRoutes(router, {
     definitions,
     models,
-    lookup: createLookup({ definitions, pool: database.pool }),
+    sql,
     bodyLimitBytes,
     maxPerPage,
     publicUrl,

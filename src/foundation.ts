@@ -62,7 +62,7 @@ export async function openFoundation({
     const database = await openDatabase({ url, poolSize: config.database.poolSize, isEmbedded, log });
     releasers.push(() => database.close());
 
-    await bringUpToDate({ config, log, definitions, database, url, isEmbedded });
+    await bringUpToDate({ config, log, definitions, database, url });
 
     const models = await openModelsClient({
       schemaText: prismaSchemaOf(definitions),
@@ -93,14 +93,12 @@ async function bringUpToDate({
   definitions,
   database,
   url,
-  isEmbedded,
 }: {
   readonly config: Config;
   readonly log: Log;
   readonly definitions: Definitions;
   readonly database: Database;
   readonly url: string;
-  readonly isEmbedded: boolean;
 }): Promise<void> {
   const due = await migrationDue({ database, definitions });
   if (due.length === 0) return;
@@ -110,5 +108,5 @@ async function bringUpToDate({
         "Look at the changes with `svc-admin migrate --plan` and make them with `svc-admin migrate`, or set SVC_AUTO_MIGRATE=true.",
     );
   }
-  await applyMigration({ database, url, definitions, allowDestructive: false, log, isEmbedded });
+  await applyMigration({ url, definitions, allowDestructive: false, log });
 }

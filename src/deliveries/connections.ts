@@ -45,7 +45,6 @@ export function createAgents({
   const options = {
     keepAlive,
     maxSockets,
-    maxFreeSockets: maxSockets,
     timeout: idleMs,
     lookup: createVettedLookup(policy),
     autoSelectFamily: true,

@@ -53,7 +53,7 @@ export function exchange({
 }: {
   readonly post: Post;
   readonly agents: Agents;
-  /** Ends whatever is going on. got's own time limits are several, and none of them covers the body's end. */
+  /** Ends whatever is going on; not aborted yet. got's own time limits are several, and none of them covers the body's end. */
   readonly deadline: AbortSignal;
   readonly maxBodyBytes: number;
 }): Promise<Exchange> {
@@ -103,7 +103,6 @@ export function exchange({
       settle({ kind: "broken", error, isStale });
     });
     deadline.addEventListener("abort", expire, { once: true });
-    if (deadline.aborted) expire();
   });
 }
 

@@ -4,7 +4,10 @@ import { triggers, type EventEnvelope } from "../events/event.ts";
 import type { DeadDelivery } from "./store.ts";
 
 /** Work that is due now: only the row's id travels, the row is the truth. */
-export function deliveryMessage(delivery: { readonly id: string; readonly uuid: string }, lane: Lane): OutgoingMessage {
+export function deliveryMessage(
+  delivery: { readonly id: string; readonly uuid: string },
+  lane: Lane,
+): OutgoingMessage {
   return {
     exchange: exchanges.deliveries,
     routingKey: lane,
@@ -62,7 +65,9 @@ export function deadMessage(message: IncomingMessage, reason: string): OutgoingM
 function parse(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
   } catch {
     return undefined;
   }

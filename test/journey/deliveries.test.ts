@@ -193,10 +193,14 @@ for (const mode of modes) {
     });
 
     it("retries a receiver that fails twice, with the same bytes and delivery id", async () => {
-      const answers = [{ status: 500, body: "no" }, { status: 503 }, { status: 204 }];
+      const answers: { status: number; body?: string }[] = [
+        { status: 500, body: "no" },
+        { status: 503 },
+        { status: 204 },
+      ];
       receiver.answer = (_, response) => {
-        const { status, body } = { body: "", ...answers.shift() };
-        response.writeHead(status ?? 200, { "x-answer": "kept" }).end(body);
+        const answer = answers.shift();
+        response.writeHead(answer?.status ?? 200, { "x-answer": "kept" }).end(answer?.body);
       };
       const { id } = await subscribe(ada);
 
