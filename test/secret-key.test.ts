@@ -50,6 +50,7 @@ describe("loadSecretKey", () => {
     "c2hvcnQ=",
     "not base64 at all, but thirty-two bytes",
     randomBytes(33).toString("base64"),
+    `!${randomBytes(32).toString("base64")}`,
   ]) {
     it(`refuses a file that holds ${JSON.stringify(text)}, and leaves it as it is`, async () => {
       await loadSecretKey({ configured: undefined, dataDir });

@@ -38,6 +38,8 @@ export interface Exchange {
 const client = got.extend({
   retry: { limit: 0 },
   followRedirect: false,
+  // The addresses of `http://unix:/path` are of this machine.
+  enableUnixSockets: false,
   throwHttpErrors: false,
   // What is stored is what was sent, and nothing small can unfold into something large.
   decompress: false,

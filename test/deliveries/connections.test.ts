@@ -25,8 +25,7 @@ describe("createAgents", () => {
     for (const autoSelectFamily of [true, false]) {
       it(`connects to no refused address of a name over ${scheme}, asked for ${autoSelectFamily ? "all" : "one"}`, async () => {
         const agent = agents[scheme];
-        // Node's types keep the options of an agent to themselves.
-        Object.assign((agent as unknown as { readonly options: object }).options, { autoSelectFamily });
+        setFamilies(agent, autoSelectFamily);
 
         const sent = request({ host: "localhost", port: receiver.port, agent });
         const [error] = (await once(sent, "error")) as [unknown];
@@ -39,4 +38,22 @@ describe("createAgents", () => {
       });
     }
   }
+
+  for (const autoSelectFamily of [true, false]) {
+    it(`connects to the allowed address of a name, asked for ${autoSelectFamily ? "all" : "one"}`, async () => {
+      const policy = createTargetPolicy(["127.0.0.0/8"]);
+      const { http: agent } = createAgents({ policy, keepAlive: false, maxSockets: 1 });
+      setFamilies(agent, autoSelectFamily);
+
+      const sent = httpRequest({ host: "localhost", port: receiver.port, agent }).end();
+      await once(sent, "response");
+
+      expect(sent.socket?.remoteAddress).to.equal("127.0.0.1");
+    });
+  }
 });
+
+/** Node's types keep the options of an agent to themselves. */
+function setFamilies(agent: Agents["http"] | Agents["https"], autoSelectFamily: boolean): void {
+  Object.assign((agent as unknown as { readonly options: object }).options, { autoSelectFamily });
+}

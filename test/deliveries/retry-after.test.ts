@@ -17,6 +17,7 @@ const cases: readonly [header: string | undefined, seconds: number | undefined][
   ["12 seconds", undefined],
   ["soon", undefined],
   ["Sat Mar 28 14:31:00 2026", undefined],
+  ["Sat, 28 Mar 2026 14:31:00", undefined],
   ["Sat, 99 Mar 2026 14:31:00 GMT", undefined],
   ["9".repeat(400), undefined],
 ];

@@ -131,6 +131,21 @@ describe("createSender, when things go wrong", () => {
       expect(receiver.received[2]?.rawBody.equals(deliveryBytes)).to.equal(true);
     });
 
+    it("that was kept is replaced by a new one, since the other kept ones may be closed as well", async () => {
+      receiver.answer = { delayMs: 20 };
+      const { post } = senders.open();
+      await Promise.all([post(receiver.url), post(receiver.url), post(receiver.url)]);
+      receiver.answer = (request, response) => {
+        if (request.connection <= 3) reset(request, response);
+        else reply(response, { status: 204 });
+      };
+
+      const result = await post(receiver.url);
+
+      expect(receiver.connectionCount()).to.equal(4);
+      expect(result.statusCode).to.equal(204);
+    });
+
     it("that was kept and is closed by now is replaced once only", async () => {
       const { post } = senders.open();
       await post(receiver.url);

@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -222,6 +224,27 @@ describe("createSender", () => {
         expect(receiver.connectionCount()).to.equal(0);
       });
     }
+
+    it("that names a socket of this machine, as got can, is not connected to", async () => {
+      const folder = await mkdtemp(join(tmpdir(), "svc-send-"));
+      const path = join(folder, "socket");
+      let connections = 0;
+      const server = createServer((socket) => {
+        connections++;
+        socket.destroy();
+      }).listen(path);
+      try {
+        await once(server, "listening");
+
+        const result = await senders.send(`http://unix:${path}:/hook`);
+
+        expect(result.error).to.be.oneOf(["unreachable", "dns"]);
+        expect(connections).to.equal(0);
+      } finally {
+        server.close();
+        await rm(folder, { recursive: true });
+      }
+    });
 
     it("that is no URL is blocked", async () => {
       expect((await senders.send("not a url")).error).to.equal("blocked");
