@@ -1,3 +1,17 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { hint } from "./did-you-mean.ts";
+import { OperatorError } from "./errors.ts";
+import { settings, type SettingKey, type SettingValues } from "./settings.ts";
+import {
+  compareFaults,
+  faultText,
+  readYamlFile,
+  type Fault,
+  type YamlPath,
+  type YamlSource,
+} from "./yaml-source.ts";
+
 /** The settings of one process, checked and with every default filled in (contract, section 2). Durations in ms. */
 export interface Config {
   /** Absolute. */
@@ -50,5 +64,266 @@ export interface Config {
     readonly sweepIntervalMs: number;
     /** How long a message is believed to be in the broker before its delivery is published again. */
     readonly requeueAfterMs: number;
+  };
+}
+
+/** What a configuration is read for: three programs, and the operator's commands. */
+export type ProgramName = "api" | "dispatcher" | "all" | "admin";
+
+interface Surroundings {
+  readonly env: NodeJS.ProcessEnv;
+  /** Relative paths start here. */
+  readonly cwd: string;
+}
+
+/** The folder of `service.yaml` and `resources/`, absolute; whether it is there is not looked at. */
+export function configDirOf({ env, cwd }: Surroundings): string {
+  return resolve(cwd, env["SVC_CONFIG_DIR"] || "config");
+}
+
+/**
+ * Reads the settings: the environment wins over `service.yaml`, which wins over the defaults. A variable that is set to
+ * nothing counts as not set. No message shows a value, for it may be a secret.
+ *
+ * @throws OperatorError that lists every fault.
+ */
+export function loadConfig({ env, cwd, program }: Surroundings & { readonly program: ProgramName }): Config {
+  const configDir = configDirOf({ env, cwd });
+  const isFolder = statSync(configDir, { throwIfNoEntry: false })?.isDirectory() === true;
+  const faults = env["SVC_CONFIG_DIR"] && !isFolder ? ["SVC_CONFIG_DIR: expected the path of a folder"] : [];
+
+  const inFile = readSettingsFile({ configDir, env, cwd });
+  const inEnvironment = readEnvironment(env, faults);
+  const found = new Map<SettingKey, unknown>();
+  for (const key of settingKeys) {
+    const setting = settings[key];
+    const fromFile = inFile.given.get(key);
+    if (fromFile !== undefined) {
+      const value = setting.kind.read(fromFile.value);
+      if (value === undefined) inFile.faults.push(fromFile.fault(`expected ${setting.kind.expected}`));
+      found.set(key, value);
+    } else if ("default" in setting) found.set(key, setting.kind.read(setting.default));
+
+    const fromEnvironment = inEnvironment.get(key);
+    if (fromEnvironment !== undefined) {
+      const value = setting.kind.read(fromEnvironment.text);
+      if (value === undefined) faults.push(`${fromEnvironment.variable}: expected ${setting.kind.expected}`);
+      found.set(key, value);
+    }
+  }
+
+  // Only a setting that has a default or none at all can be undefined here, or one with a fault: then this throws.
+  const values = Object.fromEntries(
+    settingKeys.map((key) => [key, found.get(key)]),
+  ) as unknown as SettingValues;
+  const isGiven = (key: SettingKey): boolean => inFile.given.has(key) || inEnvironment.has(key);
+  const all = [
+    ...inFile.faults.toSorted(compareFaults).map(faultText),
+    ...faults,
+    ...contradictions({ values, isGiven, program }),
+  ];
+  if (all.length > 0) {
+    const count = all.length === 1 ? "1 fault" : `${all.length} faults`;
+    throw new OperatorError(`${count} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`);
+  }
+  return toConfig({ values, configDir, cwd });
+}
+
+const settingKeys = Object.keys(settings) as SettingKey[];
+
+interface SettingsFile {
+  readonly faults: Fault[];
+  readonly given: Map<SettingKey, { readonly value: unknown; readonly fault: (message: string) => Fault }>;
+}
+
+function readSettingsFile({
+  configDir,
+  env,
+  cwd,
+}: Surroundings & { readonly configDir: string }): SettingsFile {
+  const path = join(configDir, "service.yaml");
+  const file: SettingsFile = { faults: [], given: new Map() };
+  if (!existsSync(path)) return file;
+  const source = readYamlFile(path, relative(cwd, path));
+  file.faults.push(...source.faults);
+  if (source.faults.length === 0) readGroup({ value: source.value, path: [], source, env, file });
+  return file;
+}
+
+/** Walks the groups down to the settings. Null is a key that was left without a value: its default. */
+function readGroup({
+  value,
+  path,
+  source,
+  env,
+  file,
+}: {
+  readonly value: unknown;
+  readonly path: YamlPath;
+  readonly source: YamlSource;
+  readonly env: NodeJS.ProcessEnv;
+  readonly file: SettingsFile;
+}): void {
+  if (value === null) return;
+  if (typeof value !== "object" || Array.isArray(value)) {
+    file.faults.push(source.faultAt(path, "expected keys and values"));
+    return;
+  }
+  const known = childrenOf(path);
+  for (const [name, child] of Object.entries(value)) {
+    const childPath = [...path, name];
+    const key = settingKeys.find((candidate) => candidate === childPath.join("."));
+    if (!known.has(name)) {
+      file.faults.push(source.faultAt(childPath, `unknown key${hint(name, known)}`, "key"));
+    } else if (key === undefined) {
+      readGroup({ value: child, path: childPath, source, env, file });
+    } else {
+      const filled = fillIn(child, env);
+      file.faults.push(...filled.faults.map((message) => source.faultAt(childPath, message)));
+      const isLeftOut = filled.value === null || filled.value === undefined || filled.faults.length > 0;
+      if (!isLeftOut) {
+        file.given.set(key, { value: filled.value, fault: (message) => source.faultAt(childPath, message) });
+      }
+    }
+  }
+}
+
+function childrenOf(path: YamlPath): ReadonlySet<string> {
+  const inGroup = settingKeys
+    .map((key) => key.split("."))
+    .filter((steps) => path.every((step, i) => steps[i] === step));
+  return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
+}
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` (for a variable that is unset or empty); `$${` stands for `${` itself.
+ * Undefined when nothing is left of a text that had a variable in it.
+ */
+function fillIn(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; faults: readonly string[] } {
+  if (Array.isArray(value)) {
+    const items = value.map((item: unknown) => fillIn(item, env));
+    return {
+      value: items.map((item) => item.value).filter((item) => item !== undefined),
+      faults: items.flatMap((item) => item.faults),
+    };
+  }
+  if (typeof value !== "string") return { value, faults: [] };
+  const faults: string[] = [];
+  const filled = value.replace(/\$\$\{|\$\{([^}]*)\}|\$\{/g, (match, inside: string | undefined) => {
+    if (match === "$${") return "${";
+    const [, name, fallback] = /^([A-Za-z_]\w*)(?::-(.*))?$/s.exec(inside ?? "") ?? [];
+    if (name === undefined) {
+      faults.push("expected ${NAME} or ${NAME:-default}; $${ stands for ${ itself");
+      return "";
+    }
+    const text = env[name];
+    if (fallback !== undefined) return text || fallback;
+    if (text === undefined)
+      faults.push(`the variable ${name} is not set; expected it, or \${${name}:-default}`);
+    return text ?? "";
+  });
+  return { value: filled === "" && value !== "" ? undefined : filled, faults };
+}
+
+/** Reads the variables, and the files that `<NAME>_FILE` names; what is wrong is added to `faults`. */
+function readEnvironment(
+  env: NodeJS.ProcessEnv,
+  faults: string[],
+): Map<SettingKey, { readonly text: string; readonly variable: string }> {
+  const given = new Map<SettingKey, { readonly text: string; readonly variable: string }>();
+  for (const key of settingKeys) {
+    const setting = settings[key];
+    if (!("env" in setting)) continue;
+    const variable = setting.env;
+    const text = env[variable];
+    if (text) given.set(key, { text, variable });
+
+    const fileVariable = `${variable}_FILE`;
+    const path = "isSecret" in setting ? env[fileVariable] : undefined;
+    if (!path) continue;
+    if (text) {
+      faults.push(`${variable}, ${fileVariable}: expected one of the two`);
+      continue;
+    }
+    try {
+      given.set(key, { text: readFileSync(path, "utf8").trim(), variable: fileVariable });
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+      faults.push(`${fileVariable}: expected the path of a file that can be read (${code})`);
+    }
+  }
+  return given;
+}
+
+/** Settings that are fine alone, but not together or not for this program. */
+function contradictions({
+  values,
+  isGiven,
+  program,
+}: {
+  readonly values: SettingValues;
+  readonly isGiven: (key: SettingKey) => boolean;
+  readonly program: ProgramName;
+}): string[] {
+  const lines: string[] = [];
+  // Port 0 is any free one.
+  if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {
+    lines.push("http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT): expected two different ports");
+  }
+  if ((program === "api" || program === "dispatcher") && !isGiven("broker.url")) {
+    lines.push(
+      `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`,
+    );
+  }
+  if (isGiven("database.url") && !isGiven("secretKey")) {
+    lines.push(
+      `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`,
+    );
+  }
+  return lines;
+}
+
+function toConfig({
+  values,
+  configDir,
+  cwd,
+}: {
+  readonly values: SettingValues;
+  readonly configDir: string;
+  readonly cwd: string;
+}): Config {
+  const isEmbedded = values["database.url"] === undefined;
+  return {
+    configDir,
+    dataDir: resolve(cwd, values.dataDir),
+    database: {
+      url: values["database.url"],
+      autoMigrate: values["database.autoMigrate"] ?? isEmbedded,
+      poolSize: values["database.poolSize"],
+    },
+    broker: { url: values["broker.url"] },
+    http: {
+      host: values["http.host"],
+      port: values["http.port"],
+      routePrefix: values["http.routePrefix"],
+      publicUrl: values["http.publicUrl"],
+      bodyLimitBytes: values["http.bodyLimit"],
+      maxPerPage: values["http.maxPerPage"],
+    },
+    secretKey: values.secretKey,
+    log: { level: values["log.level"] },
+    metrics: { port: values["metrics.port"] },
+    relay: { pollIntervalMs: values["relay.pollInterval"], batchSize: values["relay.batchSize"] },
+    webhooks: {
+      timeoutMs: values["webhooks.timeout"],
+      maxAttempts: values["webhooks.maxAttempts"],
+      backoffMs: values["webhooks.backoff"],
+      jitter: values["webhooks.jitter"],
+      manualRetryLimit: values["webhooks.manualRetryLimit"],
+      allowedNetworks: values["webhooks.allowedNetworks"] ?? (isEmbedded ? ["127.0.0.0/8", "::1/128"] : []),
+      concurrency: values["webhooks.concurrency"],
+      sweepIntervalMs: values["webhooks.sweepInterval"],
+      requeueAfterMs: values["webhooks.requeueAfter"],
+    },
   };
 }

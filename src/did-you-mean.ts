@@ -1,0 +1,45 @@
+/** Longer words are nobody's slip of the finger, and the table below grows with the square of the length. */
+const longestWord = 64;
+
+/** The known word nearest to a mistyped one; undefined when none is near enough to be what was meant. */
+export function nearest(word: string, known: Iterable<string>): string | undefined {
+  const typed = word.toLowerCase();
+  if (typed.length > longestWord) return undefined;
+  let best: string | undefined;
+  let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = distanceBetween(typed, candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** The end of a message about an unknown word: what was probably meant, else all that is known, else nothing. */
+export function hint(word: string, known: Iterable<string>): string {
+  const words = [...known];
+  const meant = nearest(word, words);
+  if (meant !== undefined) return `; did you mean "${meant}"?`;
+  return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}` : "";
+}
+
+/** Edits (insert, remove, replace, swap of neighbours) that turn `a` into `b`. */
+function distanceBetween(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > longestWord) return Infinity;
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const isSame = a[i - 1] === b[j - 1];
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      row[j] = Math.min(
+        (last[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (last[j - 1] ?? 0) + (isSame ? 0 : 1),
+        isSwap ? (beforeLast[j - 2] ?? 0) + 1 : Infinity,
+      );
+    }
+    [beforeLast, last] = [last, row];
+  }
+  return last[b.length] ?? 0;
+}

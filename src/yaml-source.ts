@@ -1,0 +1,210 @@
+import { readFileSync, statSync } from "node:fs";
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  parseDocument,
+  Parser,
+  visit,
+} from "yaml";
+import type { Document, ErrorCode, Node } from "yaml";
+
+/** Far above what people write; keeps a wrong or hostile file from occupying the start-up. */
+const maxBytes = 256 * 1024;
+const maxDepth = 32;
+/** With aliases of aliases refused besides, a file cannot grow beyond reason when they are followed ("billion laughs"). */
+const maxAliases = 100;
+
+/** Steps from the root of a file to a value: keys, and indexes of list items. */
+export type YamlPath = readonly (string | number)[];
+
+/** Something wrong in a file. Line and column begin at 1. */
+export interface Fault {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** `fields.id.type`, `triggers[1]`; empty for the file as a whole. */
+  readonly key: string;
+  /** What was expected. */
+  readonly message: string;
+}
+
+/** A YAML text as plain data, with the way back from a value to its place. */
+export interface YamlSource {
+  readonly file: string;
+  /** Undefined when the text cannot be read: then there are faults. Null for an empty text. */
+  readonly value: unknown;
+  readonly faults: readonly Fault[];
+  /** A fault at the value that `path` leads to, or at its key; at the nearest value around it when there is none. */
+  faultAt(path: YamlPath, message: string, place?: "value" | "key"): Fault;
+}
+
+/** `service.yaml:3:9: http.port: expected ...` */
+export function faultText({ file, line, column, key, message }: Fault): string {
+  return `${file}:${line}:${column}: ${key === "" ? "" : `${key}: `}${message}`;
+}
+
+/** By file, then by place in it. */
+export function compareFaults(a: Fault, b: Fault): number {
+  if (a.file !== b.file) return a.file < b.file ? -1 : 1;
+  return a.line - b.line || a.column - b.column;
+}
+
+/**
+ * Reads a YAML file: UTF-8, at most 256 KiB. What is wrong with it comes back as faults, never as an exception.
+ *
+ * @param file The name to show in faults.
+ */
+export function readYamlFile(path: string, file: string): YamlSource {
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile()) return unreadable(file, "expected a file");
+    if (stats.size > maxBytes) return unreadable(file, `expected at most ${maxBytes / 1024} KiB`);
+    return parseYaml(new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path)), file);
+  } catch (error) {
+    if (error instanceof TypeError) return unreadable(file, "expected text in UTF-8");
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    return unreadable(file, `cannot be read (${code})`);
+  }
+}
+
+/**
+ * Parses one YAML 1.2 document. No message repeats text of the document: it may hold secrets.
+ *
+ * @param file The name to show in faults.
+ */
+export function parseYaml(text: string, file: string): YamlSource {
+  if (isTooDeep(text)) return unreadable(file, `expected at most ${maxDepth} levels of nesting`);
+  const lines = new LineCounter();
+  const place = (offset: number): { line: number; column: number } => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    schema: "core",
+    resolveKnownTags: false,
+    stringKeys: true,
+    logLevel: "error",
+  });
+
+  const faultAt: YamlSource["faultAt"] = (path, message, at = "value") => {
+    const offset = offsetOf(document, path, at);
+    return { file, ...place(offset), key: keyText(path), message };
+  };
+  const notReadable = (faults: readonly Fault[]): YamlSource => ({ file, value: undefined, faults, faultAt });
+
+  const faults = [...document.errors, ...document.warnings].map((error): Fault => ({
+    file,
+    ...place(error.pos[0]),
+    key: "",
+    message: syntaxMessages[error.code] ?? error.message,
+  }));
+  if (faults.length > 0) return notReadable(faults);
+  const refused = refusedNode(document);
+  if (refused !== undefined) {
+    return notReadable([{ file, ...place(refused.offset), key: "", message: refused.message }]);
+  }
+  return { file, value: document.toJS({ maxAliasCount: -1 }) as unknown, faults, faultAt };
+}
+
+function unreadable(file: string, message: string): YamlSource {
+  const fault: Fault = { file, line: 1, column: 1, key: "", message };
+  return { file, value: undefined, faults: [fault], faultAt: () => fault };
+}
+
+/** Told from the parser's own stack: composing a document recurses, and a deep one ends the process, not only the call. */
+function isTooDeep(text: string): boolean {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const _token of parser.next(lexeme)) continue;
+    // Besides the collections: the document and the scalar at hand.
+    if (parser.stack.length > maxDepth + 2) return true;
+  }
+  return false;
+}
+
+function keyText(path: YamlPath): string {
+  return path.reduce<string>(
+    (text, step) => (typeof step === "number" ? `${text}[${step}]` : text === "" ? step : `${text}.${step}`),
+    "",
+  );
+}
+
+/** Instead of the parser's own messages where those quote the document, or speak of the parser. */
+const syntaxMessages: Partial<Record<ErrorCode, string>> = {
+  UNEXPECTED_TOKEN: "unexpected text; expected a key and a value, or a list",
+  BAD_DIRECTIVE: "expected no directive (%...)",
+  BAD_DQ_ESCAPE: "unknown escape in double quotes; single quotes take a backslash as it is",
+  BLOCK_AS_IMPLICIT_KEY: 'a second ": " in one line; a text that contains it goes into quotes',
+  DUPLICATE_KEY: "the key is there already; expected each key once",
+  MULTIPLE_DOCS: "expected one document in the file",
+  NON_STRING_KEY: "expected a plain text as the key",
+  TAG_RESOLVE_FAILED: "expected a value without a tag (!...)",
+};
+
+/** What is YAML, but is not taken: keys that reach the prototype of what they are copied to, and aliases that multiply. */
+function refusedNode(document: Document.Parsed): { offset: number; message: string } | undefined {
+  let aliases = 0;
+  let found: { offset: number; message: string } | undefined;
+  const refuse = (node: unknown, message: string): symbol => {
+    found = { offset: startOf(node), message };
+    return visit.BREAK;
+  };
+  visit(document, {
+    Pair(_key, { key }) {
+      return isScalar(key) && key.value === "__proto__"
+        ? refuse(key, 'the key "__proto__" is not allowed')
+        : undefined;
+    },
+    Alias(_key, alias) {
+      const target = alias.resolve(document);
+      aliases += 1;
+      if (target === undefined) return refuse(alias, "the alias names no anchor before it");
+      if (hasAlias(target)) return refuse(alias, "expected an alias of a value that has no alias in it");
+      return aliases > maxAliases ? refuse(alias, `expected at most ${maxAliases} aliases`) : undefined;
+    },
+  });
+  return found;
+}
+
+function hasAlias(node: Node): boolean {
+  let found = false;
+  visit(node, {
+    Alias() {
+      found = true;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+function offsetOf(document: Document.Parsed, path: YamlPath, at: "value" | "key"): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node);
+  for (const [index, step] of path.entries()) {
+    const parent = isAlias(node) ? node.resolve(document) : node;
+    if (isMap(parent)) {
+      const pair = parent.items.find(({ key }) => isScalar(key) && key.value === String(step));
+      if (pair === undefined) return offset;
+      const isLast = index === path.length - 1;
+      // A key without a value has a null value with a place of its own, behind the key.
+      offset = startOf(isLast && at === "key" ? pair.key : pair.value);
+      node = pair.value;
+    } else if (isSeq(parent)) {
+      node = parent.items[Number(step)];
+      if (node === undefined) return offset;
+      offset = startOf(node);
+    } else return offset;
+  }
+  return offset;
+}
+
+function startOf(node: unknown): number {
+  return isNode(node) ? ((node as Node).range?.[0] ?? 0) : 0;
+}

@@ -1,0 +1,191 @@
+import { expect } from "chai";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configDirOf, loadConfig, type Config, type ProgramName } from "../src/config.ts";
+
+const secretKey = Buffer.alloc(32, 7).toString("base64");
+const external = { DATABASE_URL: "postgres://svc:hunter2@db/svc", SVC_SECRET_KEY: secretKey };
+
+describe("loadConfig", () => {
+  let cwd: string;
+
+  beforeEach(() => {
+    cwd = mkdtempSync(join(tmpdir(), "svc-config-"));
+    mkdirSync(join(cwd, "config"));
+  });
+  afterEach(() => rmSync(cwd, { recursive: true }));
+
+  function load(yaml?: string, env: NodeJS.ProcessEnv = {}, program: ProgramName = "all"): Config {
+    if (yaml !== undefined) writeFileSync(join(cwd, "config/service.yaml"), yaml);
+    return loadConfig({ env, cwd, program });
+  }
+
+  it("has the contract's defaults without a file", () => {
+    expect(load()).to.deep.equal({
+      configDir: join(cwd, "config"),
+      dataDir: join(cwd, "data"),
+      database: { url: undefined, autoMigrate: true, poolSize: 10 },
+      broker: { url: undefined },
+      http: {
+        host: "0.0.0.0",
+        port: 8080,
+        routePrefix: "/svc-api",
+        publicUrl: undefined,
+        bodyLimitBytes: 1_048_576,
+        maxPerPage: 100,
+      },
+      secretKey: undefined,
+      log: { level: "info" },
+      metrics: { port: 9090 },
+      relay: { pollIntervalMs: 250, batchSize: 200 },
+      webhooks: {
+        timeoutMs: 30_000,
+        maxAttempts: 10,
+        backoffMs: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1000),
+        jitter: 0.2,
+        manualRetryLimit: 5,
+        allowedNetworks: ["127.0.0.0/8", "::1/128"],
+        concurrency: 64,
+        sweepIntervalMs: 1000,
+        requeueAfterMs: 60_000,
+      },
+    } satisfies Config);
+  });
+
+  it("has defaults of their own with an external database", () => {
+    const config = load(undefined, external);
+
+    expect(config.database.autoMigrate).to.equal(false);
+    expect(config.webhooks.allowedNetworks).to.deep.equal([]);
+    expect(config.secretKey).to.deep.equal(Buffer.alloc(32, 7));
+  });
+
+  it("reads every setting of the file", () => {
+    const config = load(`
+dataDir: /var/lib/svc
+secretKey: ${secretKey}
+database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
+broker: { url: "amqps://mq" }
+http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7 }
+log: { level: debug }
+metrics: { port: 0 }
+relay: { pollInterval: 2, batchSize: 3 }
+webhooks:
+  timeout: 0.5
+  maxAttempts: 1
+  backoff: [0, 1.5]
+  jitter: 0
+  manualRetryLimit: 0
+  allowedNetworks: [10.0.0.0/8, "fd00::/8"]
+  concurrency: 2
+  sweepInterval: 3
+  requeueAfter: 4
+`);
+
+    expect(config).to.deep.equal({
+      configDir: join(cwd, "config"),
+      dataDir: "/var/lib/svc",
+      database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 },
+      broker: { url: "amqps://mq" },
+      http: {
+        host: "::1",
+        port: 1,
+        routePrefix: "/api/v1",
+        publicUrl: "https://api.example.com",
+        bodyLimitBytes: 524_288,
+        maxPerPage: 7,
+      },
+      secretKey: Buffer.alloc(32, 7),
+      log: { level: "debug" },
+      metrics: { port: 0 },
+      relay: { pollIntervalMs: 2000, batchSize: 3 },
+      webhooks: {
+        timeoutMs: 500,
+        maxAttempts: 1,
+        backoffMs: [0, 1500],
+        jitter: 0,
+        manualRetryLimit: 0,
+        allowedNetworks: ["10.0.0.0/8", "fd00::/8"],
+        concurrency: 2,
+        sweepIntervalMs: 3000,
+        requeueAfterMs: 4000,
+      },
+    } satisfies Config);
+  });
+
+  it("lets every variable win over the file", () => {
+    const config = load("http: { host: a, port: 1, routePrefix: /a }\nlog: { level: warn }\ndataDir: a\n", {
+      ...external,
+      AMQP_URL: "amqp://mq",
+      SVC_DATA_DIR: "b",
+      SVC_HOST: "b",
+      SVC_PORT: "2",
+      SVC_ROUTE_PREFIX: "/",
+      SVC_PUBLIC_URL: "http://b",
+      SVC_LOG_LEVEL: "error",
+      SVC_AUTO_MIGRATE: "true",
+      SVC_METRICS_PORT: "3",
+    });
+
+    expect(config).to.deep.include({
+      dataDir: join(cwd, "b"),
+      database: { url: external.DATABASE_URL, autoMigrate: true, poolSize: 10 },
+      broker: { url: "amqp://mq" },
+      log: { level: "error" },
+      metrics: { port: 3 },
+    });
+    expect(config.http).to.include({ host: "b", port: 2, routePrefix: "", publicUrl: "http://b" });
+  });
+
+  it("takes a variable that is set to nothing as not set", () => {
+    const config = load("http: { port: 1 }", { SVC_PORT: "", DATABASE_URL: "", DATABASE_URL_FILE: "" });
+
+    expect(config.http.port).to.equal(1);
+    expect(config.database.url).to.equal(undefined);
+  });
+
+  it("replaces variables in the file, also in lists and in the middle of a text", () => {
+    const config = load(
+      `http: { host: "\${HOST}", port: "\${PORT:-81}", publicUrl: "https://\${NAME}.example.com" }
+database: { url: "\${NONE:-}" }
+dataDir: $\${HOME}/\${EMPTY:-x}
+webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
+      { HOST: "h", NAME: "api", EMPTY: "", WAITS: "1, 2.5", NET: "10.0.0.0/8" },
+    );
+
+    expect(config.http).to.include({ host: "h", port: 81, publicUrl: "https://api.example.com" });
+    expect(config.database.url).to.equal(undefined);
+    expect(config.dataDir).to.equal(join(cwd, "${HOME}/x"));
+    expect(config.webhooks).to.deep.include({ backoffMs: [1000, 2500], allowedNetworks: ["10.0.0.0/8"] });
+  });
+
+  it("reads the secrets from files", () => {
+    for (const [name, text] of Object.entries({ ...external, AMQP_URL: "amqp://mq" })) {
+      writeFileSync(join(cwd, name), `${text}\n`);
+    }
+    const config = load(
+      undefined,
+      Object.fromEntries(
+        ["DATABASE_URL", "SVC_SECRET_KEY", "AMQP_URL"].map((name) => [`${name}_FILE`, join(cwd, name)]),
+      ),
+      "api",
+    );
+
+    expect(config.database.url).to.equal(external.DATABASE_URL);
+    expect(config.broker.url).to.equal("amqp://mq");
+    expect(config.secretKey).to.deep.equal(Buffer.alloc(32, 7));
+  });
+
+  it("takes the folder of SVC_CONFIG_DIR", () => {
+    mkdirSync(join(cwd, "elsewhere"));
+    writeFileSync(join(cwd, "elsewhere/service.yaml"), "http: { port: 5 }");
+
+    expect(load("http: { port: 4 }", { SVC_CONFIG_DIR: "elsewhere" }).http.port).to.equal(5);
+    expect(configDirOf({ env: { SVC_CONFIG_DIR: "/etc/svc" }, cwd })).to.equal("/etc/svc");
+  });
+
+  it("asks no broker of svc-admin", () => {
+    expect(load(undefined, external, "admin").broker.url).to.equal(undefined);
+  });
+});
