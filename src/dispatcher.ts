@@ -64,7 +64,7 @@ export async function startDispatcher({
       createDeliver({
         broker,
         store,
-        send: sender.send,
+        send: (post) => sender.send(post),
         decryptSecret: secrets.decrypt,
         isAdminFor: mayAdminister,
         scheduleOf,
