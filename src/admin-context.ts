@@ -1,13 +1,13 @@
 import { loadConfig, type Config } from "./config.ts";
 import { openDatabase, waitForDatabase, type Database } from "./db/client.ts";
 import { openEmbedded } from "./db/embedded.ts";
+import { findInstalled, findInstalledInTransaction } from "./db/installed.ts";
 import {
   coreSteps,
   inMigrationTransaction,
   loadCoreMigrations,
   pendingMigrations,
   runSteps,
-  type CoreMigration,
 } from "./db/migrate.ts";
 import { createSql, type Sql } from "./db/sql.ts";
 import { OperatorError } from "./errors.ts";
@@ -78,12 +78,13 @@ export async function openMigratedAdmin(options: AdminOptions): Promise<AdminCon
   }
 }
 
-async function ensureCoreTables({ config, sql, url }: AdminContext): Promise<void> {
+async function ensureCoreTables({ config, database, url }: AdminContext): Promise<void> {
   const known = await loadCoreMigrations();
-  if ((await findPending(known, sql)).length === 0) return;
+  const { migrations } = await findInstalled(database.pool);
+  if (pendingMigrations(known, migrations).length === 0) return;
   if (!config.database.autoMigrate) {
     throw new OperatorError(
-      "The database does not have the service's tables of this version yet. Make them with: svc-admin migrate",
+      "The database does not have the service's tables of this version. Make them with: svc-admin migrate",
     );
   }
   await inMigrationTransaction({
@@ -91,18 +92,8 @@ async function ensureCoreTables({ config, sql, url }: AdminContext): Promise<voi
     isReadOnly: false,
     async work(client) {
       // Asked again: a service that starts at this moment makes the same tables.
-      const ask: Sql = async (text, values = []) => (await client.query(text, [...values])).rows;
-      await runSteps(client, coreSteps(await findPending(known, ask)));
+      const now = await findInstalledInTransaction(client);
+      await runSteps(client, coreSteps(pendingMigrations(known, now.migrations)));
     },
   });
-}
-
-async function findPending(known: readonly CoreMigration[], sql: Sql): Promise<readonly CoreMigration[]> {
-  // Asked for by name first, since a failed statement would spoil the transaction that this may run in.
-  const [table] = await sql<{ isThere: boolean }>(
-    `SELECT to_regclass('svc.migrations') IS NOT NULL AS "isThere"`,
-  );
-  if (table?.isThere !== true) return known;
-  const applied = await sql<{ name: string; checksum: string }>("SELECT name, checksum FROM svc.migrations");
-  return pendingMigrations(known, Object.fromEntries(applied.map(({ name, checksum }) => [name, checksum])));
 }

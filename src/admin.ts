@@ -1,7 +1,7 @@
-import { resolve } from "node:path";
 import { Command, CommanderError } from "commander";
 import { openAdmin, openMigratedAdmin, type AdminContext } from "./admin-context.ts";
 import { describeFailure, type Terminal } from "./cli-output.ts";
+import { configDirOf } from "./config.ts";
 import { addDeliveryCommands } from "./deliveries/commands.ts";
 import { createLog } from "./log.ts";
 import { addMigrateCommand } from "./migration-command.ts";
@@ -40,7 +40,7 @@ export async function runAdmin({
     .exitOverride();
   addUserCommands(program, { open, terminal });
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
-  addResourceCommands(program, { configDir: resolve(cwd, env["SVC_CONFIG_DIR"] ?? "config"), terminal });
+  addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addDeliveryCommands(program, { open, terminal });
 
   try {

@@ -1,0 +1,328 @@
+import { Command, CommanderError } from "commander";
+import { expect } from "chai";
+import { OperatorError } from "../../src/errors.ts";
+import { addUserCommands } from "../../src/users/commands.ts";
+import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
+
+type Json = Record<string, unknown>;
+
+interface Ran {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly asked: readonly string[];
+  /** What it threw; undefined when it was done. */
+  readonly error: unknown;
+}
+
+describe("user commands", () => {
+  let core: CoreDatabase;
+  let tokens: TokenProvider;
+  let opened = 0;
+  const { log } = createMemoryLog();
+
+  before(async () => {
+    core = await openCoreDatabase();
+    tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
+  });
+
+  beforeEach(async () => {
+    await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");
+    opened = 0;
+  });
+
+  after(() => core.close());
+
+  async function run(args: readonly string[], answers?: readonly string[]): Promise<Ran> {
+    const terminal = createMemoryTerminal(answers);
+    const program = new Command("svc-admin")
+      .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+      .exitOverride();
+    addUserCommands(program, {
+      terminal,
+      async open() {
+        opened += 1;
+        return { database: core.database, sql: core.sql, log, close: async () => void (opened -= 1) };
+      },
+    });
+    const error = await program.parseAsync(args, { from: "user" }).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    // Whatever happened, nothing stays open.
+    expect(opened).to.equal(0);
+    return { ...terminal.read(), asked: terminal.asked, error };
+  }
+
+  async function json<T = Json>(...args: readonly string[]): Promise<T> {
+    const { stdout, error } = await run([...args, "--json"]);
+    expect(error).to.equal(undefined);
+    return JSON.parse(stdout) as T;
+  }
+
+  const ada = ["create-user", "--name", "Ada", "--email", "ada@example.com"];
+
+  describe("create-user", () => {
+    it("creates a user with a token that works", async () => {
+      const created = await json(...ada);
+
+      expect(created).to.have.all.keys(
+        "id",
+        "name",
+        "email",
+        "is_admin",
+        "token",
+        "token_id",
+        "token_name",
+        "token_expires_at",
+      );
+      expect(created).to.include({
+        id: 1,
+        name: "Ada",
+        email: "ada@example.com",
+        is_admin: false,
+        token_name: "default",
+        token_expires_at: null,
+      });
+      expect(await tokens.find(String(created["token"]))).to.deep.equal({
+        id: 1,
+        name: "Ada",
+        email: "ada@example.com",
+        isAdmin: false,
+      });
+    });
+
+    it("prints the token once, and says beside the answer that it is not shown again", async () => {
+      const { stdout, stderr } = await run(ada);
+
+      expect(stdout.match(/svc_[0-9A-Za-z]{40,}/g)).to.have.length(1);
+      expect(stderr).to.equal("This is the only time that the token is shown. Keep it in a safe place.\n");
+      expect((await run(["tokens", "list", "--user", "1"])).stdout).not.to.contain("svc_");
+    });
+
+    it("takes --admin, --token-name and --expires-in", async () => {
+      const before = Date.now();
+      const created = await json(...ada, "--admin", "--token-name", "ci", "--expires-in", "365d");
+
+      expect(created).to.include({ is_admin: true, token_name: "ci" });
+      expect(Date.parse(String(created["token_expires_at"])) - before).to.be.within(
+        365 * 86_400_000,
+        365 * 86_400_000 + 60_000,
+      );
+    });
+
+    it("creates no token with --no-token", async () => {
+      expect(await json(...ada, "--no-token")).to.deep.equal({
+        id: 1,
+        name: "Ada",
+        email: "ada@example.com",
+        is_admin: false,
+      });
+      expect(await tokens.list(1)).to.deep.equal([]);
+    });
+
+    for (const email of ["ada@example.com", "ADA@Example.com"]) {
+      it(`refuses ${email} when ada@example.com is there`, async () => {
+        await run(ada);
+
+        const { error, stdout } = await run(["create-user", "--name", "Other", "--email", email]);
+
+        expect(error)
+          .to.be.instanceOf(OperatorError)
+          .with.property("message")
+          .that.contains(`already a user with the e-mail address ${email}`);
+        expect(stdout).to.equal("");
+        expect(await json<Json[]>("users", "list")).to.have.length(1);
+      });
+    }
+
+    it("takes an address that another one matches as a pattern", async () => {
+      await run(["create-user", "--name", "Other", "--email", "a.b@example.com"]);
+
+      const { error } = await run(["create-user", "--name", "Ada", "--email", "a_b@example.com"]);
+
+      expect(error).to.equal(undefined);
+    });
+
+    it("asks a person for what is missing, until the answer will do", async () => {
+      const { error, asked, stderr } = await run(
+        ["create-user"],
+        ["", "Ada", "nonsense", " ada@example.com "],
+      );
+
+      expect(error).to.equal(undefined);
+      expect(asked).to.deep.equal(["Name: ", "Name: ", "E-mail: ", "E-mail: "]);
+      expect(stderr).to.contain("A name is needed.\n");
+      expect((await json<Json[]>("users", "list"))[0]).to.include({ name: "Ada", email: "ada@example.com" });
+    });
+
+    it("asks nothing that was given", async () => {
+      expect((await run(["create-user", "--name", "Ada"], ["ada@example.com"])).asked).to.deep.equal([
+        "E-mail: ",
+      ]);
+    });
+
+    for (const [what, args, text] of [
+      ["name and address missing where nobody is to be asked", ["create-user"], "missing --name and --email"],
+      [
+        "the address missing where nobody is to be asked",
+        ["create-user", "--name", "Ada"],
+        "missing --email",
+      ],
+      ["an empty name", ["create-user", "--name", " ", "--email", "a@b.c"], "A name is needed."],
+      ["a bad address", ["create-user", "--name", "A", "--email", "nonsense"], "An e-mail address is needed"],
+      ["a bad duration", [...ada, "--expires-in", "soon"], "A duration is a whole number"],
+      ["--no-token with --expires-in", [...ada, "--no-token", "--expires-in", "1d"], "make no sense"],
+      ["--no-token with --token-name", [...ada, "--no-token", "--token-name", "x"], "make no sense"],
+      ["an unknown option", [...ada, "--nonsense"], "unknown option"],
+    ] as const) {
+      it(`is wrong usage with ${what}`, async () => {
+        const { error, stderr, stdout } = await run(args);
+
+        expect(error).to.be.instanceOf(CommanderError);
+        expect(stderr).to.contain(text);
+        expect(stdout).to.equal("");
+        expect(await core.database.prisma.user.count()).to.equal(0);
+      });
+    }
+  });
+
+  describe("users", () => {
+    it("lists nobody as an empty list, and says to a person how to make one", async () => {
+      expect(await json<Json[]>("users", "list")).to.deep.equal([]);
+      expect((await run(["users", "list"])).stdout).to.equal(
+        "There are no users. Make one with: svc-admin create-user\n",
+      );
+    });
+
+    it("lists by id, as a table for people", async () => {
+      await run(ada);
+      await run(["create-user", "--name", "Ben", "--email", "ben@example.com", "--admin"]);
+
+      const list = await json<Json[]>("users", "list");
+      expect(list.map(({ id, name, is_admin }) => [id, name, is_admin])).to.deep.equal([
+        [1, "Ada", false],
+        [2, "Ben", true],
+      ]);
+      const lines = (await run(["users", "list"])).stdout.split("\n");
+      expect(lines[1]).to.match(/id.*name.*email.*is_admin.*disabled_at.*created_at/);
+      expect(lines[3]).to.match(/1.*Ada.*ada@example\.com.*no.*-/);
+      expect(lines.join("")).not.to.contain("\u001b");
+    });
+
+    it("disables a user, whose tokens then answer nobody, and enables again", async () => {
+      const { token } = await json(...ada);
+
+      const disabled = await run(["users", "disable", "1"]);
+      expect(disabled.stdout).to.equal(
+        "The user 1 (Ada, ada@example.com) is disabled: its tokens answer 401, and its webhooks wait.\n",
+      );
+      expect(await tokens.find(String(token))).to.equal(undefined);
+
+      expect(await json("users", "enable", "1")).to.include({ id: 1, disabled_at: null });
+      expect(await tokens.find(String(token))).to.have.property("id", 1);
+    });
+
+    it("keeps the first date when a user is disabled twice", async () => {
+      await run(ada);
+
+      const first = await json("users", "disable", "1");
+      const second = await json("users", "disable", "1");
+
+      expect(first["disabled_at"]).to.match(/^\d{4}-.*\+00:00$/);
+      expect(second["disabled_at"]).to.equal(first["disabled_at"]);
+    });
+
+    for (const verb of ["disable", "enable"]) {
+      it(`fails to ${verb} a user that is not there`, async () => {
+        const { error } = await run(["users", verb, "7"]);
+
+        expect(error)
+          .to.be.instanceOf(OperatorError)
+          .with.property("message", "There is no user with the id 7. See: svc-admin users list");
+      });
+
+      it(`is wrong usage to ${verb} what is no id, or nobody`, async () => {
+        expect((await run(["users", verb, "ada"])).error).to.be.instanceOf(CommanderError);
+        expect((await run(["users", verb])).error).to.be.instanceOf(CommanderError);
+      });
+    }
+  });
+
+  describe("tokens", () => {
+    beforeEach(() => run(ada));
+
+    it("creates a token for a user, under a name and with an end", async () => {
+      const created = await json("tokens", "create", "--user", "1", "--name", "ci", "--expires-in", "30m");
+
+      expect(created).to.include({ id: 2, user_id: 1, name: "ci" });
+      expect(Date.parse(String(created["expires_at"]))).to.be.within(
+        Date.now() + 1_740_000,
+        Date.now() + 1_800_000,
+      );
+      expect(await tokens.find(String(created["token"]))).to.have.property("id", 1);
+    });
+
+    it("calls a token default, and lets it live for ever, when nothing else is said", async () => {
+      expect(await json("tokens", "create", "--user", "1")).to.include({ name: "default", expires_at: null });
+    });
+
+    it("lists a user's tokens with their use, newest first", async () => {
+      const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
+      await tokens.find(String(token));
+      await tokens.close();
+
+      const list = await json<Json[]>("tokens", "list", "--user", "1");
+
+      expect(list.map(({ id, name }) => [id, name])).to.deep.equal([
+        [2, "ci"],
+        [1, "default"],
+      ]);
+      expect(list[0]).to.have.all.keys(
+        "id",
+        "user_id",
+        "name",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+      );
+      expect(list[0]?.["last_used_at"]).to.match(/\+00:00$/);
+      expect(list[1]?.["last_used_at"]).to.equal(null);
+    });
+
+    it("revokes a token", async () => {
+      const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
+
+      expect((await run(["tokens", "revoke", "2"])).stdout).to.equal("The token 2 (ci) is revoked.\n");
+      expect(await tokens.find(String(token))).to.equal(undefined);
+      expect(await json("tokens", "revoke", "2")).to.include({ id: 2, name: "ci" });
+    });
+
+    for (const [args, message] of [
+      [["tokens", "create", "--user", "7"], "There is no user with the id 7."],
+      [["tokens", "list", "--user", "7"], "There is no user with the id 7. See: svc-admin users list"],
+      [["tokens", "revoke", "7"], "There is no token with the id 7."],
+    ] as const) {
+      it(`fails with ${args.join(" ")} when there is none`, async () => {
+        expect((await run(args)).error)
+          .to.be.instanceOf(OperatorError)
+          .with.property("message", message);
+      });
+    }
+
+    for (const args of [
+      ["tokens"],
+      ["tokens", "create"],
+      ["tokens", "list"],
+      ["tokens", "revoke"],
+      ["tokens", "list", "--user", "x"],
+    ]) {
+      it(`is wrong usage: ${args.join(" ")}`, async () => {
+        expect((await run(args)).error).to.be.instanceOf(CommanderError);
+      });
+    }
+  });
+});

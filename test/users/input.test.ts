@@ -1,0 +1,83 @@
+import { expect } from "chai";
+import { durationMsOf, emailFault, idOf, nameFault } from "../../src/users/input.ts";
+
+describe("durationMsOf", () => {
+  const cases: readonly (readonly [string, number | undefined])[] = [
+    ["365d", 31_536_000_000],
+    ["12h", 43_200_000],
+    ["30m", 1_800_000],
+    ["1m", 60_000],
+    ["36500d", 3_153_600_000_000],
+    ["36501d", undefined],
+    ["999999999d", undefined],
+    ["0d", undefined],
+    ["-1d", undefined],
+    ["1.5h", undefined],
+    ["30", undefined],
+    ["d", undefined],
+    ["30s", undefined],
+    ["1d12h", undefined],
+    ["30M", undefined],
+    ["", undefined],
+  ];
+  for (const [text, expected] of cases) {
+    it(`reads ${JSON.stringify(text)} as ${expected === undefined ? "nothing" : `${expected} ms`}`, () => {
+      expect(durationMsOf(text)).to.equal(expected);
+    });
+  }
+});
+
+describe("idOf", () => {
+  for (const [text, expected] of [
+    ["1", 1],
+    ["2147483647", 2_147_483_647],
+    ["2147483648", undefined],
+    ["0", undefined],
+    ["-1", undefined],
+    ["01", undefined],
+    ["1e3", undefined],
+    ["abc", undefined],
+    ["", undefined],
+  ] as const) {
+    it(`reads ${JSON.stringify(text)} as ${expected ?? "nothing"}`, () => {
+      expect(idOf(text)).to.equal(expected);
+    });
+  }
+});
+
+describe("emailFault", () => {
+  for (const text of ["ada@example.com", "admin@localhost", "a_b+c@exämple.org"]) {
+    it(`lets ${text} through`, () => {
+      expect(emailFault(text)).to.equal(undefined);
+    });
+  }
+  for (const text of [
+    "",
+    "ada",
+    "ada@",
+    "@example.com",
+    "a b@example.com",
+    "a@b@c",
+    "a\u0000@b.c",
+    `${"a".repeat(250)}@b.cd`,
+  ]) {
+    it(`stops ${JSON.stringify(text.slice(0, 20))} of ${text.length} characters`, () => {
+      expect(emailFault(text)).to.be.a("string");
+    });
+  }
+});
+
+describe("nameFault", () => {
+  for (const [what, text, isFit] of [
+    ["a name", "Ada Lovelace", true],
+    ["255 characters", "a".repeat(255), true],
+    ["nothing", "", false],
+    ["256 characters", "a".repeat(256), false],
+    ["a line break", "a\nb", false],
+    ["an escape sequence", "\u001b[2J", false],
+  ] as const) {
+    it(`${isFit ? "lets through" : "stops"} ${what}`, () => {
+      expect(nameFault(text) === undefined).to.equal(isFit);
+    });
+  }
+});
