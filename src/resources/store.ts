@@ -42,6 +42,16 @@ export function createStore({
   /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
   const guarded = (key: unknown, where: Where): Where => ({ ...keyIs(key), AND: [where] });
 
+  /**
+   * The written record with its relations. Read afterwards: a write with `include` is a transaction of Prisma's, which takes
+   * three more round trips and holds the row meanwhile.
+   */
+  async function withRelations(row: Row, include: Include): Promise<Row> {
+    if (include === undefined) return row;
+    const read = await delegate.findFirst({ where: keyIs(row[definition.key.name]), include });
+    return read ?? row;
+  }
+
   return {
     async list({ where, orderBy, include }, { skip, take }) {
       const find = (): Promise<readonly Row[]> =>
@@ -71,7 +81,7 @@ export function createStore({
 
     async create(data, include) {
       try {
-        return await delegate.create({ data, ...optional({ include }) });
+        return await withRelations(await delegate.create({ data }), include);
       } catch (error) {
         return refuse(definition, error);
       }
@@ -79,7 +89,7 @@ export function createStore({
 
     async update(key, { where, data, include }) {
       try {
-        return await delegate.update({ where: guarded(key, where), data, ...optional({ include }) });
+        return await withRelations(await delegate.update({ where: guarded(key, where), data }), include);
       } catch (error) {
         if (databaseFaultOf(error).kind === "not_found") return undefined;
         return refuse(definition, error);

@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
+
+const fail = (): never => {
+  throw new Error("oops");
+};
+
+describe("/resources with code modules", () => {
+  let served: ServedDatabase;
+  let api: Api;
+
+  before(async () => {
+    served = await openServedDatabase();
+    await served.sql("INSERT INTO orders (reference, amount, user_id) VALUES ('A-1', 10, 7), ('B-1', 30, 8)");
+  });
+
+  afterEach(() => api.server.close());
+
+  after(() => served.close());
+
+  for (const [name, request] of [
+    ["transform", "GET /orders/1"],
+    ["isAdmin", "GET /orders"],
+    ["applySearch", "GET /orders?search=x"],
+    ["baseQuery", "GET /orders"],
+    ["createRules", "POST /orders"],
+    ["updateRules", "PUT /orders/1"],
+  ] as const) {
+    it(`answers 500 when ${name} throws, and logs it with the resource's name`, async () => {
+      api = await startApi(served, withVariant("orders", { code: { [name]: fail } }));
+
+      const answer = await ask(api, "ada", request, request.startsWith("GET") ? undefined : {});
+      const others = await ask(api, "ada", "GET /pages");
+
+      expect([answer.status, answer.text]).to.deep.equal([500, '{"message":"Server Error"}']);
+      expect(others.status).to.equal(200);
+      const line = api.lines.find(({ msg }) => msg === "request failed");
+      expect(JSON.stringify(line?.["err"])).to.match(
+        new RegExp(`${name} of the resource orders failed.*oops`),
+      );
+    });
+  }
+
+  it("adds the owner filter to whatever applySearch asks for", async () => {
+    const code = { applySearch: () => ({ where: { OR: [{ user_id: 8 }, { user_id: 7 }] } }) };
+    api = await startApi(served, withVariant("orders", { code }));
+
+    const own = await ask(api, "ada", "GET /orders?search=x");
+    const all = await ask(api, "root", "GET /orders?search=x");
+
+    expect([idsOf(own), idsOf(all)]).to.deep.equal([[1], [1, 2]]);
+  });
+
+  it("evaluates the rules of a module once", async () => {
+    let times = 0;
+    const createRules = () => {
+      times++;
+      return { reference: "required" };
+    };
+    api = await startApi(served, withVariant("orders", { code: { createRules } }));
+
+    await ask(api, "ada", "POST /orders", {});
+    await ask(api, "ada", "POST /orders", {});
+
+    expect(times).to.equal(1);
+  });
+});

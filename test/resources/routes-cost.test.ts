@@ -1,0 +1,54 @@
+import { expect } from "chai";
+import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { ask, seed, startApi, type Api } from "./serving-api.ts";
+
+describe("statements per request", () => {
+  let served: ServedDatabase;
+  let api: Api;
+
+  before(async () => {
+    served = await openServedDatabase();
+    api = await startApi(served);
+  });
+
+  after(async () => {
+    await api.server.close();
+    await served.close();
+  });
+
+  beforeEach(async () => {
+    await seed(served);
+    served.statements();
+  });
+
+  // `orders` includes a relation and looks up two rules on a create, `pages` has neither.
+  for (const [request, body, status, statements] of [
+    ["GET /pages", undefined, 200, 1],
+    ["GET /pages?per_page=1", undefined, 200, 2],
+    ["GET /pages/two", undefined, 200, 1],
+    ["POST /pages", { slug: "new", title: "New" }, 201, 1],
+    ["PUT /pages/two", { title: "New" }, 200, 2],
+    ["PUT /pages/two", {}, 200, 2],
+    ["DELETE /pages/two", undefined, 204, 1],
+    ["GET /orders", undefined, 200, 2],
+    ["GET /orders/1", undefined, 200, 2],
+    ["POST /orders", { reference: "N", amount: 1, customer_id: 1 }, 201, 5],
+    ["PUT /orders/1", { notes: "n" }, 200, 4],
+    ["DELETE /orders/2", undefined, 204, 1],
+    ["DELETE /orders/99", undefined, 404, 2],
+    ["GET /nothing", undefined, 404, 0],
+  ] as const) {
+    it(`${request} takes ${statements}, transaction control included`, async () => {
+      const answer = await ask(api, "root", request, body);
+
+      expect(answer.status).to.equal(status);
+      expect(served.statements()).to.have.lengthOf(statements);
+    });
+  }
+
+  it("a caller who may see nothing costs none", async () => {
+    await ask(api, "ada", "GET /notices");
+
+    expect(served.statements()).to.deep.equal([]);
+  });
+});

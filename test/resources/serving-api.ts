@@ -1,0 +1,94 @@
+import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { AppError } from "../../src/errors.ts";
+import { createApp } from "../../src/http/app.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import type { Definitions } from "../../src/resources/definition.ts";
+import { addResourceRoutes } from "../../src/resources/routes.ts";
+import type { Caller } from "../../src/users/caller.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { definitions, type ServedDatabase } from "./serving.ts";
+
+const callers: Readonly<Record<string, Caller>> = {
+  ada: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false },
+  bob: { id: 8, name: "Bob", email: "bob@example.com", isAdmin: false },
+  root: { id: 1, name: "Root", email: "root@example.com", isAdmin: true },
+};
+
+const authenticate: ApiMiddleware = async (ctx, next) => {
+  const caller = callers[ctx.get("Authorization").replace("Bearer ", "")];
+  if (caller === undefined) throw new AppError("token.missing", "Unauthenticated.");
+  ctx.state.caller = caller;
+  await next();
+};
+
+/** The resources of a database behind real HTTP. */
+export interface Api {
+  readonly server: HttpServer;
+  readonly lines: Record<string, unknown>[];
+  changes(): number;
+}
+
+export async function startApi(served: ServedDatabase, resources: Definitions = definitions): Promise<Api> {
+  const { log, lines } = createMemoryLog();
+  let changes = 0;
+  const router = createRouter("/svc-api");
+  addResourceRoutes(router, {
+    definitions: resources,
+    models: served.models,
+    sql: served.sql,
+    bodyLimitBytes: 10_000,
+    maxPerPage: 100,
+    publicUrl: undefined,
+    onChange: () => changes++,
+  });
+  const app = createApp({
+    log,
+    routePrefix: "/svc-api",
+    authenticate,
+    router,
+    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
+  });
+  const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+  return { server, lines, changes: () => changes };
+}
+
+/** A request by a user to a path under `/svc-api/resources`; an object is sent as JSON, a text as it is. */
+export function ask(
+  { server }: Api,
+  who: string,
+  request: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const [method = "", path = ""] = request.split(" ");
+  return call(server.port, `/svc-api/resources${path}`, {
+    method,
+    headers: {
+      Authorization: `Bearer ${who}`,
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+}
+
+/** The ids on a page of a list. */
+export const idsOf = (answer: Answer): unknown[] =>
+  (answer.json as { data: { id: number }[] }).data.map(({ id }) => id);
+
+/** Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice of nobody's. */
+export async function seed(served: ServedDatabase): Promise<void> {
+  await served.sql("TRUNCATE orders, customers, site_pages, notices RESTART IDENTITY");
+  await served.sql("INSERT INTO customers (name) VALUES ('Acme'), ('Bolt')");
+  await served.sql(
+    `INSERT INTO orders (reference, amount, customer_id, user_id) VALUES
+     ('A-1', 10, 1, 7), ('A-2', 20.5, null, 7), ('B-1', 30, 2, 8)`,
+  );
+  await served.sql(
+    `INSERT INTO site_pages (slug, title, author, is_hidden) VALUES
+     ('a/b', 'One', '7', false), ('two', 'Two', '8', false), ('gone', 'Gone', '7', true)`,
+  );
+  await served.sql("INSERT INTO notices (text) VALUES ('hello')");
+  served.statements();
+}
