@@ -1,0 +1,160 @@
+import { DbNull, JsonNull } from "@prisma/client/runtime/client";
+import { expect } from "chai";
+import { coerce, parseKey } from "../../src/resources/coerce.ts";
+import type { Field } from "../../src/resources/definition.ts";
+import { fieldOf } from "./rules/definition.ts";
+
+type Given = Partial<Field> & Pick<Field, "type">;
+
+/** Arrays in one another, `levels` of them. */
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let i = 0; i < levels; i++) value = [value];
+  return value;
+}
+
+describe("coerce", () => {
+  const taken: readonly [field: Given, value: unknown, coerced: unknown][] = [
+    [{ type: "Int" }, 5, 5],
+    [{ type: "Int" }, "+5", 5],
+    [{ type: "Int" }, "-2147483648", -2_147_483_648],
+    [{ type: "BigInt" }, 5, 5n],
+    [{ type: "BigInt" }, "9223372036854775807", 9_223_372_036_854_775_807n],
+    [{ type: "Float" }, "1e3", 1000],
+    [{ type: "Float" }, -0.5, -0.5],
+    [{ type: "Decimal" }, 0.1, "0.1"],
+    [{ type: "Decimal" }, "1e3", "1000"],
+    [{ type: "Decimal", precision: 5, scale: 2 }, "999.99", "999.99"],
+    [{ type: "Decimal", precision: 5, scale: 2 }, "1.500", "1.5"],
+    [{ type: "Decimal", precision: 2, scale: 2 }, 0, "0"],
+    [{ type: "Decimal", precision: 3 }, "999", "999"],
+    [
+      { type: "Decimal" },
+      "12345678901234567890.123456789012345678",
+      "12345678901234567890.123456789012345678",
+    ],
+    [{ type: "String" }, "a", "a"],
+    [{ type: "String", length: 2 }, "👍👍", "👍👍"],
+    [{ type: "Boolean" }, "1", true],
+    [{ type: "Boolean" }, 0, false],
+    [{ type: "DateTime" }, "2026-03-28", new Date("2026-03-28T00:00:00Z")],
+    [{ type: "DateTime" }, "2026-03-28T14:30:00.123456+02:00", new Date("2026-03-28T12:30:00.123Z")],
+    [{ type: "Uuid" }, "0B2C8F0E-7A55-4C11-9D3A-5F0E6A7B8C9D", "0b2c8f0e-7a55-4c11-9d3a-5f0e6a7b8c9d"],
+    [{ type: "Enum", values: ["a", "1"] }, 1, "1"],
+    [{ type: "Bytes" }, "aGk=", new Uint8Array([104, 105])],
+    [{ type: "Json" }, { a: [1, null, "x"] }, { a: [1, null, "x"] }],
+    [{ type: "Json" }, nested(64), nested(64)],
+    [{ type: "Json" }, null, JsonNull],
+    [{ type: "Json", isOptional: true }, null, DbNull],
+    [{ type: "Int", isOptional: true }, null, null],
+    [{ type: "Int", isList: true }, ["1", 2], [1, 2]],
+    [{ type: "Int", isList: true, isOptional: true }, null, []],
+    [{ type: "Json", isList: true }, [1, { a: 2 }], [1, { a: 2 }]],
+  ];
+  for (const [field, value, coerced] of taken) {
+    it(`turns ${JSON.stringify(value)?.slice(0, 60)} into ${field.type} ${String(coerced).slice(0, 40)} for ${JSON.stringify(field)}`, () => {
+      expect(coerce(fieldOf(field), value)).to.deep.equal({ kind: "ok", value: coerced });
+    });
+  }
+
+  const refused: readonly [field: Given, value: unknown, message: string][] = [
+    [{ type: "Int" }, null, "The it field is required."],
+    [{ type: "Int" }, "a", "The it field must be an integer."],
+    [{ type: "Int" }, 1.5, "The it field must be an integer."],
+    [{ type: "Int" }, true, "The it field must be an integer."],
+    [{ type: "Int" }, 2_147_483_648, "The it field must be between -2147483648 and 2147483647."],
+    [{ type: "Int" }, "9".repeat(100_000), "The it field must be between -2147483648 and 2147483647."],
+    [
+      { type: "BigInt" },
+      "9223372036854775808",
+      "The it field must be between -9223372036854775808 and 9223372036854775807.",
+    ],
+    [
+      { type: "BigInt" },
+      2 ** 53,
+      "The it field must be sent as a string, since a JSON number of that size loses digits.",
+    ],
+    [{ type: "Float" }, "x", "The it field must be a number."],
+    [{ type: "Float" }, Infinity, "The it field must be a number."],
+    [{ type: "Float" }, "1e400", "The it field must be a number that a 64-bit float can hold."],
+    [{ type: "Decimal" }, "x", "The it field must be a number."],
+    [
+      { type: "Decimal", precision: 5, scale: 2 },
+      1000,
+      "The it field must not have more than 3 digits before the decimal point.",
+    ],
+    [
+      { type: "Decimal", precision: 5, scale: 2 },
+      "1.005",
+      "The it field must not have more than 2 decimal places.",
+    ],
+    [{ type: "Decimal", precision: 3 }, "1.5", "The it field must not have more than 0 decimal places."],
+    [
+      { type: "Decimal" },
+      "1e9000000",
+      "The it field must not have more than 35 digits before the decimal point.",
+    ],
+    [{ type: "Decimal" }, "1e-9000000", "The it field must not have more than 30 decimal places."],
+    [{ type: "String" }, 5, "The it field must be a string."],
+    [{ type: "String" }, {}, "The it field must be a string."],
+    [{ type: "String" }, "a\0b", "The it field must not contain NUL characters."],
+    [{ type: "String" }, "a\ud800", "The it field must not contain half a surrogate pair."],
+    [{ type: "String", length: 2 }, "abc", "The it field must not be greater than 2 characters."],
+    [{ type: "Boolean" }, "yes", "The it field must be true or false."],
+    [{ type: "DateTime" }, "2026-02-30", "The it field must be a valid date."],
+    [{ type: "DateTime" }, "10000-01-01", "The it field must be a valid date."],
+    [{ type: "DateTime" }, 5, "The it field must be a valid date."],
+    [{ type: "Uuid" }, "x", "The it field must be a valid UUID."],
+    [{ type: "Enum", values: ["a"] }, "b", "The selected it is invalid."],
+    [{ type: "Enum", values: ["a"] }, ["a"], "The selected it is invalid."],
+    [{ type: "Bytes" }, "aGk", "The it field must be a valid Base64 string."],
+    [{ type: "Json" }, nested(65), "The it field must not be nested more than 64 levels deep."],
+    [{ type: "Json" }, { a: ["x\0"] }, "The it field must not contain NUL characters."],
+    [{ type: "Json" }, { "a\0": 1 }, "The it field must not contain NUL characters."],
+    [{ type: "Json" }, [Infinity], "The it field must not contain numbers that a 64-bit float cannot hold."],
+    [{ type: "Int", isList: true }, 5, "The it field must be a list."],
+    [{ type: "Int", isList: true }, { 0: 5 }, "The it field must be a list."],
+    [{ type: "Int", isList: true }, [1, "x"], "The it.1 field must be an integer."],
+    [{ type: "Int", isList: true }, [null], "The it.0 field is required."],
+    [{ type: "Int", isList: true }, null, "The it field is required."],
+    [{ type: "Int", name: "customer_id" }, "x", "The customer id field must be an integer."],
+  ];
+  for (const [field, value, message] of refused) {
+    it(`refuses ${JSON.stringify(value)?.slice(0, 60)} for ${JSON.stringify(field)}`, () => {
+      expect(coerce(fieldOf(field), value)).to.deep.equal({ kind: "refused", message });
+    });
+  }
+});
+
+describe("coerce of JSON", () => {
+  it("refuses 100,000 levels without overflowing the stack", () => {
+    expect(coerce(fieldOf({ type: "Json" }), nested(100_000))).to.have.property("kind", "refused");
+  });
+});
+
+describe("parseKey", () => {
+  const keys: readonly [field: Given, text: string, key: unknown][] = [
+    [{ type: "Int" }, "5", 5],
+    [{ type: "Int" }, "-5", -5],
+    [{ type: "Int" }, "2147483648", undefined],
+    [{ type: "Int" }, "05", undefined],
+    [{ type: "Int" }, "-0", undefined],
+    [{ type: "Int" }, "+5", undefined],
+    [{ type: "Int" }, "5.0", undefined],
+    [{ type: "Int" }, "abc", undefined],
+    [{ type: "Int" }, "", undefined],
+    [{ type: "BigInt" }, "9223372036854775807", 9_223_372_036_854_775_807n],
+    [{ type: "BigInt" }, "9223372036854775808", undefined],
+    [{ type: "String" }, "a b", "a b"],
+    [{ type: "String" }, "", undefined],
+    [{ type: "String" }, "a\0", undefined],
+    [{ type: "String", length: 3 }, "abcd", undefined],
+    [{ type: "Uuid" }, "0B2C8F0E-7A55-4C11-9D3A-5F0E6A7B8C9D", "0b2c8f0e-7a55-4c11-9d3a-5f0e6a7b8c9d"],
+    [{ type: "Uuid" }, "5", undefined],
+  ];
+  for (const [field, text, key] of keys) {
+    it(`reads ${JSON.stringify(text)} as ${String(key)} for ${JSON.stringify(field)}`, () => {
+      expect(parseKey(fieldOf(field), text)).to.equal(key);
+    });
+  }
+});

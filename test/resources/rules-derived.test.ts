@@ -1,0 +1,133 @@
+import { expect } from "chai";
+import type { Definition, Field } from "../../src/resources/definition.ts";
+import { ruleFaults } from "../../src/resources/rule-syntax.ts";
+import { compileRules, createRulesOf, updateRulesOf, validate } from "../../src/resources/rules.ts";
+import { definitionOf, fieldOf } from "./rules/definition.ts";
+
+const key = fieldOf({ name: "id", type: "Int", isKey: true, default: { kind: "autoincrement" } });
+
+const withFields = (...fields: readonly Field[]): Definition => definitionOf({ fields: [key, ...fields] });
+
+describe("createRulesOf", () => {
+  const cases: readonly [name: string, field: Field, rules: Readonly<Record<string, unknown>>][] = [
+    ["a text", fieldOf({ type: "String" }), { it: ["required", "string"] }],
+    [
+      "a text with a length",
+      fieldOf({ type: "String", length: 40 }),
+      { it: ["required", "string", { max: 40 }] },
+    ],
+    [
+      "an optional field",
+      fieldOf({ type: "Int", isOptional: true }),
+      { it: ["sometimes", "nullable", "integer"] },
+    ],
+    [
+      "a default",
+      fieldOf({ type: "Boolean", default: { kind: "literal", value: false } }),
+      { it: ["sometimes", "boolean"] },
+    ],
+    ["BigInt", fieldOf({ type: "BigInt" }), { it: ["required", "integer"] }],
+    ["Float", fieldOf({ type: "Float" }), { it: ["required", "numeric"] }],
+    ["Decimal", fieldOf({ type: "Decimal" }), { it: ["required", "numeric"] }],
+    [
+      "Decimal with a scale",
+      fieldOf({ type: "Decimal", precision: 12, scale: 2 }),
+      { it: ["required", "bail", "numeric", { decimal: [0, 2] }] },
+    ],
+    ["DateTime", fieldOf({ type: "DateTime" }), { it: ["required", "date"] }],
+    ["Uuid", fieldOf({ type: "Uuid" }), { it: ["required", "uuid"] }],
+    ["Enum", fieldOf({ type: "Enum", values: ["a", "b|c"] }), { it: ["required", { in: ["a", "b|c"] }] }],
+    ["Bytes", fieldOf({ type: "Bytes" }), { it: ["required", "string", "base64"] }],
+    ["Json", fieldOf({ type: "Json" }), { it: ["present"] }],
+    [
+      "a list",
+      fieldOf({ type: "String", isList: true }),
+      { it: ["present", "array"], "it.*": ["required", "string"] },
+    ],
+    [
+      "a unique field",
+      fieldOf({ type: "Int", isUnique: true }),
+      { it: ["required", "integer", { unique: ["orders", "it"] }] },
+    ],
+    [
+      "a reference",
+      fieldOf({
+        type: "Int",
+        references: { resource: "customers", field: "id", as: "x", onDelete: "restrict" },
+      }),
+      { it: ["required", "integer", { exists: ["customers", "id"] }] },
+    ],
+    ["a default of now", fieldOf({ type: "DateTime", default: { kind: "now" } }), {}],
+    ["a default of uuid", fieldOf({ type: "Uuid", default: { kind: "uuid" } }), {}],
+    ["updatedAt", fieldOf({ type: "DateTime", isUpdatedAt: true }), {}],
+  ];
+  for (const [name, field, rules] of cases) {
+    it(`derives ${JSON.stringify(rules)} from ${name}`, () => {
+      const derived = createRulesOf(withFields(field));
+
+      expect(derived).to.deep.equal(rules);
+      expect(ruleFaults(derived)).to.deep.equal([]);
+    });
+  }
+
+  it("leaves the owner column to the service", () => {
+    const definition = definitionOf({ fields: [key, fieldOf({ type: "Int" })], ownerColumn: "it" });
+
+    expect(createRulesOf(definition)).to.deep.equal({});
+  });
+
+  it("asks for a key that the client chooses", () => {
+    const code = fieldOf({ name: "code", type: "String", isKey: true });
+
+    expect(createRulesOf(definitionOf({ fields: [code] }))).to.deep.equal({ code: ["required", "string"] });
+  });
+
+  it("prefers the mapping file, and the code module to that", () => {
+    const inFile = definitionOf({ fields: [key], createRules: { a: "required" } });
+
+    expect(createRulesOf(inFile)).to.deep.equal({ a: "required" });
+    expect(createRulesOf({ ...inFile, code: { createRules: () => ({ b: "string" }) } })).to.deep.equal({
+      b: "string",
+    });
+  });
+
+  it("lets any JSON through for a Json field", async () => {
+    const compiled = compileRules(createRulesOf(withFields(fieldOf({ type: "Json" }))));
+
+    for (const value of [null, 0, "", [], {}, { a: [1] }, false]) {
+      const result = await validate(
+        compiled,
+        { it: value },
+        { lookup: { exists: () => Promise.resolve(false) } },
+      );
+      expect(result.kind).to.equal("valid");
+    }
+  });
+});
+
+describe("updateRulesOf", () => {
+  it("derives the same with every field left out at will, and without the key", () => {
+    const code = fieldOf({ name: "code", type: "String", isKey: true });
+    const definition = definitionOf({
+      fields: [
+        code,
+        fieldOf({ type: "Int" }),
+        fieldOf({ name: "tags", type: "Json", isList: true, isOptional: true }),
+      ],
+    });
+
+    expect(updateRulesOf(definition)).to.deep.equal({
+      it: ["sometimes", "integer"],
+      tags: ["sometimes", "nullable", "array"],
+    });
+  });
+
+  it("prefers the mapping file, and the code module to that", () => {
+    const inFile = definitionOf({ fields: [key], updateRules: { a: "sometimes" } });
+
+    expect(updateRulesOf(inFile)).to.deep.equal({ a: "sometimes" });
+    expect(updateRulesOf({ ...inFile, code: { updateRules: () => ({ b: "string" }) } })).to.deep.equal({
+      b: "string",
+    });
+  });
+});

@@ -1,0 +1,142 @@
+import type { Case } from "./case.ts";
+
+const uuid4 = "0b2c8f0e-7a55-4c11-9d3a-5f0e6a7b8c9d";
+
+export const formatCases: readonly Case[] = [
+  {
+    rules: "email",
+    message: "The item code field must be a valid email address.",
+    holds: ["a@b.co", "a.b+c@sub.example.org", "josé@exämple.de", '"a b"@example.org', "a@localhost"],
+    breaks: [
+      "a",
+      "a@",
+      "@b.co",
+      "a@@b.co",
+      "a..b@c.de",
+      "a b@c.de",
+      "a@-b.co",
+      "a@b..co",
+      `${"a".repeat(65)}@b.co`,
+      1,
+      [],
+    ],
+  },
+  {
+    rules: "email:strict",
+    message: "The item code field must be a valid email address.",
+    holds: ["a@b.co"],
+    breaks: ["a@localhost", '"a b"@example.org'],
+  },
+  {
+    rules: "email:filter",
+    message: "The item code field must be a valid email address.",
+    holds: ["a@b.co"],
+    breaks: ["josé@exämple.de"],
+  },
+  {
+    rules: "url",
+    message: "The item code field must be a valid URL.",
+    holds: [
+      "http://a.de",
+      "https://user:p@a.de:8080/x?y=1#z",
+      "ftp://a",
+      "http://[::1]/",
+      "http://127.0.0.1",
+    ],
+    breaks: [
+      "a.de",
+      "http://",
+      "http:a.de",
+      "http:///x",
+      "javascript://a/%0aalert(1)",
+      "data:text/plain,a",
+      "http://a b.de",
+      "http://a.de:99999",
+      1,
+    ],
+  },
+  {
+    rules: "url:https,sms",
+    message: "The item code field must be a valid URL.",
+    holds: ["https://a.de", "HTTPS://a.de", "sms://a"],
+    breaks: ["http://a.de"],
+  },
+  {
+    rules: "uuid",
+    message: "The item code field must be a valid UUID.",
+    holds: [uuid4, uuid4.toUpperCase(), "00000000-0000-0000-0000-000000000000"],
+    breaks: [uuid4.slice(1), `{${uuid4}}`, 1],
+  },
+  {
+    rules: "uuid:4",
+    message: "The item code field must be a valid UUID.",
+    holds: [uuid4],
+    breaks: [uuid4.replace("-4", "-7"), uuid4.replace("-9d", "-1d")],
+  },
+  {
+    rules: "ulid",
+    message: "The item code field must be a valid ULID.",
+    holds: ["01ARZ3NDEKTSV4RRFFQ69G5FAV"],
+    breaks: ["81ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAI", "01ARZ3", 1],
+  },
+  {
+    rules: "ip",
+    message: "The item code field must be a valid IP address.",
+    holds: ["127.0.0.1", "::1"],
+    breaks: ["256.0.0.1", "1.2.3", "a", 1],
+  },
+  {
+    rules: "ipv4",
+    message: "The item code field must be a valid IPv4 address.",
+    holds: ["127.0.0.1"],
+    breaks: ["::1", "01.2.3.4"],
+  },
+  {
+    rules: "ipv6",
+    message: "The item code field must be a valid IPv6 address.",
+    holds: ["::1", "2001:db8::ff00:42:8329"],
+    breaks: ["127.0.0.1", ":::1"],
+  },
+  {
+    rules: "mac_address",
+    message: "The item code field must be a valid MAC address.",
+    holds: ["01:23:45:67:89:ab", "01-23-45-67-89-AB", "0123.4567.89ab"],
+    breaks: ["01:23-45:67:89:ab", "01:23:45:67:89", 1],
+  },
+  {
+    rules: "hex_color",
+    message: "The item code field must be a valid hexadecimal color.",
+    holds: ["#fff", "#FFF0", "#abcdef", "#abcdef00"],
+    breaks: ["fff", "#ff", "#fffff", "#ggg", 1],
+  },
+  {
+    rules: "base64",
+    message: "The item code field must be a valid Base64 string.",
+    holds: ["aGk=", "AAAA"],
+    breaks: ["aGk", "a Gk=", "-_-_", 1],
+  },
+  {
+    rules: "timezone",
+    message: "The item code field must be a valid timezone.",
+    holds: ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"],
+    breaks: ["Europe/Nowhere", "+01:00", "Berlin", 1],
+  },
+  {
+    rules: "regex:/^[a-z]{2,3}$/i",
+    message: "The item code field format is invalid.",
+    holds: ["ab", "ABC"],
+    breaks: ["a", "abcd", [], true, "a".repeat(10_001)],
+  },
+  {
+    rules: [{ regex: "/^(a|b)$/" }],
+    message: "The item code field format is invalid.",
+    holds: ["a", "b"],
+    breaks: ["c"],
+  },
+  {
+    rules: "not_regex:/\\d/",
+    message: "The item code field format is invalid.",
+    holds: ["ab"],
+    breaks: ["a1", 1, "a".repeat(10_001)],
+  },
+];
