@@ -47,7 +47,7 @@ export async function openDatabase({
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: "svc",
-    // Typed as giving nothing, but the pool waits for the promise and refuses the connection when it rejects.
+    // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
     onConnect: applySessionSettings,
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
