@@ -1,6 +1,5 @@
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { openDatabase, type Database } from "../../src/db/client.ts";
+import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createTestDatabase } from "./database.ts";
 
@@ -15,10 +14,9 @@ export interface CoreDatabase {
 export async function openCoreDatabase(): Promise<CoreDatabase> {
   const created = await createTestDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
-  const folder = "prisma/migrations";
-  for (const name of (await readdir(folder)).toSorted()) {
-    await database.pool.query(await readFile(join(folder, name, "migration.sql"), "utf8"));
-  }
+  const client = await database.pool.connect();
+  await runSteps(client, coreSteps(await loadCoreMigrations()));
+  client.release();
   return {
     url: created.url,
     database,
