@@ -1,0 +1,51 @@
+import type { Command } from "commander";
+import { printDone, printRows, type Terminal } from "../cli-output.ts";
+import { OperatorError } from "../errors.ts";
+import { checkDefinitions, describeFaults, loadDefinitions } from "./load.ts";
+
+interface Json {
+  readonly json?: boolean;
+}
+
+/**
+ * `resources check` and `resources list` (contract, section 8). Both end with an OperatorError that lists every fault of the
+ * mapping files, when there is one.
+ */
+export function addResourceCommands(
+  program: Command,
+  { configDir, terminal }: { readonly configDir: string; readonly terminal: Terminal },
+): void {
+  const resources = program.command("resources").description("check and list the mapping files");
+
+  resources
+    .command("check")
+    .description("check every mapping file; needs no database")
+    .option("--json", "print JSON")
+    .action(async ({ json = false }: Json) => {
+      const { definitions, faults } = await checkDefinitions(configDir);
+      if (definitions !== undefined || json) {
+        const count = definitions?.size ?? 0;
+        const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;
+        printDone(terminal, { row: { resources: [...(definitions?.keys() ?? [])], faults }, sentence, json });
+      }
+      if (definitions === undefined) throw new OperatorError(describeFaults(faults, configDir));
+    });
+
+  resources
+    .command("list")
+    .description("list the resources that the mapping files define")
+    .option("--json", "print JSON")
+    .action(async ({ json = false }: Json) => {
+      const definitions = await loadDefinitions(configDir);
+      const rows = [...definitions.values()].map((definition) => ({
+        name: definition.name,
+        model: definition.model,
+        table: definition.table,
+        managed: definition.isManaged,
+        key: definition.key.name,
+        triggers: definition.triggers,
+        file: definition.file,
+      }));
+      printRows(terminal, rows, { json, empty: "There is no mapping file." });
+    });
+}

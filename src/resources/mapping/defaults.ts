@@ -1,0 +1,104 @@
+import type { Field, FieldDefault, FieldType } from "../definition.ts";
+
+type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
+
+/** The default of a field, or what was expected instead of it. */
+export type DefaultOutcome =
+  | { readonly kind: "ok"; readonly value: FieldDefault }
+  | { readonly kind: "refused"; readonly message: string };
+
+const generators: Readonly<
+  Record<
+    string,
+    {
+      readonly kind: "now" | "autoincrement" | "uuid";
+      readonly fits: (field: Typed) => boolean;
+      readonly where: string;
+    }
+  >
+> = {
+  now: { kind: "now", fits: ({ type }) => type === "DateTime", where: "a DateTime" },
+  autoincrement: {
+    kind: "autoincrement",
+    fits: ({ type, isKey }) => isKey && (type === "Int" || type === "BigInt"),
+    where: "a key of type Int or BigInt",
+  },
+  uuid: { kind: "uuid", fits: ({ type }) => type === "String" || type === "Uuid", where: "a String or Uuid" },
+};
+
+/** Reads `default:`, a literal or one of now, autoincrement and uuid. Those words are values like any other for an Enum and Json. */
+export function readDefault(field: Typed, given: unknown): DefaultOutcome {
+  const isWord = typeof given === "string" && Object.hasOwn(generators, given);
+  const generator = isWord && field.type !== "Enum" && field.type !== "Json" ? generators[given] : undefined;
+  if (generator !== undefined) {
+    if (!field.isList && generator.fits(field)) return { kind: "ok", value: { kind: generator.kind } };
+    return { kind: "refused", message: `"${generator.kind}" is for ${generator.where}` };
+  }
+  if (field.isList && !Array.isArray(given)) return { kind: "refused", message: "expected a list of values" };
+  const values: readonly unknown[] = field.isList && Array.isArray(given) ? given : [given];
+  const expected = values
+    .map((value) => expectedInstead[field.type](value, field))
+    .find((message) => message !== undefined);
+  if (expected !== undefined) return { kind: "refused", message: `expected ${expected}` };
+  return { kind: "ok", value: { kind: "literal", value: given } };
+}
+
+const int32 = 2n ** 31n;
+const int64 = 2n ** 63n;
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** What a literal should have been; undefined when it fits. */
+const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed) => string | undefined>> = {
+  Int: unless("a whole number of 32 bits", (value) => typeof value === "number" && isWithin(value, int32)),
+  BigInt: unless("a whole number of 64 bits, in quotes beyond 9007199254740991", (value) =>
+    isWithin(value, int64),
+  ),
+  Float: unless("a number", (value) => typeof value === "number" && Number.isFinite(value)),
+  Decimal: expectedDecimal,
+  String: (value, { length = Infinity }) => {
+    if (typeof value !== "string") return "a text";
+    return Array.from(value).length <= length ? undefined : `at most ${length} characters`;
+  },
+  Boolean: unless("true or false", (value) => typeof value === "boolean"),
+  DateTime: unless(
+    "now, or a time such as 2026-03-28T14:30:00Z",
+    (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
+  ),
+  Json: unless("a value; a field without a default is null", (value) => value !== null),
+  Bytes: unless("base64", (value) => matches(value, base64)),
+  Uuid: unless("uuid, or a UUID", (value) => matches(value, uuid)),
+  Enum: (value, { values = [] }) =>
+    values.some((known) => known === value) ? undefined : `one of ${values.join(", ")}`,
+};
+
+function unless(
+  expected: string,
+  isFine: (value: unknown) => boolean,
+): (value: unknown) => string | undefined {
+  return (value) => (isFine(value) ? undefined : expected);
+}
+
+function matches(value: unknown, pattern: RegExp): boolean {
+  return typeof value === "string" && pattern.test(value);
+}
+
+function isWithin(value: unknown, limit: bigint): boolean {
+  const isWhole =
+    typeof value === "number"
+      ? Number.isSafeInteger(value)
+      : typeof value === "string" && /^-?\d{1,19}$/.test(value);
+  if (!isWhole) return false;
+  const whole = BigInt(value as number | string);
+  return whole >= -limit && whole < limit;
+}
+
+function expectedDecimal(value: unknown, { precision, scale = 0 }: Typed): string | undefined {
+  const [, whole, fraction = ""] = /^-?(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
+  if (whole === undefined || (typeof value !== "number" && typeof value !== "string"))
+    return "a decimal number";
+  if (precision === undefined) return undefined;
+  const isFitting = whole.replace(/^0+/, "").length <= precision - scale && fraction.length <= scale;
+  return isFitting ? undefined : `at most ${precision - scale} digits before the point and ${scale} after it`;
+}

@@ -1,0 +1,118 @@
+import type { Field } from "../definition.ts";
+import { readDefault } from "./defaults.ts";
+import { hasFields, type Draft, type FileField } from "./draft.ts";
+
+/** PostgreSQL cuts longer names. */
+export const maxNameBytes = 63;
+
+const keyTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid"];
+/** Words of Prisma's filters. */
+const filterWords = new Set(["AND", "OR", "NOT"]);
+
+/** Reads every field of the file, except for what it references; see relations.ts. */
+export function readFields(draft: Draft): void {
+  const { fields = {} } = draft.content;
+  for (const [name, given] of Object.entries(fields)) {
+    if (isReserved(name))
+      draft.report(
+        ["fields", name],
+        "the name is reserved; expected another, with `column: ` for the database's",
+        "key",
+      );
+    draft.fields.set(name, given === undefined ? undefined : readField(draft, name, given));
+  }
+  checkKey(draft);
+  checkColumns(draft);
+}
+
+/** A name that every object has already, so that a record with it could not be told from one without. */
+export function isReserved(name: string): boolean {
+  return name in Object.prototype || filterWords.has(name);
+}
+
+function readField(draft: Draft, name: string, given: FileField): Field | undefined {
+  const before = draft.faults.length;
+  const { type, precision, scale, length, values } = given;
+  const report = (key: keyof FileField, message: string): void =>
+    draft.report(["fields", name, key], message);
+  const only = (key: keyof FileField, isFine: boolean, types: string): void => {
+    if (given[key] !== undefined && given[key] !== false && !isFine) report(key, `is for ${types} only`);
+  };
+  const isKey = given.id === true;
+  const isList = given.list === true;
+
+  only("length", type === "String", "String");
+  only("precision", type === "Decimal", "Decimal");
+  only("scale", type === "Decimal", "Decimal");
+  only("values", type === "Enum", "Enum");
+  only("updatedAt", type === "DateTime" && !isList, "a DateTime");
+  only("as", given.references !== undefined, "a field with `references`");
+  only("onDelete", given.references !== undefined, "a field with `references`");
+  only("optional", !isKey && !isList, "a field that is neither the key nor a list");
+  only("list", !isKey && given.references === undefined, "a field that is neither the key nor a reference");
+  if (type === "Enum" && values === undefined) draft.report(["fields", name], 'expected the key "values"');
+  if (values !== undefined && new Set(values).size < values.length)
+    report("values", "expected each value once");
+  if (scale !== undefined && precision === undefined) report("scale", "expected `precision` beside it");
+  if (scale !== undefined && scale > (precision ?? scale)) report("scale", "expected at most the precision");
+  if (isKey && !keyTypes.includes(type)) report("type", `expected one of ${keyTypes.join(", ")} for the key`);
+  if (given.updatedAt === true && given.default !== undefined)
+    report("default", "a field with `updatedAt` is set anyway; expected no default");
+  if (Buffer.byteLength(given.column ?? "") > maxNameBytes)
+    report("column", `expected at most ${maxNameBytes} bytes`);
+  if (given.onDelete === "setNull" && given.optional !== true)
+    report("onDelete", "setNull needs `optional: true`");
+  if (draft.faults.length > before) return undefined;
+
+  const field: Field = {
+    name,
+    type,
+    column: given.column ?? name,
+    isList,
+    isOptional: given.optional === true,
+    isKey,
+    isUnique: given.unique === true,
+    isIndexed: given.index === true,
+    isUpdatedAt: given.updatedAt === true,
+    ...(length !== undefined && { length }),
+    ...(precision !== undefined && { precision }),
+    ...(scale !== undefined && { scale }),
+    ...(values !== undefined && { values }),
+  };
+  return withDefault(draft, field, given);
+}
+
+function withDefault(draft: Draft, field: Field, given: FileField): Field | undefined {
+  if (given.default === undefined) {
+    // A key that is another resource's key is given by whoever creates the record.
+    if (!field.isKey || given.references !== undefined || field.type === "String") return field;
+    return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
+  }
+  const read = readDefault(field, given.default);
+  if (read.kind === "ok") return { ...field, default: read.value };
+  draft.report(["fields", field.name, "default"], read.message);
+  return undefined;
+}
+
+function checkKey(draft: Draft): void {
+  if (!hasFields(draft)) return;
+  const given = Object.entries(draft.content.fields ?? {});
+  const [, ...others] = given.filter(([, field]) => field?.id === true);
+  for (const [name] of others) {
+    draft.report(["fields", name, "id"], "the key is one field; a key of several columns is not supported");
+  }
+  // A faulty field may be the key.
+  const isMissing = given.every(([, field]) => field !== undefined && field.id !== true);
+  if (isMissing) draft.report(["fields"], "expected one field with `id: true`, the key");
+}
+
+function checkColumns(draft: Draft): void {
+  const taken = new Map<string, string>();
+  for (const field of draft.fields.values()) {
+    if (field === undefined) continue;
+    const other = taken.get(field.column);
+    if (other !== undefined)
+      draft.report(["fields", field.name], `the column "${field.column}" is that of the field "${other}"`);
+    taken.set(field.column, field.name);
+  }
+}
