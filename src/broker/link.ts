@@ -7,7 +7,7 @@ import { declareTopology } from "./topology.ts";
 /** Seconds. A dead peer is noticed within two of them. */
 const heartbeatSeconds = 10;
 const firstWaitMs = 200;
-const longestWaitMs = 10_000;
+const longestWaitMs = 5_000;
 /** How long a broker that does not answer may hold up a close. */
 const closeLimitMs = 3_000;
 

@@ -8,13 +8,13 @@
 export async function until<T>(
   condition: () => T | Promise<T>,
   { timeoutMs = 10_000, what }: { readonly timeoutMs?: number; readonly what: string },
-): Promise<NonNullable<T>> {
+): Promise<Exclude<T, undefined | null | false | 0 | "">> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;
   for (;;) {
     try {
       const value = await condition();
-      if (value) return value;
+      if (value) return value as Exclude<T, undefined | null | false | 0 | "">;
       cause = undefined;
     } catch (error) {
       cause = error;

@@ -1,0 +1,100 @@
+import { expect } from "chai";
+import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
+import { createInProcessBroker, matches } from "../../src/broker/in-process.ts";
+import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
+import { createLog } from "../../src/log.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+function work(messageId: string, exchange: string = exchanges.deliveries): OutgoingMessage {
+  return { exchange, routingKey: lanes.first, messageId, body: Buffer.from(messageId) };
+}
+
+describe("createInProcessBroker", () => {
+  let broker: Broker;
+
+  beforeEach(() => {
+    broker = createInProcessBroker({ log, maxReady: 3 });
+  });
+
+  afterEach(() => broker.close());
+
+  it("answers unconfirmed when a queue is full, and takes messages again when there is room", async () => {
+    const outcomes = await broker.publish(["a", "b", "c", "d"].map((id) => work(id)));
+
+    expect(
+      outcomes.map((outcome) => (outcome.kind === "confirmed" ? "confirmed" : outcome.reason)),
+    ).to.deep.equal(["confirmed", "confirmed", "confirmed", "queue full"]);
+    await broker.consume({ queue: queues.first, prefetch: 1, onMessage: () => undefined });
+    await until(async () => (await broker.depth(queues.first)) === 2, { what: "a message handed out" });
+    expect(await broker.publish([work("e")])).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  it("drops the oldest of svc.dead when it is full", async () => {
+    const outcomes = await broker.publish(["a", "b", "c", "d"].map((id) => work(id, exchanges.dead)));
+
+    expect(outcomes.every(({ kind }) => kind === "confirmed")).to.equal(true);
+    const received: string[] = [];
+    await broker.consume({
+      queue: queues.dead,
+      prefetch: 10,
+      onMessage: (message) => received.push(message.messageId),
+    });
+    await until(() => received.length === 3, { what: "three messages" });
+    expect(received).to.deep.equal(["b", "c", "d"]);
+  });
+
+  it("lets the rest of the process work while a handler gives every message back", async () => {
+    let returns = 0;
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 1,
+      onMessage(message) {
+        returns += 1;
+        message.requeue();
+      },
+    });
+
+    await broker.publish([work("a")]);
+
+    await until(() => returns > 3, { what: "the message again and again" });
+  });
+
+  it("rejects to consume a queue that is not there", async () => {
+    const failure = await broker
+      .consume({ queue: "svc.nowhere", prefetch: 1, onMessage: () => undefined })
+      .catch((error: unknown) => error);
+
+    expect(failure).to.be.instanceOf(Error).with.property("message", "There is no queue svc.nowhere");
+  });
+});
+
+describe("matches", () => {
+  const cases = [
+    { kind: "fanout", pattern: "", key: "anything", expected: true },
+    { kind: "direct", pattern: "first", key: "first", expected: true },
+    { kind: "direct", pattern: "first", key: "first.more", expected: false },
+    { kind: "direct", pattern: "#", key: "first", expected: false },
+    { kind: "topic", pattern: "#", key: "", expected: true },
+    { kind: "topic", pattern: "#", key: "posts.on_create", expected: true },
+    { kind: "topic", pattern: "*", key: "", expected: false },
+    { kind: "topic", pattern: "*", key: "posts", expected: true },
+    { kind: "topic", pattern: "*", key: "posts.on_create", expected: false },
+    { kind: "topic", pattern: "posts.*", key: "posts.on_create", expected: true },
+    { kind: "topic", pattern: "posts.*", key: "posts", expected: false },
+    { kind: "topic", pattern: "posts.#", key: "posts", expected: true },
+    { kind: "topic", pattern: "posts.#", key: "posts.a.b", expected: true },
+    { kind: "topic", pattern: "*.on_create", key: "posts.on_create", expected: true },
+    { kind: "topic", pattern: "*.on_create", key: "posts.on_update", expected: false },
+    { kind: "topic", pattern: "#.on_create", key: "on_create", expected: true },
+    { kind: "topic", pattern: "a.#.b.*", key: "a.b.c", expected: true },
+    { kind: "topic", pattern: "a.#.b.*", key: "a.x.b.b.c", expected: true },
+    { kind: "topic", pattern: "a.#.b.*", key: "a.x.b", expected: false },
+  ] as const;
+  for (const { kind, pattern, key, expected } of cases) {
+    it(`says ${expected} to a ${kind} binding "${pattern}" and the key "${key}"`, () => {
+      expect(matches({ kind, pattern, key })).to.equal(expected);
+    });
+  }
+});

@@ -1,0 +1,303 @@
+import { expect } from "chai";
+import { connect, type Channel } from "amqplib";
+import type { Broker, IncomingMessage, OutgoingMessage } from "../../src/broker/broker.ts";
+import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
+import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
+import { OperatorError } from "../../src/errors.ts";
+import { createLog } from "../../src/log.ts";
+import { purgeQueues } from "../support/queues.ts";
+import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+function work(messageId: string): OutgoingMessage {
+  return { exchange: exchanges.deliveries, routingKey: lanes.first, messageId, body: Buffer.from(messageId) };
+}
+
+const untilConnected = (broker: Broker): Promise<unknown> =>
+  until(() => broker.isConnected(), { what: "the connections to come back", timeoutMs: 40_000 });
+
+describe("connectRabbitMq", () => {
+  let server: PrivateRabbitMq;
+  const brokers: Broker[] = [];
+
+  before(async () => {
+    server = await startPrivateRabbitMq();
+  });
+
+  beforeEach(() => purgeQueues(server.url));
+
+  afterEach(async () => {
+    for (const broker of brokers.splice(0)) await broker.close();
+  });
+
+  after(() => server.dispose());
+
+  async function open(options: { publishTimeoutMs?: number } = {}): Promise<Broker> {
+    const broker = await connectRabbitMq({ url: server.url, log, ...options });
+    brokers.push(broker);
+    return broker;
+  }
+
+  /** Does something behind the broker's back. */
+  async function interfere(act: (channel: Channel) => Promise<unknown>): Promise<void> {
+    const connection = await connect(server.url);
+    await act(await connection.createChannel());
+    await connection.close();
+  }
+
+  it("refuses a URL of another kind without showing it", async () => {
+    for (const url of ["http://user:secret@localhost", "not a URL: secret"]) {
+      const failure = await connectRabbitMq({ url, log }).catch((error: unknown) => error);
+      expect(failure).to.be.instanceOf(OperatorError);
+      expect(String(failure)).not.to.include("secret");
+    }
+  });
+
+  it("names its two connections for operators", async () => {
+    await open();
+
+    const connections = await server.ctl("list_connections", "client_properties");
+
+    expect(connections).to.include("svc publisher").and.include("svc consumer");
+  });
+
+  it("puts persistent JSON with a time into quorum queues", async () => {
+    const broker = await open();
+    await broker.publish([work("a")]);
+
+    const connection = await connect(server.url);
+    const channel = await connection.createChannel();
+    const message = await channel.get(queues.first, { noAck: true });
+    await connection.close();
+
+    if (message === false) throw new Error("the queue is empty");
+    expect(message.properties).to.include({
+      deliveryMode: 2,
+      contentType: "application/json",
+      messageId: "a",
+    });
+    expect(Math.abs(Number(message.properties.timestamp) - Date.now() / 1_000)).to.be.below(60);
+    const listed = await server.ctl("list_queues", "name", "type", "durable");
+    for (const name of Object.values(queues))
+      expect(listed).to.match(new RegExp(`^${name}\\s+quorum\\s+true$`, "m"));
+  });
+
+  it("answers unroutable when a binding is gone, and publishes the next message", async () => {
+    const broker = await open();
+    await interfere((channel) => channel.unbindQueue(queues.first, exchanges.deliveries, lanes.first));
+
+    const lost = await broker.publish([work("a"), { ...work("b"), routingKey: lanes.retry }]);
+
+    expect(lost).to.deep.equal([{ kind: "unconfirmed", reason: "unroutable" }, { kind: "confirmed" }]);
+    await interfere((channel) => channel.bindQueue(queues.first, exchanges.deliveries, lanes.first));
+    expect(await broker.publish([work("a")])).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  it("declares a queue again that was deleted under its consumer, and goes on consuming", async () => {
+    const broker = await open();
+    const received: string[] = [];
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 10,
+      onMessage(message) {
+        received.push(message.messageId);
+        message.ack();
+      },
+    });
+    await broker.publish([work("before")]);
+    await until(() => received.length === 1, { what: "the first message" });
+
+    await interfere((channel) => channel.deleteQueue(queues.first));
+
+    await until(async () => (await broker.publish([work("after")]))[0]?.kind === "confirmed", {
+      what: "the queue to be there again",
+    });
+    await until(() => received.includes("after"), { what: "the message after" });
+  });
+
+  it("consumes on when the connections are closed in the middle, and loses nothing that was confirmed", async () => {
+    const broker = await open();
+    const messages = Array.from({ length: 400 }, (_, index) => work(`m${index}`));
+    const outcomes = await broker.publish(messages);
+    expect(outcomes.every(({ kind }) => kind === "confirmed")).to.equal(true);
+    const acknowledged = new Set<string>();
+    const inHand: IncomingMessage[] = [];
+    let isPaused = true;
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 50,
+      onMessage(message) {
+        if (isPaused) inHand.push(message);
+        else {
+          acknowledged.add(message.messageId);
+          message.ack();
+        }
+      },
+    });
+    await until(() => inHand.length === 50, { what: "messages in hand" });
+
+    await server.ctl("close_all_connections", "a test");
+    await until(() => !broker.isConnected(), { what: "the loss to be noticed" });
+    isPaused = false;
+    await until(() => acknowledged.size > 0, { what: "messages on the new connection" });
+    // Their tags belong to the channel that is gone: on the new one they would settle other messages, or close it.
+    for (const message of inHand) message.ack();
+
+    await until(() => acknowledged.size === 400, { what: "every message" });
+    await untilConnected(broker);
+    await until(async () => (await broker.depth(queues.first)) === 0, { what: "an empty queue" });
+    expect(await broker.publish([work("later")])).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  it("answers unconfirmed while the server is killed, and loses nothing that was confirmed", async () => {
+    const broker = await open();
+    const confirmed = new Set<string>();
+    const reasons = new Set<string>();
+    let isOver = false;
+    const publishing = (async () => {
+      for (let turn = 0; !isOver; turn += 1) {
+        const batch = Array.from({ length: 20 }, (_, index) => work(`t${turn}-${index}`));
+        const outcomes = await broker.publish(batch);
+        outcomes.forEach((outcome, index) => {
+          if (outcome.kind === "confirmed") confirmed.add(batch[index]?.messageId ?? "");
+          else reasons.add(outcome.reason);
+        });
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    try {
+      await until(() => confirmed.size > 200, { what: "confirms before" });
+      await server.kill();
+      await until(() => reasons.size > 0, { what: "unconfirmed messages" });
+      const confirmedBefore = confirmed.size;
+      await server.start();
+      await until(() => confirmed.size > confirmedBefore + 200, {
+        what: "confirms after",
+        timeoutMs: 40_000,
+      });
+    } finally {
+      isOver = true;
+      await publishing;
+    }
+
+    expect([...reasons]).to.include("not connected to RabbitMQ");
+    const received = new Set<string>();
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 200,
+      onMessage(message) {
+        received.add(message.messageId);
+        message.ack();
+      },
+    });
+    await until(() => [...confirmed].every((id) => received.has(id)), { what: "every confirmed message" });
+  });
+
+  it("resumes consuming after the server was stopped and started", async () => {
+    const broker = await open();
+    const received: string[] = [];
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 10,
+      onMessage(message) {
+        received.push(message.messageId);
+        message.ack();
+      },
+    });
+
+    await server.stop();
+    await until(() => !broker.isConnected(), { what: "the loss to be noticed" });
+    expect(await broker.publish([work("a")])).to.deep.equal([
+      { kind: "unconfirmed", reason: "not connected to RabbitMQ" },
+    ]);
+    const failure = await broker.depth(queues.first).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error);
+    await server.start();
+
+    await untilConnected(broker);
+    expect(await broker.publish([work("b")])).to.deep.equal([{ kind: "confirmed" }]);
+    await until(() => received.includes("b"), { what: "the message" });
+  });
+
+  it("answers unconfirmed at the deadline when the server hangs, and publishes again when it goes on", async () => {
+    const broker = await open({ publishTimeoutMs: 400 });
+    server.pause();
+    try {
+      const [outcome] = await broker.publish([work("a")]);
+      expect(outcome).to.deep.equal({ kind: "unconfirmed", reason: "no confirm within 400 ms" });
+    } finally {
+      server.resume();
+    }
+
+    await until(async () => (await broker.publish([work("b")]))[0]?.kind === "confirmed", {
+      what: "a confirm",
+    });
+  });
+
+  it("publishes nothing while an alarm stands, and acknowledges all the same", async () => {
+    const broker = await open({ publishTimeoutMs: 1_000 });
+    await broker.publish([work("a"), work("b")]);
+    await server.ctl("set_vm_memory_high_watermark", "0.00001");
+    try {
+      const blocked = await until(
+        async () => {
+          const [outcome] = await broker.publish([work("late")]);
+          return (
+            outcome?.kind === "unconfirmed" &&
+            outcome.reason.startsWith("RabbitMQ takes no messages") &&
+            outcome
+          );
+        },
+        { what: "the alarm to be noticed" },
+      );
+      expect(blocked.reason).to.include("memory");
+      expect(broker.isConnected()).to.equal(false);
+
+      await broker.consume({ queue: queues.first, prefetch: 10, onMessage: (message) => message.ack() });
+      await until(async () => (await broker.depth(queues.first)) === 0, { what: "an empty queue" });
+    } finally {
+      await server.ctl("set_vm_memory_high_watermark", "0.4");
+    }
+
+    await until(async () => (await broker.publish([work("c")]))[0]?.kind === "confirmed", {
+      what: "a confirm",
+    });
+  });
+
+  it("waits for a server that is not up yet, with warnings that hold no password", async () => {
+    await server.stop();
+    const lines: string[] = [];
+    const listening = {
+      ...log,
+      warn: (facts: object, text: string) => lines.push(JSON.stringify(facts) + text),
+    };
+    const connecting = connectRabbitMq({
+      url: server.url,
+      log: Object.assign(Object.create(log), listening),
+    });
+    await until(() => lines.length >= 2, { what: "two warnings" });
+    await server.start();
+
+    brokers.push(await connecting);
+
+    expect(lines[0])
+      .to.include("waiting for RabbitMQ")
+      .and.include("ECONNREFUSED")
+      .and.include(new URL(server.url).host);
+    expect(lines.join("\n")).not.to.include(new URL(server.url).password);
+  });
+
+  it("gives up waiting for a server when it is told to", async () => {
+    await server.stop();
+    const giveUp = new AbortController();
+    const connecting = connectRabbitMq({ url: server.url, log, signal: giveUp.signal });
+
+    giveUp.abort(new Error("enough"));
+
+    const failure = await connecting.catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error).with.property("message", "enough");
+    await server.start();
+  });
+});
