@@ -55,7 +55,6 @@ const findCandidatesText = `
   FROM candidate
   JOIN svc.subscriptions AS subscription ON subscription.id = candidate.id
   JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  WHERE subscriber.disabled_at IS NULL
   ORDER BY candidate.index, subscription.id`;
 
 /**

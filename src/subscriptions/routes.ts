@@ -41,8 +41,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     const changes = valid(
       checkSubscriptionChanges(await readJsonBody(ctx, bodyLimitBytes), own.resource, rules),
     );
-    const hasChanges = Object.keys(changes).length > 0;
-    const updated = hasChanges ? await store.update(own.id, ctx.state.caller.id, changes) : own;
+    const updated = await store.update(own.id, ctx.state.caller.id, changes);
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
   });

@@ -12,6 +12,7 @@ export interface SubscriptionStore {
     userId: number,
     subscription: NewSubscription,
   ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
+  /** Without any change, `updatedAt` stays too. */
   update(id: number, userId: number, changes: SubscriptionChanges): Promise<Subscription | undefined>;
   /** Cancels its unfinished deliveries in the same commit, those being attempted too: the attempt's outcome then finds them cancelled. */
   delete(id: number, userId: number): Promise<boolean>;

@@ -145,6 +145,31 @@ describe("createTokenProvider", () => {
     expect(await lastUseOf(id)).to.deep.equal(firstUse);
   });
 
+  it("notes a use once for a burst of requests, however long the write takes, and closes only after it", async () => {
+    let writes = 0;
+    let finish: (() => void) | undefined;
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    const slow: Sql = async (text, values) => {
+      if (!text.includes("UPDATE")) return core.sql(text, values);
+      writes += 1;
+      await finished;
+      return [];
+    };
+    const provider = createTokenProvider({ prisma: core.database.prisma, sql: slow, log });
+    const { token } = await provider.issue({ userId, name: "x" });
+
+    await provider.find(token);
+    await provider.find(token);
+    let isClosed = false;
+    const closing = provider.close().then(() => (isClosed = true));
+    await new Promise((resolve) => setImmediate(resolve));
+
+    expect(writes).to.equal(1);
+    expect(isClosed).to.equal(false);
+    finish?.();
+    await closing;
+  });
+
   it("notes a use again when the last one is more than a minute ago", async () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
     await core.sql("UPDATE svc.tokens SET last_used_at = now() - interval '61 seconds' WHERE id = $1", [id]);
