@@ -55,6 +55,16 @@ describe("createLookup", () => {
     ]).to.deep.equal([false, true, true]);
   });
 
+  it("knows the resource by its table, too", async () => {
+    const pages = createLookup({ own: variant("pages", {}), definitions, sql: served.sql });
+    const query = { target: "site_pages", column: "slug", value: "two" };
+
+    expect([
+      await pages.exists({ ...query, except: "two" }),
+      await pages.exists({ ...query, except: "a/b" }),
+    ]).to.deep.equal([false, true]);
+  });
+
   it("rejects for a column that is not there", async () => {
     let fault: unknown;
     try {
