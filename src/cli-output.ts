@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import Table from "cli-table3";
 import { messageOf, OperatorError } from "./errors.ts";
@@ -28,26 +28,34 @@ export function createTerminal({
   return {
     stdout: (text) => void stdout.write(text),
     stderr: (text) => void stderr.write(text),
-    ask: hasPerson ? (question) => askOnce({ stdin, stderr, question }) : undefined,
+    ask: hasPerson ? createAsk({ stdin, stderr }) : undefined,
   };
 }
 
-async function askOnce({
+function createAsk({
   stdin,
   stderr,
-  question,
 }: {
   readonly stdin: Readable;
   readonly stderr: Writable;
-  readonly question: string;
-}): Promise<string> {
-  const lines = createInterface({ input: stdin, output: stderr });
-  // Ctrl-C and Ctrl-D close the interface, and leave the question open for ever.
-  const closed = once(lines, "close").then(() => undefined);
-  const answer = await Promise.race([lines.question(question), closed]);
-  lines.close();
-  if (answer === undefined) throw new OperatorError("No answer was given; nothing was done.");
-  return answer;
+}): Terminal["ask"] {
+  /** Lines that were typed or pasted before their question came. */
+  const ahead: string[] = [];
+  return async (question) => {
+    if (ahead.length > 0) stderr.write(`${question}${ahead[0] ?? ""}\n`);
+    else {
+      // One interface per question: while one is open, Ctrl-C closes it instead of ending the program.
+      const lines = createInterface({ input: stdin, output: stderr, prompt: question });
+      lines.on("line", (line) => ahead.push(line));
+      lines.prompt();
+      // Ctrl-C and Ctrl-D close the interface without a line.
+      await Promise.race([once(lines, "line"), once(lines, "close")]);
+      lines.close();
+    }
+    const answer = ahead.shift();
+    if (answer === undefined) throw new OperatorError("No answer was given; nothing was done.");
+    return answer;
+  };
 }
 
 /** A row of an answer: what `--json` prints as it is, and people see as text. Keys as in the API. */

@@ -154,6 +154,17 @@ describe("createTerminal", () => {
     expect(await text(stderr)).to.contain("Name: ");
   });
 
+  it("keeps lines that were pasted together for the questions to come", async () => {
+    const { stdin, stdout, stderr } = streams(true);
+    const terminal = createTerminal({ stdin, stdout, stderr });
+
+    const first = terminal.ask?.("Name: ");
+    stdin.write("Ada\nada@example.com\n");
+
+    expect(await first).to.equal("Ada");
+    expect(await terminal.ask?.("E-mail: ")).to.equal("ada@example.com");
+  });
+
   it("fails when the person goes away without an answer", async () => {
     const { stdin, stdout, stderr } = streams(true);
 
