@@ -43,9 +43,12 @@ async function main(args: readonly string[]): Promise<number> {
     if (program !== "dispatcher") {
       const api = await startApi(foundation);
       running.push(api);
-      console.log(await greeting({ foundation, api }));
-    }
-    log.info({ program }, "started");
+      log.info({ program, port: api.port }, "started");
+      const text = await greeting({ foundation, api });
+      // People read the end of the output: the log lines before it first.
+      await flushed(log);
+      console.log(text);
+    } else log.info({ program }, "started");
     await Promise.race([aborted(stopping), ...running.map(({ failed }) => failed)]);
   } finally {
     await health.close();
@@ -54,8 +57,12 @@ async function main(args: readonly string[]): Promise<number> {
     await foundation.close();
   }
   log.info({ program }, "stopped");
-  await new Promise((resolve) => log.flush(resolve));
+  await flushed(log);
   return 0;
+}
+
+function flushed(log: Log): Promise<void> {
+  return new Promise((resolve) => log.flush(() => resolve()));
 }
 
 /** Aborts on the first SIGTERM or SIGINT; a second one ends the process at once. */
