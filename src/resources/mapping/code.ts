@@ -72,9 +72,8 @@ async function findModule(
   }
 }
 
-/** A syntax error has its place only in the first line of its stack. */
+/** Node keeps the place of a syntax error to itself when it is not the one to print it. */
 function describe(error: unknown): string {
-  const place =
-    error instanceof SyntaxError ? /:(\d+)$/m.exec(error.stack?.split("\n")[0] ?? "")?.[1] : undefined;
-  return `${messageOf(error)}${place === undefined ? "" : ` (line ${place})`}`;
+  const more = error instanceof SyntaxError ? "; `node --check` shows the line" : "";
+  return `${messageOf(error)}${more}`;
 }

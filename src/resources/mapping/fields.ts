@@ -53,7 +53,8 @@ function readField(draft: Draft, name: string, given: FileField): Field | undefi
   if (type === "Enum" && values === undefined) draft.report(["fields", name], 'expected the key "values"');
   if (values !== undefined && new Set(values).size < values.length)
     report("values", "expected each value once");
-  if (scale !== undefined && precision === undefined) report("scale", "expected `precision` beside it");
+  if (type === "Decimal" && scale !== undefined && precision === undefined)
+    report("scale", "expected `precision` beside it");
   if (scale !== undefined && scale > (precision ?? scale)) report("scale", "expected at most the precision");
   if (isKey && !keyTypes.includes(type)) report("type", `expected one of ${keyTypes.join(", ")} for the key`);
   if (given.updatedAt === true && given.default !== undefined)

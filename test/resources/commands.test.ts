@@ -1,0 +1,93 @@
+import { expect } from "chai";
+import { runAdmin } from "../../src/admin.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
+import { createMappingFolder } from "./mapping-folder.ts";
+
+const good =
+  "name: notes\nmodel: Note\ntriggers: [on_create, on_delete]\nfields: { id: { type: Int, id: true } }\n";
+
+async function run(
+  files: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
+  const folder = createMappingFolder(files);
+  const terminal = createMemoryTerminal();
+  // Settings that no other command would start with: these two need nothing but the files.
+  const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: "nothing" };
+  const status = await runAdmin({ args: ["resources", ...args], env, cwd: "/", terminal });
+  folder.remove();
+  const { stdout, stderr } = terminal.read();
+  return { status, stdout, stderr: stderr.replaceAll(folder.configDir.slice(1), "config") };
+}
+
+describe("svc-admin resources check", () => {
+  it("says that there is no fault", async () => {
+    expect(await run({ "n.yaml": good }, "check")).to.deep.equal({
+      status: 0,
+      stdout: "No faults in 1 mapping file.\n",
+      stderr: "",
+    });
+  });
+
+  it("ends with status 1 and every fault on stderr", async () => {
+    const { status, stdout, stderr } = await run(
+      { "a.yaml": good.replace("Int", "Float"), "n.yaml": "x: 1" },
+      "check",
+    );
+
+    expect(status).to.equal(1);
+    expect(stdout).to.equal("");
+    expect(stderr.split("\n")[0]).to.equal("svc-admin: 6 faults in the mapping files:");
+    expect(stderr).to.contain(
+      "  config/resources/a.yaml:4:23: fields.id.type: expected one of Int, BigInt, String, Uuid for the key\n",
+    );
+  });
+
+  it("prints the faults as JSON, and ends with status 1 all the same", async () => {
+    const { status, stdout } = await run({ "a.yaml": good.replace("Int", "Float") }, "check", "--json");
+
+    expect(status).to.equal(1);
+    expect(JSON.parse(stdout)).to.deep.equal({
+      resources: [],
+      faults: [
+        {
+          file: "resources/a.yaml",
+          line: 4,
+          column: 23,
+          key: "fields.id.type",
+          message: "expected one of Int, BigInt, String, Uuid for the key",
+        },
+      ],
+    });
+  });
+});
+
+describe("svc-admin resources list", () => {
+  it("prints a row for each resource", async () => {
+    const { status, stdout } = await run({ "n.yaml": good }, "list", "--json");
+
+    expect(status).to.equal(0);
+    expect(JSON.parse(stdout)).to.deep.equal([
+      {
+        name: "notes",
+        model: "Note",
+        table: "notes",
+        managed: true,
+        key: "id",
+        triggers: ["on_create", "on_delete"],
+        file: "resources/n.yaml",
+      },
+    ]);
+    expect((await run({ "n.yaml": good }, "list")).stdout).to.match(
+      /name .* model .* table[^]*notes .* Note .* notes/,
+    );
+  });
+
+  it("says that there is no file", async () => {
+    expect((await run({}, "list")).stdout).to.equal("There is no mapping file.\n");
+  });
+
+  it("ends with status 1 when there is a fault", async () => {
+    expect((await run({ "n.yaml": "" }, "list")).status).to.equal(1);
+  });
+});

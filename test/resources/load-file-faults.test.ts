@@ -1,0 +1,247 @@
+import { itRefuses, type Case } from "./mapping-folder.ts";
+
+const keys: readonly Case[] = [
+  [
+    "an unknown key",
+    "serchableColumns: []",
+    '8:1: serchableColumns: unknown key; did you mean "searchableColumns"?',
+  ],
+  ["a key given twice", "model: Again", "8:1: the key is there already; expected each key once"],
+  ["a key of the object prototype", "__proto__: {}", '8:1: the key "__proto__" is not allowed'],
+  [
+    "text that is no YAML",
+    "transform: {",
+    "9:1: Flow map in block collection must be sufficiently indented and end with a }",
+  ],
+  ["a switch that is none", "supportsCreate: no", "8:17: supportsCreate: expected true or false"],
+  [
+    "no attempts",
+    "webhookMaxAttempts: 0",
+    "8:21: webhookMaxAttempts: expected a whole number from 1 to 1000",
+  ],
+  [
+    "an empty backoff",
+    "webhookBackoff: []",
+    "8:17: webhookBackoff: expected a list of at least one wait, in seconds",
+  ],
+  [
+    "a negative wait",
+    "webhookBackoff: [1, -1]",
+    "8:21: webhookBackoff[1]: expected seconds, from 0 to 31536000",
+  ],
+  [
+    "an admin rule of another kind",
+    "isAdmin: everybody",
+    "8:10: isAdmin: expected flag, nobody or a list of e-mail addresses",
+  ],
+  [
+    "an admin without an address",
+    "isAdmin: [ann]",
+    "8:10: isAdmin: expected flag, nobody or a list of e-mail addresses",
+  ],
+  ["a long table name", `table: ${"é".repeat(32)}`, "8:8: table: expected at most 63 bytes"],
+];
+
+const fields: readonly Case[] = [
+  [
+    "an unknown type",
+    "  a: { type: Text }",
+    "8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Json, Bytes, Uuid, Enum",
+  ],
+  [
+    "a mistyped type",
+    "  a: { type: string }",
+    '8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Json, Bytes, Uuid, Enum; did you mean "String"?',
+  ],
+  ["a field without a type", "  a: {}", '8:6: fields.a: expected the key "type"'],
+  [
+    "an unknown key of a field",
+    "  a: { type: Int, uniqe: true }",
+    '8:19: fields.a.uniqe: unknown key; did you mean "unique"?',
+  ],
+  [
+    "a field that is no object",
+    "  a: Int",
+    "8:6: fields.a: expected the keys of a field, such as { type: String }",
+  ],
+  [
+    "a name that is no identifier",
+    "  a-b: { type: Int }",
+    "8:3: fields.a-b: expected a field name: a letter, then letters, digits and _; at most 63",
+  ],
+  [
+    "a name that every object has",
+    "  constructor: { type: Int }",
+    "8:3: fields.constructor: the name is reserved; expected another, with `column: ` for the database's",
+  ],
+  [
+    "a name that filters have",
+    "  AND: { type: Int }",
+    "8:3: fields.AND: the name is reserved; expected another, with `column: ` for the database's",
+  ],
+  [
+    "a second key field",
+    "  b: { type: Int, id: true }",
+    "8:23: fields.b.id: the key is one field; a key of several columns is not supported",
+  ],
+  [
+    "an optional key",
+    "  id2: { type: Int, id: true, optional: true }",
+    "8:25: fields.id2.id: the key is one field; a key of several columns is not supported",
+    "8:41: fields.id2.optional: is for a field that is neither the key nor a list only",
+  ],
+  [
+    "two fields of one column",
+    "  a: { type: String, column: title }",
+    '8:6: fields.a: the column "title" is that of the field "title"',
+  ],
+  ["a length beside a number", "  a: { type: Int, length: 3 }", "8:27: fields.a.length: is for String only"],
+  ["a scale beside a text", "  a: { type: String, scale: 3 }", "8:29: fields.a.scale: is for Decimal only"],
+  [
+    "a scale beyond the precision",
+    "  a: { type: Decimal, precision: 2, scale: 3 }",
+    "8:44: fields.a.scale: expected at most the precision",
+  ],
+  ["an enum without values", "  a: { type: Enum }", '8:6: fields.a: expected the key "values"'],
+  [
+    "an enum with an empty value",
+    "  a: { type: Enum, values: [''] }",
+    "8:29: fields.a.values[0]: expected a text of 1 to 63 characters",
+  ],
+  [
+    "an enum with a value twice",
+    "  a: { type: Enum, values: [x, x] }",
+    "8:28: fields.a.values: expected each value once",
+  ],
+  ["values beside a text", "  a: { type: String, values: [x] }", "8:30: fields.a.values: is for Enum only"],
+  [
+    "updatedAt beside a number",
+    "  a: { type: Int, updatedAt: true }",
+    "8:30: fields.a.updatedAt: is for a DateTime only",
+  ],
+];
+
+const defaults: readonly Case[] = [
+  [
+    "a text for an Int",
+    "  a: { type: Int, default: five }",
+    "8:28: fields.a.default: expected a whole number of 32 bits",
+  ],
+  [
+    "an Int of 33 bits",
+    "  a: { type: Int, default: 2147483648 }",
+    "8:28: fields.a.default: expected a whole number of 32 bits",
+  ],
+  [
+    "a BigInt that has lost digits",
+    "  a: { type: BigInt, default: 9007199254740993 }",
+    "8:31: fields.a.default: expected a whole number of 64 bits, in quotes beyond 9007199254740991",
+  ],
+  [
+    "a value that the enum lacks",
+    "  a: { type: Enum, values: [x, y], default: z }",
+    "8:45: fields.a.default: expected one of x, y",
+  ],
+  [
+    "a decimal with too many digits",
+    "  a: { type: Decimal, precision: 4, scale: 2, default: 100.5 }",
+    "8:56: fields.a.default: expected at most 2 digits before the point and 2 after it",
+  ],
+  [
+    "a text that is too long",
+    "  a: { type: String, length: 2, default: abc }",
+    "8:42: fields.a.default: expected at most 2 characters",
+  ],
+  [
+    "a word for a switch",
+    "  a: { type: Boolean, default: yes }",
+    "8:32: fields.a.default: expected true or false",
+  ],
+  [
+    "no time",
+    "  a: { type: DateTime, default: tomorrow }",
+    "8:33: fields.a.default: expected now, or a time such as 2026-03-28T14:30:00Z",
+  ],
+  ["no UUID", "  a: { type: Uuid, default: abc }", "8:29: fields.a.default: expected uuid, or a UUID"],
+  ["no base64", "  a: { type: Bytes, default: a b }", "8:30: fields.a.default: expected base64"],
+  [
+    "one value for a list",
+    "  a: { type: Int, list: true, default: 1 }",
+    "8:40: fields.a.default: expected a list of values",
+  ],
+  [
+    "now for a text",
+    "  a: { type: String, default: now }",
+    '8:31: fields.a.default: "now" is for a DateTime',
+  ],
+  [
+    "uuid for a number",
+    "  a: { type: Int, default: uuid }",
+    '8:28: fields.a.default: "uuid" is for a String or Uuid',
+  ],
+  [
+    "autoincrement for what is no key",
+    "  a: { type: Int, default: autoincrement }",
+    '8:28: fields.a.default: "autoincrement" is for a key of type Int or BigInt',
+  ],
+];
+
+const modules: readonly Case[] = [
+  [
+    "a file that is missing",
+    "module: ./none.mjs",
+    "8:9: module: expected the path of a file in the configuration folder, relative to this one",
+  ],
+  [
+    "a file outside of the folder",
+    "module: ../../../../../../../../../../../../etc/hosts.mjs",
+    "8:9: module: expected the path of a file in the configuration folder, relative to this one",
+  ],
+  [
+    "a file that is no code",
+    "module: ./orders.yaml",
+    "8:9: module: expected the path of a .mjs or .js file, such as ./orders.mjs",
+  ],
+  [
+    "an unknown export",
+    "module: ./unknown.mjs",
+    '8:9: module: unknown export "transfrom"; did you mean "transform"?',
+  ],
+  [
+    "a default export",
+    "module: ./default.mjs",
+    '8:9: module: unknown export "default"; expected one of transform, createRules, updateRules, isAdmin, applySearch, baseQuery, webhookMaxAttempts, webhookBackoff',
+  ],
+  [
+    "an export that is no function",
+    "module: ./number.mjs",
+    '8:9: module: expected the export "webhookMaxAttempts" to be a function',
+  ],
+  [
+    "an async export",
+    "module: ./async.mjs",
+    '8:9: module: expected the export "transform" to be a plain function, neither async nor a generator',
+  ],
+  ["code that throws", "module: ./throwing.mjs", "8:9: module: the code cannot be loaded: no such luck"],
+  [
+    "code that is no JavaScript",
+    "module: ./broken.mjs",
+    "8:9: module: the code cannot be loaded: Unexpected token '}'; `node --check` shows the line",
+  ],
+];
+
+const code = {
+  "unknown.mjs": "export const transfrom = () => ({});",
+  "default.mjs": "export default () => ({});",
+  "number.mjs": "export const webhookMaxAttempts = 3;",
+  "async.mjs": "export async function transform() {}",
+  "throwing.mjs": "throw new Error('no such luck');",
+  "broken.mjs": "export function transform() {\n}}\n",
+};
+
+describe("checkDefinitions, of a file that is wrong in itself", () => {
+  describe("keys", () => itRefuses(keys));
+  describe("fields", () => itRefuses(fields));
+  describe("defaults", () => itRefuses(defaults));
+  describe("module", () => itRefuses(modules, code));
+});

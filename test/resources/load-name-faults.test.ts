@@ -1,0 +1,221 @@
+import { itRefuses, type Case } from "./mapping-folder.ts";
+
+const references: readonly Case[] = [
+  [
+    "an unknown resource",
+    "  a_id: { type: Int, references: custmers.id }",
+    '8:34: fields.a_id.references: there is no resource "custmers"; did you mean "customers"?',
+  ],
+  [
+    "an unknown field",
+    "  a_id: { type: Int, references: customers.ident }",
+    '8:34: fields.a_id.references: customers has no field "ident"; expected one of id, name, email, code',
+  ],
+  [
+    "a reference without a field",
+    "  a_id: { type: Int, references: customers }",
+    "8:34: fields.a_id.references: expected <resource>.<field>, such as customers.id",
+  ],
+  [
+    "a field that is not unique",
+    "  a_id: { type: String, references: customers.name }",
+    "8:37: fields.a_id.references: expected the key or a unique field; customers.name is neither",
+  ],
+  [
+    "a field of another type",
+    "  a_id: { type: String, references: customers.code }",
+    "8:37: fields.a_id.references: expected the same type at both ends; a_id is String, customers.code is Uuid",
+  ],
+  [
+    "a relation named like its field",
+    "  mail: { type: String, references: customers.email }",
+    '8:37: fields.mail.references: the relation would be named "mail", like another field or relation; expected another name in `as`',
+  ],
+  [
+    "a relation named like another",
+    "  a_id: { type: Int, references: customers.id, as: customer }",
+    '8:52: fields.a_id.as: the relation would be named "customer", like another field or relation; expected another name in `as`',
+  ],
+  [
+    "setNull where null is not allowed",
+    "  a_id: { type: Int, references: customers.id, onDelete: setNull }",
+    "8:58: fields.a_id.onDelete: setNull needs `optional: true`",
+  ],
+  [
+    "an unknown action",
+    "  a_id: { type: Int, references: customers.id, onDelete: delete }",
+    "8:58: fields.a_id.onDelete: expected one of restrict, cascade, setNull, noAction",
+  ],
+  [
+    "a relation name without a reference",
+    "  a: { type: Int, as: b }",
+    "8:23: fields.a.as: is for a field with `references` only",
+  ],
+];
+
+const names: readonly Case[] = [
+  [
+    "an unknown owner",
+    "ownerColumn: user_id",
+    '8:14: ownerColumn: there is no field "user_id"; expected one of id, title, customer_id',
+  ],
+  [
+    "an owner that cannot be one",
+    "  at: { type: DateTime }\nownerColumn: at",
+    "9:14: ownerColumn: expected a field of type Int, BigInt, String, which can hold the id of a user; at is DateTime",
+  ],
+  [
+    "an unknown searchable column",
+    "searchableColumns: [titel]",
+    '8:21: searchableColumns[0]: there is no field "titel"; did you mean "title"?',
+  ],
+  [
+    "a searchable number",
+    "searchableColumns: [title, id]",
+    "8:28: searchableColumns[1]: expected a String field, since a search looks for a part of a text; id is Int",
+  ],
+  [
+    "a searchable column given twice",
+    "searchableColumns: [title, title]",
+    '8:28: searchableColumns[1]: "title" is in the list already',
+  ],
+  [
+    "an unknown field of the transform",
+    "transform: { a: titel }",
+    '8:17: transform.a: "titel" is neither a field nor a relation; did you mean "title"?',
+  ],
+  [
+    "a step into a field",
+    "transform: { a: title.b }",
+    '8:17: transform.a: "title" is a field, with nothing to step into',
+  ],
+  [
+    "a relation that is not loaded",
+    "transform: { a: customer.id }",
+    '8:17: transform.a: "customer" is not loaded; expected it in `include` of `baseQuery`',
+  ],
+  [
+    "a relation in place of a field",
+    "transform: { a: { b: customer } }\nbaseQuery: { include: { customer: true } }",
+    '8:22: transform.a.b: "customer" is a relation; expected one of its fields, such as customer.id',
+  ],
+  [
+    "an unknown field of a relation",
+    "transform: { a: customer.nam }\nbaseQuery: { include: { customer: true } }",
+    '8:17: transform.a: "customer.nam" is neither a field nor a relation; did you mean "name"?',
+  ],
+  [
+    "a relation of a relation that is not loaded",
+    "transform: { a: customer.boss.id }\nbaseQuery: { include: { customer: true } }",
+    '8:17: transform.a: "customer.boss" is neither a field nor a relation; expected one of id, name, email, code',
+  ],
+  [
+    "a path through many records",
+    "transform: { a: customer.orders.id }\nbaseQuery: { include: { customer: { include: { orders: true } } } }",
+    '8:17: transform.a: "customer.orders" leads to many records of orders; expected a relation to one; a code module can show the many',
+  ],
+  [
+    "a name of the transform that every object has",
+    "transform: { toString: id }",
+    "8:14: transform.toString: the name is reserved; expected another",
+  ],
+  [
+    "a number in the transform",
+    "transform: { a: 1 }",
+    "8:17: transform.a: expected the path of a field, { value: ... } or a nested object",
+  ],
+];
+
+const queries: readonly Case[] = [
+  ["an unknown key", "baseQuery: { were: {} }", '8:14: baseQuery.were: unknown key; did you mean "where"?'],
+  [
+    "an unknown relation",
+    "baseQuery: { include: { custmer: true } }",
+    '8:25: baseQuery.include.custmer: "custmer" is neither a field nor a relation; did you mean "customer"?',
+  ],
+  [
+    "a field that is included",
+    "baseQuery: { include: { title: true } }",
+    "8:25: baseQuery.include.title: is a field, which is always there; expected a relation",
+  ],
+  [
+    "an unknown argument of a relation",
+    "baseQuery: { include: { customer: { wher: {} } } }",
+    '8:37: baseQuery.include.customer.wher: unknown key; did you mean "where"?',
+  ],
+  [
+    "an unknown direction",
+    "baseQuery: { orderBy: [{ id: up }] }",
+    "8:30: baseQuery.orderBy[0].id: expected asc, desc or { sort: asc, nulls: last }",
+  ],
+  [
+    "an order of nulls where there are none",
+    "baseQuery: { orderBy: { id: { sort: asc, nulls: last } } }",
+    "8:29: baseQuery.orderBy.id: expected asc or desc; `nulls` is for optional fields",
+  ],
+  [
+    "an order by an unknown field of a relation",
+    "baseQuery: { orderBy: { customer: { nam: asc } } }",
+    '8:37: baseQuery.orderBy.customer.nam: "nam" is neither a field nor a relation; did you mean "name"?',
+  ],
+  [
+    "a filter on an unknown field",
+    "baseQuery: { where: { OR: [{ titel: a }] } }",
+    '8:30: baseQuery.where.OR[0].titel: "titel" is neither a field nor a relation; did you mean "title"?',
+  ],
+  [
+    "an unknown comparison",
+    "baseQuery: { where: { title: { contain: a } } }",
+    '8:32: baseQuery.where.title.contain: unknown comparison; did you mean "contains"?',
+  ],
+  [
+    "a list of values",
+    "baseQuery: { where: { title: [a, b] } }",
+    "8:30: baseQuery.where.title: expected one value, or { in: [...] }",
+  ],
+  [
+    "a filter on the records of another resource",
+    "baseQuery: { where: { customer: { orders: { sum: {} } } } }",
+    "8:45: baseQuery.where.customer.orders.sum: unknown key; expected one of some, every, none",
+  ],
+];
+
+const rules: readonly Case[] = [
+  [
+    "an unknown rule",
+    "createRules: { title: requird }",
+    '8:23: createRules.title: there is no rule "requird"',
+  ],
+  [
+    "a rule without its argument",
+    "updateRules: { title: [max] }",
+    "8:23: updateRules.title: max: needs 1 argument, 0 given",
+  ],
+  [
+    "a rule for an unknown field",
+    "createRules: { titel: required }",
+    '8:16: createRules.titel: there is no field "titel"; did you mean "title"?',
+  ],
+  [
+    "a look-up of an unknown field",
+    "createRules: { title: 'exists:customers,nam' }",
+    '8:23: createRules.title: exists: customers has no field "nam"; did you mean "name"?',
+  ],
+  [
+    "a look-up of the field's own name",
+    "createRules: { title: [{ unique: customers }] }",
+    '8:23: createRules.title: unique: customers has no field "title"; expected one of id, name, email, code',
+  ],
+  [
+    "rules that are no rules",
+    "createRules: { title: 5 }",
+    "8:23: createRules.title: expected rules such as required|max:40, or a list such as [required, { max: 40 }]",
+  ],
+];
+
+describe("checkDefinitions, of a file that names what is not there", () => {
+  describe("references", () => itRefuses(references));
+  describe("ownerColumn, searchableColumns, transform", () => itRefuses(names));
+  describe("baseQuery", () => itRefuses(queries));
+  describe("rules", () => itRefuses(rules));
+});
