@@ -1,8 +1,17 @@
 import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
-import { DatabaseError, type Pool } from "pg";
+import { DatabaseError, type Pool, types } from "pg";
 
+const textListOid: number = 1009;
+
+type ListParser = NonNullable<
+  NonNullable<ConstructorParameters<typeof PrismaPg>[1]>["userDefinedTypeParser"]
+>;
+
+/** pg's own parser of `text[]`. */
+// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
+const parseTextList = types.getTypeParser(textListOid) as (text: string) => unknown;
 const maxStatements = 500;
 const maxStatementParameters = 32;
 
@@ -19,7 +28,10 @@ export function createAdapter({
   readonly pool: Pool;
   readonly isEmbedded: boolean;
 }): SqlDriverAdapterFactory {
-  const factory = new PrismaPg(pool, isEmbedded ? {} : { statementNameGenerator: createStatementNamer() });
+  const factory = new PrismaPg(pool, {
+    userDefinedTypeParser: createListParser(),
+    ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer() }),
+  });
   return {
     provider: factory.provider,
     adapterName: factory.adapterName,
@@ -49,6 +61,29 @@ export function createStatementNamer(): (query: {
     const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
     names.set(sql, name);
     return name;
+  };
+}
+
+/**
+ * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else
+ * Prisma gets the text `{open,paid}` for a list, and fails on it.
+ */
+function createListParser(): ListParser {
+  const areLists = new Map<number, boolean>();
+  return async (oid, value, queryable) => {
+    if (typeof value !== "string" || !value.startsWith("{")) return value;
+    let isList = areLists.get(oid);
+    if (isList === undefined) {
+      // On the connection that is being read: another one could wait for this one's transaction for ever.
+      const found = await queryable.queryRaw({
+        sql: `SELECT FROM pg_type WHERE oid = ${oid} AND typcategory = 'A'`,
+        args: [],
+        argTypes: [],
+      });
+      isList = found.rows.length > 0;
+      areLists.set(oid, isList);
+    }
+    return isList ? parseTextList(value) : value;
   };
 }
 

@@ -26,7 +26,8 @@ const retryMs = 100;
 
 /**
  * Opens the embedded database of a data dir: the one that a live process already runs, else in this process.
- * A new data dir is filled first, which takes seconds. Throws OperatorError when it can have neither.
+ * A new data dir is filled first, which takes seconds. What was committed survives the death of the process, not a
+ * power cut: PGlite never calls fsync. It has no timers either, so `statement_timeout` does nothing. Throws OperatorError when it can have neither.
  */
 export async function openEmbedded({
   dataDir,

@@ -13,7 +13,10 @@ import { createAdapter } from "./adapter.ts";
 type Args = Readonly<Record<string, unknown>>;
 type PlainRecord = Readonly<Record<string, unknown>>;
 
-/** What the models client does for one model; arguments and answers are Prisma's, untyped because the models come from YAML. */
+/**
+ * What the models client does for one model. Arguments and answers are Prisma's, untyped because the models come from YAML; its values
+ * (`Decimal`, `DbNull`, `JsonNull`) are those of `@prisma/client/runtime/client`. A plain null in a Json field is JSON's null, not NULL.
+ */
 export interface Delegate {
   findMany(args?: Args): Promise<PlainRecord[]>;
   /** Null when nothing matches. */

@@ -30,10 +30,7 @@ export async function acquireLock(file: string, note: string): Promise<Acquired>
   const found = await readText(file);
   const holder = holderOf(found);
   const isHeld = holder === undefined ? !(await isOld(file)) : await isAlive(holder);
-  if (found !== undefined && !isHeld) {
-    await breakLock(file, found);
-    return acquireLock(file, note);
-  }
+  if (found !== undefined && !isHeld && (await breakLock(file, found))) return acquireLock(file, note);
   return { kind: "held", holder };
 }
 
@@ -44,16 +41,17 @@ export async function readHolder(file: string): Promise<Holder | undefined> {
 
 /**
  * Two processes that find the same dead lock must not both remove it: the slower one would remove the new lock
- * of the faster. So whoever removes it holds a second file meanwhile, and looks again.
+ * of the faster. So whoever removes it holds a second file meanwhile, and looks again. False when another process is at it.
  */
-async function breakLock(file: string, found: string): Promise<void> {
+async function breakLock(file: string, found: string): Promise<boolean> {
   const guard = `${file}.break`;
   if (!(await createFile(guard, ""))) {
     if (await isOld(guard)) await rm(guard, { force: true });
-    return;
+    return false;
   }
   try {
     if ((await readText(file)) === found) await rm(file, { force: true });
+    return true;
   } finally {
     await rm(guard, { force: true });
   }

@@ -1,0 +1,179 @@
+import { connect, createServer, type Server } from "node:net";
+import { expect } from "chai";
+import { createStatementNamer } from "../../src/db/adapter.ts";
+import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
+import { OperatorError } from "../../src/errors.ts";
+import { createLog } from "../../src/log.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+describe("openDatabase", () => {
+  let created: TestDatabase;
+  let database: Database;
+
+  beforeEach(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({ url: created.url, poolSize: 3, isEmbedded: false, log });
+  });
+
+  afterEach(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  it("gives every session UTC, limits for statements and idle transactions, and a name", async () => {
+    const { rows } = await database.pool.query(
+      `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
+        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
+    );
+
+    expect(rows).to.deep.equal([{ zone: "UTC", statement: "30s", idle: "1min", name: "svc" }]);
+  });
+
+  it("runs the core client on the same pool, with named statements", async () => {
+    await database.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;
+
+    const { rows } = await database.pool.query<{ name: string }>(
+      "SELECT name FROM pg_prepared_statements WHERE statement LIKE 'SELECT 41 + %'",
+    );
+    expect(database.pool.totalCount).to.equal(1);
+    expect(rows[0]?.name).to.match(/^svc_.{24}$/);
+  });
+
+  it("names no statement on the embedded database", async () => {
+    const other = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: true, log });
+    await other.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;
+
+    const { rows } = await other.pool.query("SELECT name FROM pg_prepared_statements");
+
+    expect(rows).to.deep.equal([]);
+    await other.close();
+  });
+
+  it("survives the loss of an idle connection", async () => {
+    const { rows } = await database.pool.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+    const killer = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false, log });
+
+    await killer.pool.query("SELECT pg_terminate_backend($1)", [rows[0]?.pid]);
+    await until(() => database.pool.totalCount === 0, { what: "the pool to notice" });
+
+    expect((await database.pool.query("SELECT 1")).rowCount).to.equal(1);
+    await killer.close();
+  });
+
+  it("does not connect before the first use", async () => {
+    const away = await openDatabase({
+      url: "postgresql://nobody@127.0.0.1:1/nowhere",
+      poolSize: 1,
+      isEmbedded: false,
+    });
+
+    await away.close();
+  });
+});
+
+describe("createStatementNamer", () => {
+  it("gives the same text the same name, and another text another one", () => {
+    const nameOf = createStatementNamer();
+
+    expect(nameOf({ sql: "SELECT 1", args: [] })).to.equal(nameOf({ sql: "SELECT 1", args: [] }));
+    expect(nameOf({ sql: "SELECT 1", args: [] })).not.to.equal(nameOf({ sql: "SELECT 2", args: [] }));
+  });
+
+  it("names at most 500 texts, and none with more than 32 parameters", () => {
+    const nameOf = createStatementNamer();
+    const names = Array.from({ length: 501 }, (_, index) => nameOf({ sql: `SELECT ${index}`, args: [] }));
+
+    expect(names.filter((name) => name !== "")).to.have.length(500);
+    expect(names[500]).to.equal("");
+    expect(nameOf({ sql: "SELECT 0", args: [] })).to.equal(names[0]);
+    expect(createStatementNamer()({ sql: "SELECT", args: Array.from({ length: 33 }) })).to.equal("");
+  });
+});
+
+describe("waitForDatabase", () => {
+  it("resolves once the server answers, after it did not", async () => {
+    const created = await createTestDatabase();
+    const { hostname, port } = new URL(created.url);
+    const proxy = await listen();
+    const url = new URL(created.url);
+    url.hostname = "127.0.0.1";
+    url.port = String(proxy.port);
+    proxy.server.close();
+    const waiting = waitForDatabase({ url: url.href, log, signal: AbortSignal.timeout(15_000) });
+
+    const forwarding = await forward({ from: proxy.port, host: hostname, to: Number(port) });
+
+    await waiting;
+    forwarding.close();
+    await created.drop();
+  });
+
+  it("throws at once for a database that does not exist", async () => {
+    const created = await createTestDatabase();
+    const url = new URL(created.url);
+    url.pathname = "/svc_test_nowhere";
+
+    const failure = await failureOf(
+      waitForDatabase({ url: url.href, log, signal: AbortSignal.timeout(15_000) }),
+    );
+
+    expect(failure).to.be.instanceOf(OperatorError);
+    expect(failure)
+      .to.have.property("message")
+      .that.matches(/refuses the connection.*svc_test_nowhere/);
+    await created.drop();
+  });
+
+  it("throws when the signal aborts, without the password", async () => {
+    const failure = await failureOf(
+      waitForDatabase({
+        url: "postgresql://svc:s3cret@127.0.0.1:1/svc",
+        log,
+        signal: AbortSignal.timeout(50),
+      }),
+    );
+
+    expect(failure).to.be.instanceOf(OperatorError);
+    expect(failure)
+      .to.have.property("message")
+      .that.includes("does not answer")
+      .and.does.not.include("s3cret");
+  });
+});
+
+async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+async function listen(): Promise<{ server: Server; port: number }> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return { server, port: address.port };
+}
+
+/** Pipes connections to `from` on to the real server. */
+async function forward({
+  from,
+  host,
+  to,
+}: {
+  readonly from: number;
+  readonly host: string;
+  readonly to: number;
+}): Promise<Server> {
+  const server = createServer((socket) => {
+    const target = connect(to, host);
+    socket.pipe(target).pipe(socket);
+    for (const end of [socket, target]) end.on("error", () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(from, "127.0.0.1", resolve));
+  return server;
+}
