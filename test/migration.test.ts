@@ -269,6 +269,17 @@ describe("applyMigration", () => {
     expect((await planMigration({ url: database.url, definitions: existing })).steps).to.deep.equal([]);
   });
 
+  it("makes the tables in the schema public, whatever the search path of the role", async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await client.query(`CREATE SCHEMA elsewhere; ALTER DATABASE ${name} SET search_path = elsewhere`);
+
+    await apply(shop);
+
+    expect(await rowsOf("SELECT to_regclass('public.orders')::text AS name")).to.deep.equal([
+      { name: "orders" },
+    ]);
+  });
+
   it("refuses to change a table that it did not make, unless that is allowed", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, extra text)");
 
@@ -380,6 +391,8 @@ describe("migrationDue", () => {
   beforeEach(async () => {
     database = await createTestDatabase();
     pool = new Pool({ connectionString: database.url });
+    // Dropping the database may cut a connection that is about to end.
+    pool.on("error", () => undefined);
   });
 
   afterEach(async () => {
