@@ -21,6 +21,8 @@ const run = promisify(execFile);
 export interface PrivatePostgresOptions {
   /** Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not. Default false. */
   readonly fsync?: boolean;
+  /** Server settings besides those that a private server needs. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** The folder of PostgreSQL's programs; undefined when it is not installed. */
@@ -50,6 +52,7 @@ export async function ensurePostgres(): Promise<string> {
 /** Starts a PostgreSQL of one's own on a new data folder. Up in about 2 s. */
 export async function startPrivatePostgres({
   fsync = false,
+  settings: extraSettings = {},
 }: PrivatePostgresOptions = {}): Promise<PrivateServer> {
   const bin = await ensurePostgres();
   const account = await unprivilegedAccount();
@@ -91,6 +94,7 @@ export async function startPrivatePostgres({
     full_page_writes: fsync ? "on" : "off",
     shared_buffers: "64MB",
     timezone: "UTC",
+    ...extraSettings,
   };
   const args = [
     "-D",

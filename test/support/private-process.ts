@@ -14,6 +14,8 @@ export interface Account {
 
 /** A server process of the test run's own. It never outlives the run. */
 export interface PrivateProcess {
+  /** Undefined when it could not be started. */
+  readonly pid: number | undefined;
   isRunning(): boolean;
   /** Sends a signal to the process alone. */
   signal(name: NodeJS.Signals): void;
@@ -89,6 +91,7 @@ export function startProcess({
   const isRunning = (): boolean =>
     child.pid !== undefined && child.exitCode === null && child.signalCode === null;
   return {
+    pid: child.pid,
     isRunning,
     signal(name) {
       if (isRunning()) child.kill(name);

@@ -1,0 +1,45 @@
+import { readFileSync } from "node:fs";
+
+/** USER_HZ: what Linux counts in for programs, on every platform it runs on. */
+const ticksPerSecond = 100;
+
+/** CPU time that a process has used so far, all threads, user and system, in µs. Undefined where there is no /proc. */
+export function processCpuMicros(pid: number): number | undefined {
+  const fields = statFields(pid);
+  return fields && microsOf(fields.slice(0, 2));
+}
+
+/** The same for a process with its children, those that have ended included: PostgreSQL has one per connection. */
+export function familyCpuMicros(pid: number): number | undefined {
+  const own = statFields(pid);
+  if (own === undefined) return undefined;
+  const children = readText(`/proc/${pid}/task/${pid}/children`)?.trim() ?? "";
+  const living = children
+    .split(" ")
+    .map((child) => (child === "" ? 0 : (familyCpuMicros(Number(child)) ?? 0)));
+  return living.reduce((sum, micros) => sum + micros, microsOf(own));
+}
+
+/** utime, stime, cutime and cstime. */
+function statFields(pid: number): readonly number[] | undefined {
+  const text = readText(`/proc/${pid}/stat`);
+  // The second field, the name in parentheses, may hold spaces.
+  return text
+    ?.slice(text.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 15)
+    .map(Number);
+}
+
+function microsOf(ticks: readonly number[]): number {
+  return ticks.reduce((sum, count) => sum + count, 0) * (1_000_000 / ticksPerSecond);
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // No Linux, or a process that is gone.
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * The load generator, a process of its own. Closed loop for capacity; open loop, by a schedule that does not wait for
+ * answers, for latency: a closed loop would send less whenever the server stalls, and hide the stall.
+ */
+import { Agent, request } from "node:http";
+import { performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { spreadOf, type Spread } from "./numbers.ts";
+import { answerQuestions } from "./peer.ts";
+
+export interface RequestSpec {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** `{id}` stands for a random one of `ids`. */
+  readonly path: string;
+  /** First and last id. */
+  readonly ids?: readonly [number, number];
+  readonly body?: string;
+  /** Any other answer fails the benchmark. */
+  readonly status: number;
+}
+
+export interface LoadJob {
+  readonly port: number;
+  readonly token: string;
+  readonly request: RequestSpec;
+  readonly connections: number;
+  /** Ends when either is reached. */
+  readonly durationMs?: number;
+  readonly count?: number;
+  /** Given: open loop. */
+  readonly ratePerSecond?: number;
+}
+
+export interface LoadResult {
+  readonly count: number;
+  readonly elapsedMs: number;
+  /** From the moment that the schedule had for the request (open loop), or at which it was sent. */
+  readonly latencyMs: Spread;
+}
+
+const agents = new Map<number, Agent>();
+
+function agentOf(connections: number): Agent {
+  const agent = agents.get(connections) ?? new Agent({ keepAlive: true, maxSockets: connections });
+  agents.set(connections, agent);
+  return agent;
+}
+
+function exchange({ port, token, request: spec, connections }: LoadJob): Promise<void> {
+  const [first, last] = spec.ids ?? [1, 1];
+  const id = first + Math.floor(Math.random() * (last - first + 1));
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        agent: agentOf(connections),
+        host: "127.0.0.1",
+        port,
+        method: spec.method,
+        path: spec.path.replace("{id}", String(id)),
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(spec.body === undefined
+            ? {}
+            : { "content-type": "application/json", "content-length": Buffer.byteLength(spec.body) }),
+        },
+      },
+      (response) => {
+        response.resume();
+        response.once("end", () => {
+          if (response.statusCode === spec.status) resolve();
+          else reject(new Error(`${spec.method} ${spec.path} answered ${response.statusCode ?? "nothing"}`));
+        });
+      },
+    );
+    sent.once("error", reject);
+    sent.end(spec.body);
+  });
+}
+
+async function closedLoop(job: LoadJob): Promise<readonly number[]> {
+  const latencies: number[] = [];
+  const until = performance.now() + (job.durationMs ?? Infinity);
+  let left = job.count ?? Infinity;
+  const connection = async (): Promise<void> => {
+    while (left-- > 0 && performance.now() < until) {
+      const start = performance.now();
+      await exchange(job);
+      latencies.push(performance.now() - start);
+    }
+  };
+  await Promise.all(Array.from({ length: job.connections }, connection));
+  return latencies;
+}
+
+async function openLoop(job: LoadJob, ratePerSecond: number): Promise<readonly number[]> {
+  const latencies: number[] = [];
+  const exchanges: Promise<void>[] = [];
+  const start = performance.now();
+  const total = Math.min(job.count ?? Infinity, ((job.durationMs ?? Infinity) / 1_000) * ratePerSecond);
+  for (let n = 0; n < total; n += 1) {
+    const due = start + (n * 1_000) / ratePerSecond;
+    if (due > performance.now()) await sleep(due - performance.now());
+    exchanges.push(exchange(job).then(() => void latencies.push(performance.now() - due)));
+  }
+  await Promise.all(exchanges);
+  return latencies;
+}
+
+answerQuestions(async (job: LoadJob): Promise<LoadResult> => {
+  const start = performance.now();
+  const latencies = await (job.ratePerSecond === undefined
+    ? closedLoop(job)
+    : openLoop(job, job.ratePerSecond));
+  return {
+    count: latencies.length,
+    elapsedMs: performance.now() - start,
+    latencyMs: spreadOf(latencies),
+  };
+});

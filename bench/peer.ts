@@ -1,0 +1,54 @@
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { messageOf } from "../src/errors.ts";
+
+/** Another process of the benchmark, that answers one question after another. It ends with this one, however that ends. */
+export interface Peer<Question, Answer> {
+  readonly pid: number;
+  /** One at a time. Rejects with the other side's message when it fails. */
+  ask(question: Question): Promise<Answer>;
+  end(): void;
+}
+
+type Reply<Answer> = { readonly answer: Answer } | { readonly failure: string };
+
+/** Starts `file`, a module of this folder that calls `answerQuestions`. */
+export function startPeer<Question extends object, Answer>(file: string): Peer<Question, Answer> {
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  const child = fork(path, {
+    execArgv: ["--import", "tsx"],
+    env: { ...process.env, NODE_ENV: "production" },
+    // Ctrl-C goes to the process group; the benchmark ends its peers itself.
+    detached: true,
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  return {
+    pid: child.pid ?? 0,
+    ask(question) {
+      return new Promise((resolve, reject) => {
+        const onExit = (): void => reject(new Error(`${file} ended before it answered`));
+        child.once("exit", onExit);
+        child.once("message", (reply: Reply<Answer>) => {
+          child.off("exit", onExit);
+          if ("answer" in reply) resolve(reply.answer);
+          else reject(new Error(`${file}: ${reply.failure}`));
+        });
+        child.send(question);
+      });
+    },
+    end() {
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+/** The other side of `startPeer`. */
+export function answerQuestions(handle: (question: never) => Promise<unknown>): void {
+  process.on("disconnect", () => process.exit(0));
+  process.on("message", (question) => {
+    handle(question as never).then(
+      (answer) => process.send?.({ answer } satisfies Reply<unknown>),
+      (error: unknown) => process.send?.({ failure: messageOf(error) } satisfies Reply<unknown>),
+    );
+  });
+}

@@ -1,0 +1,65 @@
+import {
+  freePort,
+  makeFolder,
+  removeFolder,
+  startProcess,
+  untilServing,
+} from "../test/support/private-process.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+export interface Program {
+  readonly pid: number;
+  /** Of the REST API. */
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts `svc api` or `svc dispatcher` as operators do, and waits until it serves.
+ *
+ * @param profileDir Given: the program writes a CPU profile there when it stops.
+ */
+export async function startProgram({
+  name,
+  surroundings,
+  databaseUrl,
+  logLevel = "warn",
+  profileDir = process.env["BENCH_PROFILE_DIR"],
+}: {
+  readonly name: "api" | "dispatcher";
+  readonly surroundings: Surroundings;
+  readonly databaseUrl: string;
+  readonly logLevel?: string;
+  readonly profileDir?: string | undefined;
+}): Promise<Program> {
+  const folder = makeFolder(`bench-${name}`);
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const profiling = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
+  const process_ = startProcess({
+    command: process.execPath,
+    args: [...profiling, `${process.cwd()}/dist/bin/svc.js`, name],
+    env: {
+      ...surroundings.env,
+      DATABASE_URL: databaseUrl,
+      SVC_PORT: String(port),
+      SVC_METRICS_PORT: String(metricsPort),
+      SVC_LOG_LEVEL: logLevel,
+    },
+    folder,
+  });
+  const isServing = async (): Promise<boolean> => {
+    const { ok } = await fetch(`http://127.0.0.1:${metricsPort}/readyz`);
+    // Any answer will do: the API listens.
+    if (ok && name === "api") await fetch(`http://127.0.0.1:${port}/`);
+    return ok;
+  };
+  await untilServing(process_, { what: `svc ${name}`, isServing });
+  return {
+    pid: process_.pid ?? 0,
+    port,
+    async stop() {
+      await process_.end("SIGTERM");
+      removeFolder(folder);
+    },
+  };
+}

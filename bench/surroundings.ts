@@ -1,0 +1,180 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Pool } from "pg";
+import { startPrivatePostgres } from "../test/support/postgres.ts";
+import { makeFolder, removeFolder } from "../test/support/private-process.ts";
+import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
+
+/** Servers of the benchmark's own, and a database with one user and the records, ready to be copied. */
+export interface Surroundings {
+  /** Environment of every program of the service, but for what is said when it is started. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly token: string;
+  readonly userId: number;
+  readonly postgresPid: number;
+  readonly rabbitMqPid: number;
+  readonly amqpUrl: string;
+  readonly versions: Readonly<Record<string, string>>;
+  /** Makes a database with everything in it, and answers its URL. */
+  copyDatabase(name: string): Promise<string>;
+  /** Connections under a role of the benchmark's own, by which its statements are told from the service's. */
+  connect(databaseUrl: string): Pool;
+}
+
+/** Page links are the same on both sides, so that answers can be compared byte by byte. */
+export const publicUrl = "http://localhost";
+/** The default of the setting `database.poolSize`, for both sides. */
+export const poolSize = 10;
+
+const resource = `
+name: notes
+model: Note
+fields:
+  id: { type: Int, id: true }
+  title: { type: String, length: 200 }
+  body: { type: String, optional: true }
+  user_id: { type: Int, index: true }
+  created_at: { type: DateTime, default: now }
+  updated_at: { type: DateTime, updatedAt: true }
+triggers: [on_create]
+ownerColumn: user_id
+searchableColumns: [title]
+`;
+
+const serviceSettings = `
+webhooks:
+  allowedNetworks: [127.0.0.0/8]
+`;
+
+const template = "svc_bench";
+const run = promisify(execFile);
+
+/**
+ * @param records How many the user has.
+ * @param atEnd Takes what is to be called at the end, last first.
+ */
+export async function prepareSurroundings({
+  records,
+  atEnd,
+}: {
+  readonly records: number;
+  readonly atEnd: (release: () => Promise<void> | void) => void;
+}): Promise<Surroundings> {
+  const folder = makeFolder("bench");
+  atEnd(() => removeFolder(folder));
+  const postgres = await startPrivatePostgres({
+    fsync: true,
+    settings: { shared_preload_libraries: "pg_stat_statements" },
+  });
+  atEnd(() => postgres.dispose());
+  const rabbitMq = await startPrivateRabbitMq();
+  atEnd(() => rabbitMq.dispose());
+
+  const pools: Pool[] = [];
+  atEnd(async () => {
+    for (const pool of pools) if (!pool.ending) await pool.end();
+  });
+  const benchPassword = randomBytes(12).toString("hex");
+  const connect = (databaseUrl: string): Pool => {
+    const url = new URL(databaseUrl);
+    url.username = "bench";
+    url.password = benchPassword;
+    const pool = new Pool({ connectionString: url.href });
+    // The server is killed at the end, and when a run is broken off.
+    pool.on("error", () => undefined);
+    pools.push(pool);
+    return pool;
+  };
+  const owner = new Pool({ connectionString: postgres.url, max: 1 });
+  owner.on("error", () => undefined);
+  pools.push(owner);
+  await owner.query(`CREATE ROLE bench SUPERUSER LOGIN PASSWORD '${benchPassword}'`);
+  await owner.query(`CREATE DATABASE ${template}`);
+  const urlOf = (database: string): string => new URL(`/${database}`, postgres.url).href;
+
+  const configDir = join(folder, "config");
+  mkdirSync(join(configDir, "resources"), { recursive: true });
+  writeFileSync(join(configDir, "resources/notes.yaml"), resource);
+  writeFileSync(join(configDir, "service.yaml"), serviceSettings);
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env["PATH"],
+    NODE_ENV: "production",
+    AMQP_URL: rabbitMq.url,
+    SVC_CONFIG_DIR: configDir,
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    SVC_PUBLIC_URL: publicUrl,
+    SVC_HOST: "127.0.0.1",
+  };
+
+  const admin = async (...args: readonly string[]): Promise<string> => {
+    const { stdout } = await run(process.execPath, ["dist/bin/svc-admin.js", ...args], {
+      env: { ...env, DATABASE_URL: urlOf(template) },
+    });
+    return stdout;
+  };
+  await admin("migrate");
+  const user = JSON.parse(
+    await admin("create-user", "--name", "Ada", "--email", "ada@example.com", "--json"),
+  ) as { readonly id: number; readonly token: string };
+  await seed({ pool: connect(urlOf(template)), userId: user.id, records });
+
+  return {
+    env,
+    token: user.token,
+    userId: user.id,
+    postgresPid: Number(
+      readFileSync(join(await show(owner, "data_directory"), "postmaster.pid"), "utf8").split("\n")[0],
+    ),
+    rabbitMqPid: Number(JSON.parse(await rabbitMq.ctl("eval", "os:getpid()."))),
+    amqpUrl: rabbitMq.url,
+    versions: {
+      postgresql: await show(owner, "server_version"),
+      rabbitmq: (await rabbitMq.ctl("version")).trim(),
+    },
+    async copyDatabase(name) {
+      await owner.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+      return urlOf(name);
+    },
+    connect,
+  };
+}
+
+async function seed({
+  pool,
+  userId,
+  records,
+}: {
+  readonly pool: Pool;
+  readonly userId: number;
+  readonly records: number;
+}): Promise<void> {
+  await pool.query("CREATE EXTENSION pg_stat_statements");
+  // The records were there before the benchmark: they are no events.
+  await pool.query("ALTER TABLE notes DISABLE TRIGGER USER");
+  await insertNotes(pool, { userId, count: records });
+  await pool.query("ALTER TABLE notes ENABLE TRIGGER USER");
+  await pool.query("VACUUM ANALYZE");
+  // A database in use cannot be copied.
+  await pool.end();
+}
+
+/** Writes records past the API, in one statement. */
+export async function insertNotes(
+  pool: Pool,
+  { userId, count }: { readonly userId: number; readonly count: number },
+): Promise<void> {
+  const text = `INSERT INTO notes (title, body, user_id)
+    SELECT 'Note ' || number, repeat('Lorem ipsum dolor. ', 10), $1 FROM generate_series(1, $2::int) AS number`;
+  await pool.query(text, [userId, count]);
+}
+
+async function show(pool: Pool, setting: string): Promise<string> {
+  const { rows } = await pool.query<{ readonly value: string }>("SELECT current_setting($1) AS value", [
+    setting,
+  ]);
+  return rows[0]?.value ?? "";
+}
