@@ -12,22 +12,14 @@ const done = 0;
 const failed = 1;
 const wrongUsage = 2;
 
-/**
- * `svc-admin` (contract, section 8): runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
- *
- * @param args Without the program's name.
- */
-export async function runAdmin({
-  args,
-  env,
-  cwd,
-  terminal,
-}: {
-  readonly args: readonly string[];
+export interface AdminSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly terminal: Terminal;
-}): Promise<number> {
+}
+
+/** Every command of `svc-admin` (contract, section 8). */
+export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): Command {
   // The commands say themselves what they do; the log is for what went wrong on the way.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
@@ -42,9 +34,21 @@ export async function runAdmin({
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addDeliveryCommands(program, { open, terminal });
+  return program;
+}
 
+/**
+ * Runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
+ *
+ * @param args Without the program's name.
+ */
+export async function runAdmin({
+  args,
+  ...surroundings
+}: AdminSurroundings & { readonly args: readonly string[] }): Promise<number> {
+  const { terminal } = surroundings;
   try {
-    await program.parseAsync(args, { from: "user" });
+    await createAdminProgram(surroundings).parseAsync(args, { from: "user" });
     return done;
   } catch (error) {
     // Commander has said it by then, and ends `--help` in the same way.

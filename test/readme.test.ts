@@ -1,0 +1,86 @@
+import { expect } from "chai";
+import type { Command } from "commander";
+import { readFileSync } from "node:fs";
+import { createAdminProgram } from "../src/admin.ts";
+import { errorStatus } from "../src/errors.ts";
+import { settings } from "../src/settings.ts";
+import { createMemoryTerminal } from "./support/memory-terminal.ts";
+
+const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+
+/** The cells of the table that follows a marker such as `<!-- errors: … -->`, without its head. */
+function tableAfter(marker: string): readonly (readonly string[])[] {
+  const [, table = ""] = new RegExp(`<!-- ${marker}:[^\\n]*-->\\n((?:\\|.*\\n)+)`).exec(readme) ?? [];
+  return table
+    .trim()
+    .split("\n")
+    .slice(2)
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split(" | ")
+        .map((cell) => cell.trim().replaceAll("`", "")),
+    );
+}
+
+describe("README", () => {
+  it("lists every error code with its status, and no other", () => {
+    const documented = tableAfter("errors").map(([status, code]) => [code, Number(status)]);
+
+    expect(Object.fromEntries(documented)).to.deep.equal(errorStatus);
+    expect(documented).to.have.length(Object.keys(errorStatus).length);
+  });
+
+  it("lists every setting with its variable, and no other", () => {
+    const documented = tableAfter("settings").map(([key, variable]) => [
+      key,
+      variable === "-" ? undefined : variable,
+    ]);
+    const actual = Object.entries(settings).map(([key, setting]) => [
+      key,
+      "env" in setting ? setting.env : undefined,
+    ]);
+
+    expect(documented).to.deep.equal(actual);
+  });
+
+  it("gives the defaults that the settings have", () => {
+    const documented = Object.fromEntries(tableAfter("settings").map(([key, , value]) => [key, value]));
+    const withDefault = Object.entries(settings).flatMap(([key, setting]) =>
+      "default" in setting ? [[key, [setting.default].flat().join(", ")]] : [],
+    );
+
+    expect(documented).to.include(Object.fromEntries(withDefault));
+  });
+
+  it("lists every command of svc-admin with its options, and no other", () => {
+    const documented = tableAfter("commands").map(([usage = ""]) => ({
+      name: usage.replace(/ (ID|\[?--).*$/, ""),
+      options: [...usage.matchAll(/--[a-z-]+/g)].map(([option]) => option).toSorted(),
+    }));
+
+    expect(documented.toSorted(byName)).to.deep.equal(commandsOf(program()).toSorted(byName));
+  });
+});
+
+interface Documented {
+  readonly name: string;
+  readonly options: readonly string[];
+}
+
+function program(): Command {
+  return createAdminProgram({ env: {}, cwd: "/", terminal: createMemoryTerminal() });
+}
+
+function byName(one: Documented, other: Documented): number {
+  return one.name < other.name ? -1 : 1;
+}
+
+/** Commands that do something, by their words; `--json` is common to all. */
+function commandsOf(command: Command, words: readonly string[] = []): readonly Documented[] {
+  if (command.commands.length > 0) {
+    return command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
+  }
+  const options = command.options.map(({ long }) => long ?? "").filter((long) => long !== "--json");
+  return [{ name: words.join(" "), options: options.toSorted() }];
+}
