@@ -33,7 +33,8 @@ export async function startServer(
 ): Promise<HttpServer> {
   const server = createServer(limits, listener);
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => {
+    // For good: later errors are connections that could not be accepted, and must not end the process.
+    server.on("error", (error) => {
       reject(new OperatorError(`Cannot listen on ${host}:${port}: ${messageOf(error)}`, { cause: error }));
     });
     server.listen(port, host, resolve);

@@ -4,6 +4,7 @@ import type { CodeModule, Definition } from "./definition.ts";
  * Runs an export of a resource's code module.
  *
  * @param call Makes the call; what it throws comes back as the cause of an error that names the resource and the export.
+ *   A promise counts as thrown: no export may be async, and what nobody awaits ends the process when it rejects.
  */
 export function callCode<T>({
   definition,
@@ -15,7 +16,10 @@ export function callCode<T>({
   readonly call: () => T;
 }): T {
   try {
-    return call();
+    const result = call();
+    if (!(result instanceof Promise)) return result;
+    result.catch(() => undefined);
+    throw new Error("it answered a promise, which cannot be waited for here");
   } catch (error) {
     throw new Error(`${name} of the resource ${definition.name} failed`, { cause: error });
   }

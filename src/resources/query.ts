@@ -1,6 +1,6 @@
 import type { Where } from "./access.ts";
 import { callCode } from "./code-module.ts";
-import type { BaseQuery, Definition, Field } from "./definition.ts";
+import type { BaseQuery, Definition } from "./definition.ts";
 
 /** What a list reads, as Prisma arguments. */
 export interface ListQuery {
@@ -32,7 +32,8 @@ export function listQuery({
   if (searched === "nothing") return "nothing";
   return {
     where: allOf([searched.where, owner]),
-    orderBy: totalOrder(definition, searched.orderBy ?? []),
+    // A code module may give one order without a list, as Prisma takes it.
+    orderBy: totalOrder(definition, [searched.orderBy ?? []].flat()),
     include: searched.include,
   };
 }
@@ -66,19 +67,9 @@ function searchedQuery({
   if (applySearch !== undefined)
     return callCode({ definition, name: "applySearch", call: () => applySearch(base, search) });
   if (definition.searchableColumns.length === 0) return base;
-  const matches = definition.fields
-    .filter(({ name }) => definition.searchableColumns.includes(name))
-    .flatMap((field) => matchOf(field, search));
-  return matches.length === 0 ? "nothing" : { ...base, where: allOf([base.where, { OR: matches }]) };
-}
-
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** Nothing for a column that cannot hold the term. */
-function matchOf(field: Field, search: string): Where[] {
-  // A uuid column is no text: it takes equality, and only with a uuid.
-  if (field.type === "Uuid") return uuid.test(search) ? [{ [field.name]: search }] : [];
-  return [{ [field.name]: { contains: escapePattern(search), mode: "insensitive" } }];
+  const contains = { contains: escapePattern(search), mode: "insensitive" };
+  const matches = definition.searchableColumns.map((name) => ({ [name]: contains }));
+  return { ...base, where: allOf([base.where, { OR: matches }]) };
 }
 
 /** Prisma hands `contains` to ILIKE as it is: without this, `%` matches all and a `\` at the end is an error. */

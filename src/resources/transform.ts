@@ -18,8 +18,11 @@ const maxDepth = 64;
 export function createTransform(definition: Definition, definitions: Definitions): (row: Row) => unknown {
   const { transform } = definition.code;
   if (transform !== undefined) {
-    return (row) =>
-      callCode({ definition, name: "transform", call: () => toJsonSafe(transform(row), 0) ?? null });
+    const run = <T>(call: () => T): T => callCode({ definition, name: "transform", call });
+    return (row) => {
+      const result = run(() => transform(row));
+      return run(() => toJsonSafe(result, 0) ?? null);
+    };
   }
   if (definition.transform === undefined) return readerOfFields(definition);
   return compileNode(definition.transform, definition, definitions);

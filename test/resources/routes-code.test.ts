@@ -42,6 +42,22 @@ describe("/resources with code modules", () => {
     });
   }
 
+  for (const [name, request] of [
+    ["isAdmin", "GET /orders"],
+    ["applySearch", "GET /orders?search=x"],
+    ["baseQuery", "GET /orders"],
+    ["transform", "GET /orders/1"],
+  ] as const) {
+    it(`answers 500 when ${name} is async, also when its promise rejects`, async () => {
+      const code = { [name]: () => Promise.reject(new Error("late")) };
+      api = await startApi(served, withVariant("orders", { code }));
+
+      const answer = await ask(api, "ada", request);
+
+      expect([answer.status, answer.text]).to.deep.equal([500, '{"message":"Server Error"}']);
+    });
+  }
+
   it("adds the owner filter to whatever applySearch asks for", async () => {
     const code = { applySearch: () => ({ where: { OR: [{ user_id: 8 }, { user_id: 7 }] } }) };
     api = await startApi(served, withVariant("orders", { code }));

@@ -39,7 +39,7 @@ const orders = definition({
   ],
   triggers: ["on_create", "on_update"],
   ownerColumn: "user_id",
-  searchableColumns: ["reference", "notes", "status", "token"],
+  searchableColumns: ["reference", "notes"],
   baseQuery: { include: { customer: true } },
   transform: {
     kind: "object",

@@ -50,7 +50,7 @@ describe("createStore", () => {
       ["\\", ["b-3"]],
       ["\\s", ["b-3"]],
       ["\\%", []],
-      ["OPEN", ["A-1", "A-2", "b-3"]],
+      ["-", ["A-1", "A-2", "b-3"]],
       ["nobody", []],
       ["'; DROP TABLE orders; --", []],
     ] as const) {
