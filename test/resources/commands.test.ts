@@ -17,7 +17,7 @@ async function run(
   const status = await runAdmin({ args: ["resources", ...args], env, cwd: "/", terminal });
   folder.remove();
   const { stdout, stderr } = terminal.read();
-  return { status, stdout, stderr: stderr.replaceAll(folder.configDir.slice(1), "config") };
+  return { status, stdout, stderr: stderr.replaceAll(folder.configDir, "config") };
 }
 
 describe("svc-admin resources check", () => {

@@ -1,5 +1,6 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { hint } from "../../did-you-mean.ts";
 import { messageOf, OperatorError } from "../../errors.ts";
 import type { Trigger } from "../../events/event.ts";
@@ -89,13 +90,13 @@ export type Drafts = ReadonlyMap<string, Draft>;
  * @throws OperatorError when it is not where the program has it.
  */
 export function compileMappingSchema(): ValidateFunction {
-  const path = new URL("../../../config/schema/resource.schema.json", import.meta.url);
+  const path = fileURLToPath(new URL("../../../config/schema/resource.schema.json", import.meta.url));
   let schema: object;
   try {
     schema = JSON.parse(readFileSync(path, "utf8")) as object;
   } catch (error) {
     throw new OperatorError(
-      `${path.pathname} cannot be read (${messageOf(error)}). The folder is part of the program: a configuration of your own ` +
+      `${path} cannot be read (${messageOf(error)}). The folder is part of the program: a configuration of your own ` +
         "goes into another folder, which SVC_CONFIG_DIR names.",
       { cause: error },
     );
