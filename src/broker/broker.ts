@@ -2,6 +2,7 @@
 export interface OutgoingMessage {
   readonly exchange: string;
   readonly routingKey: string;
+  /** At most 255 bytes. Two messages of the same exchange, key and id count as the same one, published twice. */
   readonly messageId: string;
   readonly body: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
@@ -43,7 +44,7 @@ export interface Broker {
    * One outcome per message, in order; never rejects: a lost connection, a return, a nack and a deadline are `unconfirmed`.
    */
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
-  /** Consumes until stopped, across lost connections. */
+  /** Begins to consume, and goes on until stopped, across lost connections, the loss of the queue included. Does not wait for a connection. */
   consume(options: ConsumeOptions): Promise<Consumption>;
   /** Messages ready in the queue (not those handed out). Rejects while there is no connection. */
   depth(queue: string): Promise<number>;
