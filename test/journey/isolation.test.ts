@@ -106,6 +106,12 @@ const rows = table
     return { method, path, expected: expected as Row["expected"] };
   });
 
+/** The names that the list's records were made under. */
+function ownersOf(data: readonly Answer["body"][]): readonly string[] {
+  const names = data.map(({ text, url }) => text ?? new URL(url).pathname.slice(1));
+  return [...new Set<string>(names)].toSorted();
+}
+
 for (const mode of modes) {
   describe(`isolation (${mode})`, () => {
     let service: TestService;
@@ -241,11 +247,6 @@ for (const mode of modes) {
       }
       const data = answer.status === 200 && path !== "/resources" ? answer.body?.data : undefined;
       return data === undefined ? String(answer.status) : `200 [${ownersOf(data).join(" ")}]`;
-    }
-
-    function ownersOf(data: readonly Answer["body"][]): readonly string[] {
-      const names = data.map(({ text, url }) => text ?? new URL(url).pathname.slice(1));
-      return [...new Set<string>(names)].toSorted();
     }
 
     for (const row of rows) {
