@@ -52,7 +52,9 @@ function textOfPlan({ steps, losses, impossible, notes }: MigrationPlan): string
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
   ].map((line) => `-- ${oneLine(line)}`);
-  const statements = steps.map(({ title, sql }) => `-- ${oneLine(title)}\n${sql};`);
+  const statements = steps.map(({ title, sql }) =>
+    sql.startsWith(title) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
+  );
   if (steps.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
   const head = remarks.length > 0 ? [remarks.join("\n")] : [];
   return `${[...head, "BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"].join("\n\n")}\n`;

@@ -7,37 +7,12 @@ import { openEmbedded } from "../src/db/embedded.ts";
 import { OperatorError } from "../src/errors.ts";
 import { createLog } from "../src/log.ts";
 import { applyMigration, migrationDue, planMigration } from "../src/migration.ts";
-import type { Definition, Definitions, Field } from "../src/resources/definition.ts";
+import type { Definitions } from "../src/resources/definition.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { definition, definitionsOf, field, keyField } from "./support/definitions.ts";
+import { customerId, customers, orders, shop, status, withFields } from "./support/shop.ts";
 
 const log = createLog({ level: "silent" });
-
-const status = field("status", "Enum", {
-  values: ["open", "paid"],
-  default: { kind: "literal", value: "open" },
-});
-const customerId = field("customer_id", "Int", {
-  references: { resource: "customers", field: "id", as: "customer", onDelete: "restrict" },
-});
-const customers = definition({ name: "customers", fields: [field("name", "String")] });
-const orders = definition({
-  name: "orders",
-  ownerColumn: "user_id",
-  fields: [
-    field("reference", "String", { length: 40, isUnique: true }),
-    status,
-    field("amount", "Decimal", { precision: 12, scale: 2 }),
-    field("notes", "String", { isOptional: true }),
-    field("user_id", "Int"),
-    customerId,
-  ],
-});
-const shop = definitionsOf(customers, orders);
-
-function withFields(base: Definition, fields: readonly Field[]): Definition {
-  return { ...base, fields: [base.key, ...fields] };
-}
 
 describe("applyMigration", () => {
   let database: TestDatabase;
@@ -245,30 +220,6 @@ describe("applyMigration", () => {
     expect(await setTo("anything")).to.equal("done");
   });
 
-  it("touches no table and no type but the managed ones, and leads foreign keys to the others", async () => {
-    await client.query(`
-      CREATE TYPE mood AS ENUM ('good');
-      CREATE TABLE customers (id serial PRIMARY KEY, name varchar(9) NOT NULL, extra mood, CHECK (name <> ''));
-      CREATE TABLE letters (id serial PRIMARY KEY, customer_id int REFERENCES customers, kind "char");
-      CREATE TABLE "_prisma_migrations" (id int);
-      CREATE SCHEMA other; CREATE TABLE other.orders (id int);
-      CREATE VIEW names AS SELECT name FROM customers`);
-    const before = await columnsOf("customers");
-    const existing = definitionsOf({ ...customers, isManaged: false }, orders);
-
-    await apply(existing);
-
-    expect(await columnsOf("customers")).to.deep.equal(before);
-    expect(await columnsOf("letters")).to.include({ kind: '"char"' });
-    expect(await columnsOf("other.orders")).to.deep.equal({ id: "integer" });
-    expect(
-      await rowsOf(
-        "SELECT confrelid::regclass::text AS target FROM pg_constraint WHERE conrelid = 'orders'::regclass AND contype = 'f'",
-      ),
-    ).to.deep.equal([{ target: "customers" }]);
-    expect((await planMigration({ url: database.url, definitions: existing })).steps).to.deep.equal([]);
-  });
-
   it("makes the tables in the schema public, whatever the search path of the role", async () => {
     const name = new URL(database.url).pathname.slice(1);
     await client.query(`CREATE SCHEMA elsewhere; ALTER DATABASE ${name} SET search_path = elsewhere`);
@@ -277,29 +228,6 @@ describe("applyMigration", () => {
 
     expect(await rowsOf("SELECT to_regclass('public.orders')::text AS name")).to.deep.equal([
       { name: "orders" },
-    ]);
-  });
-
-  it("refuses to change a table that it did not make, unless that is allowed", async () => {
-    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, extra text)");
-
-    expect(await failureOf(definitionsOf(customers))).to.match(
-      /The table customers exists and was not made by/,
-    );
-    expect(await columnsOf("customers")).to.have.property("extra");
-    await apply(definitionsOf(customers), true);
-
-    expect(await columnsOf("customers")).to.not.have.property("extra");
-  });
-
-  it("takes over a table that is as the mapping file says", async () => {
-    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
-
-    const { steps } = await apply(definitionsOf(customers));
-
-    expect(steps.map(({ title }) => title)).to.deep.equal([
-      "core migration 0001_core",
-      "customers: capture trigger on customers",
     ]);
   });
 
@@ -314,55 +242,6 @@ describe("applyMigration", () => {
     ]);
     expect(await rowsOf("SELECT resource FROM svc.events")).to.deep.equal([{ resource: "customers" }]);
     expect(await rowsOf("SELECT name FROM svc.installed_resources")).to.deep.equal([{ name: "customers" }]);
-  });
-
-  it("lists everything in which existing tables do not fit", async () => {
-    await client.query(`
-      CREATE TABLE customer (id int PRIMARY KEY, name text);
-      CREATE TABLE lines (order_id int, line int, amount numeric, tags text[], PRIMARY KEY (order_id, line));
-      CREATE VIEW orders AS SELECT 1 AS id`);
-    const lines = definition({
-      name: "lines",
-      isManaged: false,
-      fields: [
-        keyField("order_id"),
-        field("amuont", "Decimal"),
-        field("amount", "Float"),
-        field("tags", "String"),
-        field("line", "String"),
-      ],
-    });
-
-    const message = await failureOf(
-      definitionsOf({ ...customers, isManaged: false }, lines, {
-        ...orders,
-        fields: [keyField()],
-        isManaged: false,
-      }),
-    );
-
-    expect(message.split("\n")).to.deep.equal([
-      "The mapping files do not fit the database:",
-      '  - resources/customers.yaml: there is no table "customers"; did you mean "customer"?',
-      '  - resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
-      "  - resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
-      '  - resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
-      "  - resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
-      '  - resources/lines.yaml: fields.order_id: the column "order_id" of "lines" is neither its primary key nor unique by itself',
-      '  - resources/orders.yaml: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
-    ]);
-  });
-
-  it("notes what single requests on an existing table will stumble over", async () => {
-    await client.query(
-      "CREATE TABLE customers (id serial PRIMARY KEY, name text, city text NOT NULL, at date NOT NULL DEFAULT now())",
-    );
-
-    const { notes } = await apply(definitionsOf({ ...customers, isManaged: false }));
-
-    expect(notes).to.have.length(2);
-    expect(notes[0]).to.match(/fields\.name: the column may be null/);
-    expect(notes[1]).to.match(/"city" must have a value/);
   });
 });
 
@@ -381,80 +260,6 @@ describe("planMigration", () => {
     } finally {
       await database.drop();
     }
-  });
-});
-
-describe("migrationDue", () => {
-  let database: TestDatabase;
-  let pool: Pool;
-
-  beforeEach(async () => {
-    database = await createTestDatabase();
-    pool = new Pool({ connectionString: database.url });
-    // Dropping the database may cut a connection that is about to end.
-    pool.on("error", () => undefined);
-  });
-
-  afterEach(async () => {
-    await pool.end();
-    await database.drop();
-  });
-
-  const due = (definitions: Definitions): Promise<readonly string[]> =>
-    migrationDue({ database: { pool }, definitions });
-
-  it("names everything in an empty database", async () => {
-    expect(await due(shop)).to.deep.equal([
-      "core migration 0001_core",
-      "customers: not installed yet",
-      "orders: not installed yet",
-    ]);
-  });
-
-  it("names what changed since the last migration", async () => {
-    await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
-    const existing = definition({ name: "cards", fields: [], isManaged: false });
-
-    expect(await due(shop)).to.deep.equal([]);
-    expect(await due(definitionsOf(customers))).to.deep.equal([
-      "customers: the mapping file changed",
-      "orders: no longer in the mapping files",
-    ]);
-    expect(await due(definitionsOf(customers, { ...orders, triggers: ["on_create"] }))).to.deep.equal([
-      "orders: the mapping file changed",
-    ]);
-    expect(await due(definitionsOf(customers, { ...orders, searchableColumns: ["notes"] }))).to.deep.equal(
-      [],
-    );
-    expect(await due(definitionsOf(customers, orders, existing))).to.include("cards: not installed yet");
-  });
-
-  it("notices a capture trigger that is gone or disabled, and the migration puts it back", async () => {
-    await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
-
-    await pool.query("DROP TRIGGER svc_capture_orders ON orders; ALTER TABLE customers DISABLE TRIGGER ALL");
-
-    expect(await due(shop)).to.deep.equal([
-      "customers: its capture trigger on customers is gone or disabled",
-      "orders: its capture trigger on orders is gone or disabled",
-    ]);
-    await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
-    expect(await due(shop)).to.deep.equal([]);
-  });
-
-  it("asks one query", async () => {
-    await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
-    let queries = 0;
-    const counting = new Proxy(pool, {
-      get(target, key) {
-        if (key === "query") queries++;
-        return Reflect.get(target, key, target) as unknown;
-      },
-    });
-
-    await migrationDue({ database: { pool: counting }, definitions: shop });
-
-    expect(queries).to.equal(1);
   });
 });
 

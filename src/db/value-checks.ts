@@ -42,8 +42,6 @@ export async function planValueChecks({
   readonly checks: readonly ValueCheck[];
 }): Promise<{ readonly before: readonly Step[]; readonly after: readonly Step[] }> {
   const { rows: live } = await client.query<LiveCheck>(liveQuery, [tablesSchema, tables]);
-  const keyOf = (table: string, name: string, condition: string | null): string =>
-    JSON.stringify([table, name, condition]);
   const there = new Set(live.map(({ table, name, condition }) => keyOf(table, name, condition)));
   const wanted = checks.map((check) => {
     const name = fittingName(`${check.table}_${check.column}`, ending);
@@ -67,6 +65,10 @@ export async function planValueChecks({
           `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
       })),
   };
+}
+
+function keyOf(table: string, name: string, condition: string | null): string {
+  return JSON.stringify([table, name, condition]);
 }
 
 function conditionOf({ column, isList, values }: ValueCheck): string {

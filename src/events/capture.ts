@@ -132,26 +132,28 @@ function snapshotOf(definition: Definition, row: string): string {
 }
 
 /**
- * `rowOfSnapshot` is the way back. Numbers of arbitrary size travel as text, since those of JSON lose digits in JavaScript;
- * so do JSON documents, since `json` may hold what `jsonb` refuses (`\\u0000`), and a refusal would fail the writer's statement.
+ * How a column travels in the snapshot; `decoders` lead back. Numbers of arbitrary size go as text, since those of JSON lose digits
+ * in JavaScript; so do JSON documents, since `json` may hold what `jsonb` refuses (`\\u0000`), and that would fail the writer.
  */
+const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
+  Int: "json",
+  BigInt: "text",
+  Float: "json",
+  Decimal: "text",
+  String: "json",
+  Boolean: "json",
+  DateTime: "json",
+  Json: "text",
+  Bytes: "base64",
+  Uuid: "json",
+  Enum: "json",
+};
+
 function encoded({ type, isList }: Field, column: string): string {
-  switch (type) {
-    case "Decimal":
-    case "BigInt":
-    case "Json":
-      return isList ? `${column}::text[]` : `${column}::text`;
-    case "Bytes":
-      return isList ? base64ListOf(column) : base64Of(column);
-    case "Int":
-    case "Float":
-    case "String":
-    case "Boolean":
-    case "DateTime":
-    case "Uuid":
-    case "Enum":
-      return column;
-  }
+  const encoding = encodings[type];
+  if (encoding === "json") return column;
+  if (encoding === "text") return `${column}::${isList ? "text[]" : "text"}`;
+  return isList ? base64ListOf(column) : base64Of(column);
 }
 
 /** `encode` breaks its lines after 76 characters; `Buffer` does not mind. */
@@ -184,33 +186,27 @@ export function rowOfSnapshot(
 }
 
 function decodedField({ type, isList }: Field, value: unknown): unknown {
-  if (!isList) return value === null ? null : decoded(type, value);
-  return Array.isArray(value) ? value.map((item) => (item === null ? null : decoded(type, item))) : [];
+  const decode = (item: unknown): unknown => (item === null ? null : decoders[type](item));
+  if (!isList) return decode(value);
+  return Array.isArray(value) ? value.map(decode) : [];
 }
 
-function decoded(type: FieldType, value: unknown): unknown {
-  switch (type) {
-    case "Decimal":
-      return new Decimal(String(value));
-    case "BigInt":
-      return BigInt(String(value));
-    case "Json":
-      return JSON.parse(String(value));
-    case "Bytes":
-      return new Uint8Array(Buffer.from(String(value), "base64"));
-    case "DateTime":
-      return dateOf(String(value));
-    // JSON has no NaN and no infinities: PostgreSQL writes them as strings.
-    case "Float":
-      return Number(value);
-    case "Int":
-    case "String":
-    case "Boolean":
-    case "Uuid":
-    case "Enum":
-      return value;
-  }
-}
+const asIs = (value: unknown): unknown => value;
+
+const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
+  Int: asIs,
+  BigInt: (value) => BigInt(String(value)),
+  // JSON has no NaN and no infinities: PostgreSQL writes them as strings.
+  Float: Number,
+  Decimal: (value) => new Decimal(String(value)),
+  String: asIs,
+  Boolean: asIs,
+  DateTime: (value) => dateOf(String(value)),
+  Json: (value) => JSON.parse(String(value)) as unknown,
+  Bytes: (value) => new Uint8Array(Buffer.from(String(value), "base64")),
+  Uuid: asIs,
+  Enum: asIs,
+};
 
 /** A `timestamp` has no offset and is UTC, as Prisma has it; a `date` is midnight UTC, which it is to `Date` as well. */
 function dateOf(text: string): Date {

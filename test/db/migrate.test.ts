@@ -103,6 +103,10 @@ describe("the core migrations", () => {
   });
 });
 
+async function createTable(client: Client): Promise<void> {
+  await client.query("CREATE TABLE made (id int)");
+}
+
 describe("inMigrationTransaction", () => {
   let database: TestDatabase;
 
@@ -159,17 +163,16 @@ describe("inMigrationTransaction", () => {
   });
 
   it("changes nothing when it is read only, or when the work throws", async () => {
-    const create = async (client: Client): Promise<void> => {
-      await client.query("CREATE TABLE made (id int)");
-    };
-    const refused = await inMigrationTransaction({ url: database.url, isReadOnly: true, work: create }).catch(
-      String,
-    );
+    const refused = await inMigrationTransaction({
+      url: database.url,
+      isReadOnly: true,
+      work: createTable,
+    }).catch(String);
     await inMigrationTransaction({
       url: database.url,
       isReadOnly: false,
       async work(client) {
-        await create(client);
+        await createTable(client);
         throw new Error("thrown");
       },
     }).catch(String);

@@ -1,0 +1,142 @@
+import { expect } from "chai";
+import { Client } from "pg";
+import { OperatorError } from "../src/errors.ts";
+import { createLog } from "../src/log.ts";
+import { applyMigration, planMigration } from "../src/migration.ts";
+import type { Definitions } from "../src/resources/definition.ts";
+import { createTestDatabase, type TestDatabase } from "./support/database.ts";
+import { definition, definitionsOf, field, keyField } from "./support/definitions.ts";
+import { customers, orders } from "./support/shop.ts";
+
+const log = createLog({ level: "silent" });
+
+describe("applyMigration beside tables that exist", () => {
+  let database: TestDatabase;
+  let client: Client;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+  });
+
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  const apply = (definitions: Definitions, allowDestructive = false): ReturnType<typeof applyMigration> =>
+    applyMigration({ url: database.url, definitions, allowDestructive, log });
+  const failureOf = (definitions: Definitions, allowDestructive = false): Promise<string> =>
+    apply(definitions, allowDestructive).then(
+      () => "done",
+      (error: unknown) => {
+        expect(error).to.be.instanceOf(OperatorError);
+        return (error as OperatorError).message;
+      },
+    );
+  const rowsOf = async (sql: string): Promise<readonly unknown[]> => (await client.query(sql)).rows;
+  const columnsOf = async (table: string): Promise<Record<string, string>> => {
+    const { rows } = await client.query<{ name: string; type: string }>(
+      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
+      [table],
+    );
+    return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
+  };
+  it("touches no table and no type but the managed ones, and leads foreign keys to the others", async () => {
+    await client.query(`
+      CREATE TYPE mood AS ENUM ('good');
+      CREATE TABLE customers (id serial PRIMARY KEY, name varchar(9) NOT NULL, extra mood, CHECK (name <> ''));
+      CREATE TABLE letters (id serial PRIMARY KEY, customer_id int REFERENCES customers, kind "char");
+      CREATE TABLE "_prisma_migrations" (id int);
+      CREATE SCHEMA other; CREATE TABLE other.orders (id int);
+      CREATE VIEW names AS SELECT name FROM customers`);
+    const before = await columnsOf("customers");
+    const existing = definitionsOf({ ...customers, isManaged: false }, orders);
+
+    await apply(existing);
+
+    expect(await columnsOf("customers")).to.deep.equal(before);
+    expect(await columnsOf("letters")).to.include({ kind: '"char"' });
+    expect(await columnsOf("other.orders")).to.deep.equal({ id: "integer" });
+    expect(
+      await rowsOf(
+        "SELECT confrelid::regclass::text AS target FROM pg_constraint WHERE conrelid = 'orders'::regclass AND contype = 'f'",
+      ),
+    ).to.deep.equal([{ target: "customers" }]);
+    expect((await planMigration({ url: database.url, definitions: existing })).steps).to.deep.equal([]);
+  });
+
+  it("refuses to change a table that it did not make, unless that is allowed", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, extra text)");
+
+    expect(await failureOf(definitionsOf(customers))).to.match(
+      /The table customers exists and was not made by/,
+    );
+    expect(await columnsOf("customers")).to.have.property("extra");
+    await apply(definitionsOf(customers), true);
+
+    expect(await columnsOf("customers")).to.not.have.property("extra");
+  });
+
+  it("takes over a table that is as the mapping file says", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
+
+    const { steps } = await apply(definitionsOf(customers));
+
+    expect(steps.map(({ title }) => title)).to.deep.equal([
+      "core migration 0001_core",
+      "customers: capture trigger on customers",
+    ]);
+  });
+
+  it("lists everything in which existing tables do not fit", async () => {
+    await client.query(`
+      CREATE TABLE customer (id int PRIMARY KEY, name text);
+      CREATE TABLE lines (order_id int, line int, amount numeric, tags text[], PRIMARY KEY (order_id, line));
+      CREATE VIEW orders AS SELECT 1 AS id`);
+    const lines = definition({
+      name: "lines",
+      isManaged: false,
+      fields: [
+        keyField("order_id"),
+        field("amuont", "Decimal"),
+        field("amount", "Float"),
+        field("tags", "String"),
+        field("line", "String"),
+      ],
+    });
+
+    const message = await failureOf(
+      definitionsOf({ ...customers, isManaged: false }, lines, {
+        ...orders,
+        fields: [keyField()],
+        isManaged: false,
+      }),
+    );
+
+    expect(message.split("\n")).to.deep.equal([
+      "The mapping files do not fit the database:",
+      '  - resources/customers.yaml: there is no table "customers"; did you mean "customer"?',
+      '  - resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
+      "  - resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
+      '  - resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
+      "  - resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
+      '  - resources/lines.yaml: fields.order_id: the column "order_id" of "lines" is neither its primary key nor unique by itself',
+      '  - resources/orders.yaml: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
+    ]);
+  });
+
+  it("notes what single requests on an existing table will stumble over", async () => {
+    await client.query(
+      "CREATE TABLE customers (id serial PRIMARY KEY, name text, city text NOT NULL, at date NOT NULL DEFAULT now())",
+    );
+
+    const { notes } = await apply(definitionsOf({ ...customers, isManaged: false }));
+
+    expect(notes).to.have.length(2);
+    expect(notes[0]).to.match(/fields\.name: the column may be null/);
+    expect(notes[1]).to.match(/"city" must have a value/);
+  });
+});
