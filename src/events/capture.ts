@@ -133,7 +133,7 @@ function snapshotOf(definition: Definition, row: string): string {
 
 /**
  * How a column travels in the snapshot; `decoders` lead back. Numbers of arbitrary size go as text, since those of JSON lose digits
- * in JavaScript; so do JSON documents, since `json` may hold what `jsonb` refuses (`\\u0000`), and that would fail the writer.
+ * in JavaScript; so do JSON documents, since `json` may hold what `jsonb` refuses (`\u0000`), and that would fail the writer.
  */
 const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
   Int: "json",
