@@ -1,4 +1,3 @@
-import Router from "@koa/router";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
@@ -8,7 +7,7 @@ import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
 import { startServer } from "./http/server.ts";
-import type { RequestState } from "./http/state.ts";
+import { createRouter } from "./http/state.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import { runWorkers, type Running } from "./running.ts";
@@ -50,8 +49,9 @@ export async function startApi({
     requeueAfterMs: config.webhooks.requeueAfterMs,
   });
 
+  const targets = createTargetPolicy(config.webhooks.allowedNetworks);
   const tokens = createTokenProvider({ prisma, sql, log });
-  const router = new Router<RequestState>({ prefix: routePrefix });
+  const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
@@ -60,13 +60,13 @@ export async function startApi({
     bodyLimitBytes,
     maxPerPage,
     publicUrl,
-    onChange: relay.wake,
+    onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, secretBox: createSecretBox(secretKey) }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
-    refusalOfUrl: createTargetPolicy(config.webhooks.allowedNetworks).refusalOfUrl,
+    refusalOfUrl: (url) => targets.refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ prisma }),

@@ -65,7 +65,7 @@ export async function startDispatcher({
         broker,
         store,
         send: (post) => sender.send(post),
-        decryptSecret: secrets.decrypt,
+        decryptSecret: (sealed) => secrets.decrypt(sealed),
         isAdminFor: mayAdminister,
         scheduleOf,
         jitter: webhooks.jitter,

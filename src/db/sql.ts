@@ -20,7 +20,11 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
     return name;
   };
   return async (text, values = []) => {
-    const result = await pool.query({ text, values: [...values], ...(isEmbedded ? {} : { name: nameOf(text) }) });
+    const result = await pool.query({
+      text,
+      values: [...values],
+      ...(isEmbedded ? {} : { name: nameOf(text) }),
+    });
     return result.rows;
   };
 }

@@ -60,8 +60,15 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
       const json = given.json === true;
       if (json) return printRow(terminal, { ...presentDelivery(delivery), attempts }, { json });
       printRow(terminal, presentDelivery(delivery), { json });
-      const short = attempts.map(({ response_headers: _, response_body: __, ...rest }) => rest);
-      printRows(terminal, short, { json, empty: "No attempt has been made yet." });
+      // Answers of receivers fill screens; `--json` has them.
+      const lines = attempts.map(({ number, started_at, duration_ms, status_code, error }) => ({
+        number,
+        started_at,
+        duration_ms,
+        status_code,
+        error,
+      }));
+      printRows(terminal, lines, { json, empty: "No attempt has been made yet." });
     });
 
   deliveries

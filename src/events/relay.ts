@@ -98,7 +98,7 @@ export function createRelay(options: RelayOptions): Relay {
 
   return {
     name: "relay",
-    wake: alarm.wake,
+    wake: () => alarm.wake(),
     async run(signal) {
       while (!signal.aborted) {
         try {

@@ -1,3 +1,4 @@
+import { formatDateTime } from "../date-time.ts";
 import { Decimal } from "@prisma/client/runtime/client";
 import { callCode } from "./code-module.ts";
 import type { Definition, Definitions, Field, FieldType, Row, TransformNode } from "./definition.ts";
@@ -26,11 +27,6 @@ export function createTransform(definition: Definition, definitions: Definitions
   }
   if (definition.transform === undefined) return readerOfFields(definition);
   return compileNode(definition.transform, definition, definitions);
-}
-
-/** `2026-03-28T14:30:00.123+00:00`. */
-export function formatDateTime(date: Date): string {
-  return `${date.toISOString().slice(0, -1)}+00:00`;
 }
 
 function compileNode(node: TransformNode, definition: Definition, definitions: Definitions): Read {

@@ -2,20 +2,11 @@ import { verify } from "@octokit/webhooks-methods";
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
+import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { endlessBody, hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-const notes = `
-name: notes
-model: Note
-fields:
-  id: { type: Int, id: true }
-  text: { type: String }
-  user_id: { type: Int }
-triggers: [on_create, on_update, on_delete]
-ownerColumn: user_id
-`;
 const plans = `
 name: plans
 model: Plan
@@ -39,7 +30,7 @@ for (const mode of modes) {
     before(async () => {
       service = await startService({
         mode,
-        resources: { "notes.yaml": notes, "plans.yaml": plans },
+        resources: { "notes.yaml": notesYaml, "plans.yaml": plans },
         webhooks: { maxAttempts: 3, timeoutMs: 500, manualRetryLimit: 2 },
       });
       ada = await service.createUser();
@@ -49,42 +40,9 @@ for (const mode of modes) {
       receiver = await startReceiver();
     });
     afterEach(async () => {
-      for (const { id } of (await ada.request("GET", "/webhooks")).body.data)
-        await ada.request("DELETE", `/webhooks/${id}`);
+      await unsubscribeAll(ada);
       await receiver.close();
     });
-
-    async function subscribe(
-      user: TestUser,
-      changes: Readonly<Record<string, unknown>> = {},
-    ): Promise<Answer["body"]> {
-      const body = {
-        url: `${receiver.url}/hook`,
-        resource: "notes",
-        events: ["on_create", "on_update", "on_delete"],
-        ...changes,
-      };
-      const answer = await user.request("POST", "/webhooks", body);
-      expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
-      return answer.body;
-    }
-
-    async function createNote(text = "hello"): Promise<Answer["body"]> {
-      const answer = await ada.request("POST", "/resources/notes", { text });
-      expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
-      return answer.body;
-    }
-
-    /** The only delivery of a subscription, once it has the status. */
-    async function untilDelivery(webhookId: number, status: string): Promise<Answer["body"]> {
-      const found = await until(
-        async () =>
-          (await ada.request("GET", `/webhook-deliveries?webhook_id=${webhookId}&status=${status}`)).body
-            .data[0],
-        { what: `a delivery of webhook ${webhookId} that is ${status}` },
-      );
-      return (await ada.request("GET", `/webhook-deliveries/${found.id}`)).body;
-    }
 
     /** Every event so far is fanned out and every delivery settled. */
     async function untilQuiet(): Promise<void> {
@@ -101,9 +59,9 @@ for (const mode of modes) {
     }
 
     it("sends create, update and delete once each, signed over the raw bytes", async () => {
-      const { id, secret } = await subscribe(ada);
+      const { id, secret } = await subscribe(ada, receiver);
 
-      const note = await createNote('žluťoučký kůň 🐎   \u0007 "quoted"');
+      const note = await createNote(ada, 'žluťoučký kůň 🐎   \u0007 "quoted"');
       await receiver.waitFor(1);
       await ada.request("PUT", `/resources/notes/${note.id}`, { text: "changed" });
       await receiver.waitFor(2);
@@ -152,15 +110,15 @@ for (const mode of modes) {
     it("sends only to active subscriptions of the resource and trigger whose user may see the record", async () => {
       const [stranger, admin] = [await service.createUser(), await service.createUser({ isAdmin: true })];
       const path = (name: string): { url: string } => ({ url: `${receiver.url}/${name}` });
-      await subscribe(ada, path("match"));
-      await subscribe(ada, { ...path("second-match"), events: ["on_create"] });
-      await subscribe(admin, path("admin-match"));
-      await subscribe(ada, { ...path("other-trigger"), events: ["on_delete"] });
-      await subscribe(ada, { ...path("inactive"), is_active: false });
-      await subscribe(ada, { ...path("other-resource"), resource: "plans", events: ["on_create"] });
-      await subscribe(stranger, path("stranger"));
+      await subscribe(ada, receiver, path("match"));
+      await subscribe(ada, receiver, { ...path("second-match"), events: ["on_create"] });
+      await subscribe(admin, receiver, path("admin-match"));
+      await subscribe(ada, receiver, { ...path("other-trigger"), events: ["on_delete"] });
+      await subscribe(ada, receiver, { ...path("inactive"), is_active: false });
+      await subscribe(ada, receiver, { ...path("other-resource"), resource: "plans", events: ["on_create"] });
+      await subscribe(stranger, receiver, path("stranger"));
 
-      await createNote();
+      await createNote(ada);
       await receiver.waitFor(3);
       await untilQuiet();
 
@@ -172,7 +130,7 @@ for (const mode of modes) {
     });
 
     it("makes no event for a change that was rolled back, and one for a change by another program", async () => {
-      await subscribe(ada);
+      await subscribe(ada, receiver);
       const { pool } = service.foundation.database;
       const client = await pool.connect();
       try {
@@ -202,10 +160,10 @@ for (const mode of modes) {
         const answer = answers.shift();
         response.writeHead(answer?.status ?? 200, { "x-answer": "kept" }).end(answer?.body);
       };
-      const { id } = await subscribe(ada);
+      const { id } = await subscribe(ada, receiver);
 
-      await createNote();
-      const delivery = await untilDelivery(id, "delivered");
+      await createNote(ada);
+      const delivery = await untilDelivery(ada, id, "delivered");
 
       expect(receiver.received).to.have.length(3);
       expect(new Set(receiver.received.map(({ rawBody }) => rawBody.toString("hex"))).size).to.equal(1);
@@ -246,10 +204,10 @@ for (const mode of modes) {
         },
       });
       receiver.answer = { status: 500 };
-      const { id } = await subscribe(ada);
+      const { id } = await subscribe(ada, receiver);
 
-      await createNote();
-      const failed = await untilDelivery(id, "failed");
+      await createNote(ada);
+      const failed = await untilDelivery(ada, id, "failed");
 
       expect(failed).to.include({
         attempt: 3,
@@ -307,10 +265,10 @@ for (const mode of modes) {
 
     it("goes by the resource's own attempts and backoff", async () => {
       receiver.answer = { status: 500 };
-      const { id } = await subscribe(ada, { resource: "plans", events: ["on_create"] });
+      const { id } = await subscribe(ada, receiver, { resource: "plans", events: ["on_create"] });
 
       await ada.request("POST", "/resources/plans", { title: "x" });
-      const failed = await untilDelivery(id, "failed");
+      const failed = await untilDelivery(ada, id, "failed");
 
       expect(failed).to.include({ attempt: 2, max_attempts: 2 });
     });
@@ -326,10 +284,10 @@ for (const mode of modes) {
       it(`counts ${what} as a failed attempt`, async () => {
         const other = await startReceiver();
         receiver.answer = answer(`${other.url}/elsewhere`);
-        const { id } = await subscribe(ada, { resource: "plans", events: ["on_create"] });
+        const { id } = await subscribe(ada, receiver, { resource: "plans", events: ["on_create"] });
 
         await ada.request("POST", "/resources/plans", { title: "x" });
-        const failed = await untilDelivery(id, "failed");
+        const failed = await untilDelivery(ada, id, "failed");
 
         expect(failed.attempts[0].error).to.equal(error);
         expect(other.received).to.have.length(0);
@@ -339,52 +297,13 @@ for (const mode of modes) {
 
     it("cuts a body that never ends at 16 KiB", async () => {
       receiver.answer = endlessBody();
-      const { id } = await subscribe(ada);
+      const { id } = await subscribe(ada, receiver);
 
-      await createNote();
-      const delivery = await untilDelivery(id, "delivered");
+      await createNote(ada);
+      const delivery = await untilDelivery(ada, id, "delivered");
 
       expect(delivery.attempts[0].response_truncated).to.equal(true);
       expect(delivery.attempts[0].response_body).to.have.length(16 * 1024);
-    });
-
-    it("cancels the unfinished deliveries of a subscription that is deleted", async () => {
-      receiver.answer = { status: 500 };
-      const { id } = await subscribe(ada);
-      await service.foundation.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [id]);
-      await service.foundation.sql("UPDATE svc.subscriptions SET is_active = true WHERE id = $1", [id]);
-      receiver.answer = hang;
-      await createNote();
-      await receiver.waitFor(1);
-
-      await ada.request("DELETE", `/webhooks/${id}`);
-
-      const cancelled = await untilDelivery(id, "cancelled");
-      expect(cancelled.last_error).to.equal("The subscription was deleted.");
-      const refused = await ada.request("POST", `/webhook-deliveries/${cancelled.id}/retry`);
-      expect(refused.status).to.equal(422);
-    });
-
-    it("holds the deliveries of a paused subscription, and sends them when it is active again", async () => {
-      receiver.answer = { status: 500 };
-      const { id } = await subscribe(ada);
-      await createNote("held");
-      await receiver.waitFor(1);
-      await ada.request("PUT", `/webhooks/${id}`, { is_active: false });
-      receiver.answer = { status: 200 };
-      await until(
-        async () => {
-          const [open] = (await ada.request("GET", `/webhook-deliveries?webhook_id=${id}`)).body.data;
-          return open.next_attempt_at === null && open.status === "retrying";
-        },
-        { what: "the delivery to be held" },
-      );
-      const before = receiver.received.length;
-
-      await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
-
-      await untilDelivery(id, "delivered");
-      expect(receiver.received).to.have.length(before + 1);
     });
 
     it("puts messages that are neither events nor deliveries on svc.dead", async () => {

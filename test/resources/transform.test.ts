@@ -1,7 +1,8 @@
 import { Decimal } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import type { Definition, Field, Row, TransformNode } from "../../src/resources/definition.ts";
-import { createTransform, formatDateTime } from "../../src/resources/transform.ts";
+import { formatDateTime } from "../../src/date-time.ts";
+import { createTransform } from "../../src/resources/transform.ts";
 import { definitionOf, fieldOf } from "./rules/definition.ts";
 
 const id = fieldOf({ name: "id", type: "Int", isKey: true });
