@@ -119,6 +119,21 @@ const fields: readonly Case[] = [
     "  a: { type: Int, updatedAt: true }",
     "8:30: fields.a.updatedAt: is for a DateTime only",
   ],
+  [
+    "a scale without a precision",
+    "  a: { type: Decimal, scale: 2 }",
+    "8:30: fields.a.scale: expected `precision` beside it",
+  ],
+  [
+    "a default of a field that is set anyway",
+    "  a: { type: DateTime, updatedAt: true, default: now }",
+    "8:50: fields.a.default: a field with `updatedAt` is set anyway; expected no default",
+  ],
+  [
+    "a column with a long name",
+    "  a: { type: Int, column: éééééééééééééééééééééééééééééééé }",
+    "8:27: fields.a.column: expected at most 63 bytes",
+  ],
 ];
 
 const defaults: readonly Case[] = [

@@ -140,8 +140,8 @@ const queries: readonly Case[] = [
   ],
   [
     "an unknown argument of a relation",
-    "baseQuery: { include: { customer: { wher: {} } } }",
-    '8:37: baseQuery.include.customer.wher: unknown key; did you mean "where"?',
+    "baseQuery: { include: { customer: { inclde: {} } } }",
+    '8:37: baseQuery.include.customer.inclde: unknown key; did you mean "include"?',
   ],
   [
     "an unknown direction",
@@ -177,6 +177,51 @@ const queries: readonly Case[] = [
     "a filter on the records of another resource",
     "baseQuery: { where: { customer: { orders: { sum: {} } } } }",
     "8:45: baseQuery.where.customer.orders.sum: unknown key; expected one of some, every, none",
+  ],
+  [
+    "a relation that is included by a word",
+    "baseQuery: { include: { customer: yes } }",
+    "8:35: baseQuery.include.customer: expected true, or include, where, orderBy, take, skip",
+  ],
+  [
+    "an order of one record",
+    "baseQuery: { include: { customer: { orderBy: { id: asc } } } }",
+    "8:37: baseQuery.include.customer.orderBy: unknown key; expected one of include",
+  ],
+  [
+    "a part of a record",
+    "baseQuery: { include: { customer: { include: { orders: { take: 1.5 } } } } }",
+    "8:64: baseQuery.include.customer.include.orders.take: expected a whole number",
+  ],
+  [
+    "a filter that is none",
+    "baseQuery: { include: { customer: { include: { orders: { where: 1 } } } } }",
+    "8:65: baseQuery.include.customer.include.orders.where: expected keys and values",
+  ],
+  [
+    "a filter of included records on an unknown field",
+    "baseQuery: { include: { customer: { include: { orders: { where: { x: 1 } } } } } }",
+    '8:67: baseQuery.include.customer.include.orders.where.x: "x" is neither a field nor a relation; expected one of id, title, customer_id, customer',
+  ],
+  [
+    "an order by many records",
+    "baseQuery: { orderBy: { customer: { orders: { id: asc } } } }",
+    "8:45: baseQuery.orderBy.customer.orders: expected { _count: asc } or { _count: desc } for a relation to many",
+  ],
+  [
+    "a combination of no filters",
+    "baseQuery: { where: { NOT: [{ id: 1 }, 2] } }",
+    "8:40: baseQuery.where.NOT[1]: expected a filter, such as { status: open }",
+  ],
+  [
+    "one value for a list of them",
+    "baseQuery: { where: { id: { in: 1 } } }",
+    "8:33: baseQuery.where.id.in: expected a list of values",
+  ],
+  [
+    "a filter on a relation that is none",
+    "baseQuery: { where: { customer: { is: 5 } } }",
+    "8:39: baseQuery.where.customer.is: expected a filter on customers",
   ],
 ];
 

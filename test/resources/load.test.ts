@@ -291,6 +291,17 @@ webhookBackoff: [0.5, 10]
     ]);
   });
 
+  it("refuses a reference whose other end finds no free name", async () => {
+    const found = await faultsOf({
+      "a.yaml": named("a", "  b: { type: Int }\n  b_by_x: { type: Int }\n"),
+      "b.yaml": named("b", "  x_id: { type: Int, references: a.id }\n"),
+    });
+
+    expect(found).to.deep.equal([
+      "b.yaml:6:34: fields.x_id.references: a has fields or relations named b and b_by_x already, where its side of the relation goes; expected another name in `as`",
+    ]);
+  });
+
   for (const [fact, text, fault] of [
     ["an empty file", "", "1:1: expected the keys of a mapping file: name, model, fields, triggers"],
     ["a list", "- name: a", "1:1: expected the keys of a mapping file: name, model, fields, triggers"],

@@ -71,15 +71,21 @@ function checkInclude(place: Place, include: Readonly<Record<string, unknown>>):
     if (named.kind === "field") {
       report(inner, "is a field, which is always there; expected a relation", "key");
     } else if (isRecord(value)) {
-      checkIncluded(at(inner, named.kind === "relation" ? named.relation : undefined), value);
+      checkIncluded(inner, named.kind === "relation" ? named.relation : undefined, value);
     } else if (typeof value !== "boolean") report(inner, `expected true, or ${includeKeys.join(", ")}`);
   }
 }
 
-function checkIncluded(place: Place, args: Readonly<Record<string, unknown>>): void {
+function checkIncluded(
+  place: Place,
+  relation: Relation | undefined,
+  args: Readonly<Record<string, unknown>>,
+): void {
+  // One record cannot be filtered, sorted or cut.
+  const known = relation?.kind === "one" ? ["include"] : includeKeys;
   for (const [key, value] of Object.entries(args)) {
-    const inner = within(place, key);
-    if (!includeKeys.includes(key)) report(inner, `unknown key${hint(key, includeKeys)}`, "key");
+    const inner = within(at(place, relation), key);
+    if (!known.includes(key)) report(inner, `unknown key${hint(key, known)}`, "key");
     else if (key === "take" || key === "skip") {
       if (!Number.isInteger(value)) report(inner, "expected a whole number");
     } else if (key === "orderBy") checkOrderBy(inner, value);
