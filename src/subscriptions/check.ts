@@ -64,8 +64,8 @@ function checkUrl(value: unknown, { refusalOfUrl }: SubscriptionRules): Checked<
   if (url.length > maxUrlLength) {
     return refuse("url", `The url field must not be greater than ${maxUrlLength} characters.`);
   }
-  // The parser of URLs mends what it can: it drops line breaks inside and adds slashes. What is stored is what was meant.
-  if (!/^https?:\/\/[^\s\p{Cc}]+$/iu.test(url) || !URL.canParse(url)) {
+  // The parser of URLs mends what it can: it drops line breaks inside, and adds and drops slashes. What is stored is what was meant.
+  if (!/^https?:\/\/[^\s\p{Cc}\p{Cs}/\\][^\s\p{Cc}\p{Cs}]*$/iu.test(url) || !URL.canParse(url)) {
     return refuse("url", "The url field must be a valid URL.");
   }
   const refusal = refusalOfUrl(url);
@@ -116,6 +116,10 @@ function checkDescription(value: unknown): Checked<string | null> {
   // PostgreSQL has no text with a NUL in it.
   if (description.includes("\0")) {
     return refuse("description", "The description field must not contain null characters.");
+  }
+  // It would be stored as another character.
+  if (/\p{Surrogate}/u.test(description)) {
+    return refuse("description", "The description field must not contain half a surrogate pair.");
   }
   // Code points, as PostgreSQL counts.
   if (Array.from(description).length > maxDescriptionLength) {
