@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import type { Answer } from "../support/http.ts";
+import { call, type Answer, type Call } from "../support/http.ts";
+import type { TestService, TestUser } from "../support/service.ts";
 
 /** A resource with a field of every type, and rules derived from them. */
 export const things = `
@@ -47,4 +48,20 @@ export function expectRefusal(answer: Answer, status: number): void {
   expect(messages).to.not.have.length(0);
   expect(messages.every((each) => typeof each === "string" && each !== "")).to.equal(true);
   expect(message).to.satisfy((summary: string) => summary.startsWith(String(messages[0])));
+}
+
+export type Send = (method: string, path: string, options?: Call) => Promise<Answer>;
+
+/** Sends requests with a user's token, path, headers and body exactly as given; a body counts as JSON unless a header says otherwise. */
+export function sendAs(service: TestService, { token }: TestUser): Send {
+  return (method, path, { headers = {}, body } = {}) =>
+    call(service.api.port, service.config.http.routePrefix + path, {
+      method,
+      headers: {
+        Authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body }),
+    });
 }

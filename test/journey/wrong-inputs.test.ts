@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { call, type Answer, type Call } from "../support/http.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
-import { expectRefusal, things } from "./things.ts";
+import { expectRefusal, sendAs, things, type Send } from "./things.ts";
 
 /** The default, `1mb`. */
 const bodyLimitBytes = 1024 * 1024;
@@ -146,10 +145,12 @@ for (const mode of modes) {
     let ada: TestUser;
     let thingId: number;
     let webhookId: number;
+    let send: Send;
 
     before(async () => {
       service = await startService({ mode, resources: { "things.yaml": things } });
       ada = await service.createUser();
+      send = sendAs(service, ada);
       const body = { url: "https://example.com/hook", resource: "things", events: ["on_delete"] };
       webhookId = (await ada.request("POST", "/webhooks", body)).body.id;
       thingId = (await ada.request("POST", "/resources/things", { title: "it's 100% _ \\" })).body.id;
@@ -163,17 +164,6 @@ for (const mode of modes) {
       expect(Reflect.ownKeys(Object.prototype)).to.deep.equal(prototypeKeys);
     });
     const prototypeKeys = Reflect.ownKeys(Object.prototype);
-
-    const send = (method: string, path: string, { headers = {}, body }: Call = {}): Promise<Answer> =>
-      call(service.api.port, `/svc-api${path}`, {
-        method,
-        headers: {
-          Authorization: `Bearer ${ada.token}`,
-          ...(body === undefined ? {} : json),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body }),
-      });
 
     /** Every place that reads a body; the first two create, the others change. */
     const bodyPlaces = (): readonly (readonly [string, string])[] => [

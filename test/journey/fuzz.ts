@@ -1,0 +1,130 @@
+export interface FuzzedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | undefined;
+}
+
+/**
+ * Requests that are nearly right, the same ones for the same seed: real endpoints with odd methods, ids, queries, fields
+ * and values put together at random.
+ */
+export function fuzzedRequests({
+  seed,
+  count,
+  ids,
+}: {
+  readonly seed: number;
+  readonly count: number;
+  readonly ids: Readonly<Record<"thing" | "webhook" | "delivery", number>>;
+}): { readonly seed: number; readonly requests: readonly FuzzedRequest[] } {
+  const random = mulberry32(seed);
+  const below = (limit: number): number => Math.floor(random() * limit);
+  const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
+
+  const text = (): string => Array.from({ length: below(12) }, () => pick(characters)).join("");
+  const value = (depth = 0): unknown => {
+    const kind = below(depth > 3 ? 8 : 10);
+    if (kind < 3) return pick(oddValues);
+    if (kind < 6) return text();
+    if (kind < 8) return (random() - 0.5) * 10 ** below(30);
+    if (kind === 8) return Array.from({ length: below(4) }, () => value(depth + 1));
+    return Object.fromEntries(
+      Array.from({ length: below(4) }, () => [pick([...fields, text()]), value(depth + 1)]),
+    );
+  };
+  const id = (of: number): string =>
+    random() < 0.6 ? String(of) : encodeURIComponent(wellFormed(String(value(4))));
+  const query = (): string =>
+    Array.from(
+      { length: below(4) },
+      () => `${pick(parameters)}=${encodeURIComponent(wellFormed(String(value(4))))}`,
+    ).join("&");
+  const body = (): string => {
+    const object = Object.fromEntries(Array.from({ length: below(6) }, () => [pick(fields), value()]));
+    const whole = JSON.stringify(random() < 0.1 ? value() : object) ?? "";
+    return random() < 0.1 ? whole.slice(0, below(whole.length + 1)) : whole;
+  };
+
+  const requests = Array.from({ length: count }, (): FuzzedRequest => {
+    const path = pick([
+      () => "/whoami",
+      () => "/resources",
+      () => "/resources/things",
+      () => "/resources/things",
+      () => `/resources/things/${id(ids.thing)}`,
+      () => `/resources/things/${id(ids.thing)}`,
+      () => "/webhooks",
+      () => `/webhooks/${id(ids.webhook)}`,
+      () => "/webhook-deliveries",
+      () => `/webhook-deliveries/${id(ids.delivery)}`,
+      () => `/webhook-deliveries/${id(ids.delivery)}/retry`,
+      () => `/${encodeURIComponent(wellFormed(text()))}`,
+    ])();
+    const method = pick(["GET", "GET", "POST", "POST", "PUT", "PUT", "PUT", "DELETE", "PATCH", "OPTIONS"]);
+    const search = query();
+    const hasBody = method === "POST" || method === "PUT" || random() < 0.1;
+    return { method, path: search === "" ? path : `${path}?${search}`, body: hasBody ? body() : undefined };
+  });
+  return { seed, requests };
+}
+
+/** Half of a surrogate pair cannot be percent-encoded. */
+const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\ufffd");
+
+const characters = [
+  ..."aZ09 _-%\\'\"/?#&=.:;,<>{}[]()\u0000\u0001\n\r\t\u00e9\u200f\ufeff\uffff".split(""),
+  ..."🐎 \ud800 \udc00 __proto__ ${x}".split(" "),
+];
+
+const fields = [
+  ..."id title body size big ratio price is_done due_at meta data token state tags parent_id user_id created_at".split(
+    " ",
+  ),
+  ..."updated_at url resource events is_active description secret __proto__ constructor toString".split(" "),
+];
+
+const parameters = "page per_page search webhook_id status event_id user_id __proto__ x".split(" ");
+
+const oddValues: readonly unknown[] = [
+  null,
+  true,
+  false,
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  2 ** 31,
+  2 ** 53,
+  2 ** 63,
+  1e308,
+  "",
+  " ",
+  "1e400",
+  "NaN",
+  "things",
+  "on_create",
+  "open",
+  "failed",
+  "https://example.com/",
+  "http://127.0.0.1:1/",
+  "2026-03-28T14:30:00.123+00:00",
+  "0000-00-00",
+  "00000000-0000-4000-8000-000000000000",
+  "AAAA",
+  "x".repeat(3_000),
+  [],
+  {},
+  ["on_create"],
+];
+
+/** Small, well mixed and the same everywhere; Math.random takes no seed. */
+function mulberry32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
