@@ -5,8 +5,8 @@ export interface FuzzedRequest {
 }
 
 /**
- * Requests that are nearly right, the same ones for the same seed: real endpoints with odd methods, ids, queries, fields
- * and values put together at random.
+ * Requests that are nearly right, the same ones for the same seed: real endpoints and valid bodies, with odd methods,
+ * ids, queries, fields and values put in at random.
  */
 export function fuzzedRequests({
   seed,
@@ -39,31 +39,36 @@ export function fuzzedRequests({
       { length: below(4) },
       () => `${pick(parameters)}=${encodeURIComponent(wellFormed(String(value(4))))}`,
     ).join("&");
-  const body = (): string => {
-    const object = Object.fromEntries(Array.from({ length: below(6) }, () => [pick(fields), value()]));
-    const whole = JSON.stringify(random() < 0.1 ? value() : object) ?? "";
+  const body = (valid: Readonly<Record<string, unknown>>): string => {
+    const changes = Object.fromEntries(Array.from({ length: below(4) }, () => [pick(fields), value()]));
+    const whole = JSON.stringify(random() < 0.1 ? value() : { ...valid, ...changes });
     return random() < 0.1 ? whole.slice(0, below(whole.length + 1)) : whole;
   };
 
-  const requests = Array.from({ length: count }, (): FuzzedRequest => {
-    const path = pick([
-      () => "/whoami",
-      () => "/resources",
-      () => "/resources/things",
-      () => "/resources/things",
-      () => `/resources/things/${id(ids.thing)}`,
-      () => `/resources/things/${id(ids.thing)}`,
-      () => "/webhooks",
-      () => `/webhooks/${id(ids.webhook)}`,
-      () => "/webhook-deliveries",
-      () => `/webhook-deliveries/${id(ids.delivery)}`,
-      () => `/webhook-deliveries/${id(ids.delivery)}/retry`,
-      () => `/${encodeURIComponent(wellFormed(text()))}`,
+  const requests = Array.from({ length: count }, (_, index): FuzzedRequest => {
+    const thing = { title: `${index} ${text()}` };
+    const webhook = { url: "https://example.com/", resource: "things", events: ["on_create"] };
+    const [methods, path, valid] = pick<() => readonly [string, string, object?]>([
+      () => ["GET", "/whoami"],
+      () => ["GET", "/resources"],
+      () => ["GET POST POST", "/resources/things", thing],
+      () => ["GET PUT PUT PUT", `/resources/things/${id(ids.thing)}`],
+      () => ["GET POST", "/webhooks", webhook],
+      () => ["GET PUT", `/webhooks/${id(ids.webhook)}`],
+      () => ["DELETE", pick([`/webhooks/${id(index)}`, `/resources/things/${id(index)}`])],
+      () => ["GET", "/webhook-deliveries"],
+      () => ["GET", `/webhook-deliveries/${id(ids.delivery)}`],
+      () => ["POST", `/webhook-deliveries/${id(ids.delivery)}/retry`],
+      () => ["GET POST", `/${encodeURIComponent(wellFormed(text()))}`, thing],
     ])();
-    const method = pick(["GET", "GET", "POST", "POST", "PUT", "PUT", "PUT", "DELETE", "PATCH", "OPTIONS"]);
+    const method = random() < 0.05 ? pick(["PATCH", "OPTIONS", "DELETE", "PUT"]) : pick(methods.split(" "));
     const search = query();
     const hasBody = method === "POST" || method === "PUT" || random() < 0.1;
-    return { method, path: search === "" ? path : `${path}?${search}`, body: hasBody ? body() : undefined };
+    return {
+      method,
+      path: search === "" ? path : `${path}?${search}`,
+      body: hasBody ? body({ ...valid }) : undefined,
+    };
   });
   return { seed, requests };
 }
