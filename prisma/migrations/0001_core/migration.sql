@@ -53,7 +53,7 @@ CREATE TABLE svc.subscriptions (
   user_id integer NOT NULL REFERENCES svc.users (id) ON UPDATE CASCADE ON DELETE CASCADE,
   url text NOT NULL,
   resource text NOT NULL,
-  events text[],
+  events text[] NOT NULL,
   is_active boolean NOT NULL DEFAULT true,
   description text,
   encrypted_secret bytea NOT NULL,
@@ -118,6 +118,7 @@ CREATE TABLE svc.deliveries (
 CREATE UNIQUE INDEX deliveries_uuid_key ON svc.deliveries (uuid);
 CREATE INDEX deliveries_user_id_id_idx ON svc.deliveries (user_id, id);
 CREATE INDEX deliveries_subscription_id_id_idx ON svc.deliveries (subscription_id, id);
+CREATE INDEX deliveries_event_id_idx ON svc.deliveries (event_id);
 CREATE INDEX deliveries_root_delivery_id_idx ON svc.deliveries (root_delivery_id);
 -- An event that arrives twice makes one delivery for each subscription.
 CREATE UNIQUE INDEX deliveries_automatic_key ON svc.deliveries (event_id, subscription_id)
