@@ -60,16 +60,14 @@ export function definitionsOf(...list: readonly Definition[]): Definitions {
       relations
         .get(name)
         ?.push({ name: as, kind: "one", resource, localField: local, foreignField: foreign, relationName });
-      relations
-        .get(resource)
-        ?.push({
-          name,
-          kind: "many",
-          resource: name,
-          localField: foreign,
-          foreignField: local,
-          relationName,
-        });
+      relations.get(resource)?.push({
+        name,
+        kind: "many",
+        resource: name,
+        localField: foreign,
+        foreignField: local,
+        relationName,
+      });
     }
   }
   return new Map(list.map((one) => [one.name, { ...one, relations: relations.get(one.name) ?? [] }]));
