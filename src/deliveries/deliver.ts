@@ -1,6 +1,8 @@
 import { createBatcher, type Batcher } from "../batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
@@ -33,6 +35,7 @@ export interface DeliverOptions {
 
 // Covers what an attempt does besides its POST: the wait for the lease, the decision and the write of its outcome.
 const leaseMarginMs = 15_000;
+const recordRetryMs = 500;
 
 /**
  * Makes the attempts: lease, sign, POST, decide, record, acknowledge. No database connection is held during the POST; the lease
@@ -64,7 +67,28 @@ export function createDeliver(options: DeliverOptions): Worker {
     },
   });
 
-  async function handle(message: IncomingMessage): Promise<void> {
+  /**
+   * Writes an outcome, and while the database is away tries again for as long as the lease holds: given up at once, every POST
+   * that was in flight would be made twice.
+   */
+  async function record(outcome: Outcome, signal: AbortSignal): Promise<boolean> {
+    const giveUpAt = performance.now() + leaseMarginMs - recordRetryMs;
+    for (;;) {
+      try {
+        return await records.add(outcome);
+      } catch (error) {
+        const isAway = databaseFaultOf(error).kind === "unavailable";
+        if (!isAway || signal.aborted || performance.now() > giveUpAt) throw error;
+        log.warn(
+          { reason: messageOf(error), delivery: outcome.lease.id },
+          "outcome not written; trying again",
+        );
+        await pause(recordRetryMs, signal);
+      }
+    }
+  }
+
+  async function handle(message: IncomingMessage, signal: AbortSignal): Promise<void> {
     const id = deliveryIdOf(message);
     if (id === undefined) {
       const [outcome] = await broker.publish([deadMessage(message, "not a delivery")]);
@@ -72,10 +96,10 @@ export function createDeliver(options: DeliverOptions): Worker {
       return;
     }
     const delivery = await leases.add(id);
-    if (delivery !== undefined) await attempt(delivery);
+    if (delivery !== undefined) await attempt(delivery, signal);
   }
 
-  async function attempt(delivery: LeasedDelivery): Promise<void> {
+  async function attempt(delivery: LeasedDelivery, signal: AbortSignal): Promise<void> {
     if (!mayReceive(delivery)) {
       const lastError = "The subscriber may no longer see this record.";
       await records.add({ lease: delivery, status: "cancelled", attempt: delivery.attempt, lastError });
@@ -94,7 +118,7 @@ export function createDeliver(options: DeliverOptions): Worker {
       random: options.random,
     });
     const outcome = toOutcome(delivery, result, step);
-    const isWritten = await records.add(outcome);
+    const isWritten = await record(outcome, signal);
     log.info(
       {
         event: "delivery.attempt",
@@ -130,7 +154,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     async run(signal) {
       const inFlight = new Set<Promise<void>>();
       const onMessage = (message: IncomingMessage): void => {
-        const done = handle(message)
+        const done = handle(message, signal)
           .then(
             () => message.ack(),
             async (error: unknown) => {
