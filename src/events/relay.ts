@@ -36,7 +36,7 @@ const strandedIntervalMs = 5_000;
 export function createRelay(options: RelayOptions): Relay {
   const { outbox, present, broker, log, pollIntervalMs, batchSize, requeueAfterMs } = options;
   const alarm = createAlarm();
-  let lookedForStrandedAt = 0;
+  let lookedForStrandedAt = -strandedIntervalMs;
 
   /** One claim's worth; answers how many events were claimed. */
   async function turn(): Promise<number> {
@@ -53,6 +53,8 @@ export function createRelay(options: RelayOptions): Relay {
     if ((await broker.depth(queues.fanout)) > 0) return;
     const events = await outbox.claimStranded({ limit: batchSize, leaseMs });
     if (events.length === 0) return;
+    // There are more, and a broker that lost everything has lost many.
+    if (events.length === batchSize) lookedForStrandedAt = -strandedIntervalMs;
     log.warn(
       { event: "relay.stranded", events: events.length },
       "events were not fanned out in time; publishing them again",
