@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { startApi } from "../api.ts";
-import { loadConfig } from "../config.ts";
+import { loadConfig, type Config } from "../config.ts";
 import { startDispatcher } from "../dispatcher.ts";
 import { OperatorError } from "../errors.ts";
-import { openFoundation } from "../foundation.ts";
+import { openFoundation, type Foundation } from "../foundation.ts";
 import { greeting } from "../greeting.ts";
 import { startHealth } from "../health.ts";
 import { createLog, type Log } from "../log.ts";
@@ -35,7 +35,8 @@ async function main(args: readonly string[]): Promise<number> {
   const config = loadConfig({ env: process.env, cwd: process.cwd(), program });
   const log = createLog({ level: config.log.level });
   const stopping = stopSignal(log);
-  const foundation = await openFoundation({ config, log, signal: stopping });
+  const foundation = await openUnless(stopping, { config, log });
+  if (foundation === undefined) return stopped(program, log);
   const running: Running[] = [];
   const health = await startHealth(foundation);
   try {
@@ -56,6 +57,23 @@ async function main(args: readonly string[]): Promise<number> {
     for (const part of running.toReversed()) await part.stop();
     await foundation.close();
   }
+  return stopped(program, log);
+}
+
+/** Undefined when it was told to stop while it waited for a server. */
+async function openUnless(
+  stopping: AbortSignal,
+  options: { readonly config: Config; readonly log: Log },
+): Promise<Foundation | undefined> {
+  try {
+    return await openFoundation({ ...options, signal: stopping });
+  } catch (error) {
+    if (stopping.aborted) return undefined;
+    throw error;
+  }
+}
+
+async function stopped(program: string, log: Log): Promise<number> {
   log.info({ program }, "stopped");
   await flushed(log);
   return 0;
