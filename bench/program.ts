@@ -53,7 +53,12 @@ export async function startProgram({
     if (ok && name === "api") await fetch(`http://127.0.0.1:${port}/`);
     return ok;
   };
-  await untilServing(process_, { what: `svc ${name}`, isServing });
+  try {
+    await untilServing(process_, { what: `svc ${name}`, isServing });
+  } catch (error) {
+    removeFolder(folder);
+    throw error;
+  }
   return {
     pid: process_.pid ?? 0,
     port,

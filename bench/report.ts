@@ -42,8 +42,13 @@ export function reportOf(results: Results): string {
     ),
     `Delivery capacity: ${fixed(capacity.perSecond)} deliveries/s (${capacity.count} events, one subscription, ${capacity.duplicates} duplicates)`,
     table(
-      Object.keys(capacity.cpuMicros).map((name) => `${name} µs`),
-      [Object.values(capacity.cpuMicros).map((micros) => fixed(micros))],
+      ["CPU µs per delivery", ...Object.keys(capacity.cpuMicros)],
+      [
+        [
+          fixed(sumOf(Object.values(capacity.cpuMicros))),
+          ...Object.values(capacity.cpuMicros).map((micros) => fixed(micros)),
+        ],
+      ],
     ),
     `From change to receiver at ${steadyApi.ratePerSecond} events/s, in ms`,
     table(
@@ -106,6 +111,11 @@ function ratioText({ median, min, max }: Ratio): string {
 
 function spreadText({ p50, p95, p99, max }: Spread): string {
   return `p50 ${fixed(p50, 1)}, p95 ${fixed(p95, 1)}, p99 ${fixed(p99, 1)}, max ${fixed(max, 1)} ms`;
+}
+
+/** Undefined when a part is. */
+function sumOf(parts: readonly (number | undefined)[]): number | undefined {
+  return parts.reduce((sum, part) => (sum === undefined || part === undefined ? undefined : sum + part), 0);
 }
 
 /** A dash for what could not be measured. */
