@@ -21,6 +21,8 @@ export interface PrivateProcess {
   signal(name: NodeJS.Signals): void;
   /** Sends a signal and resolves when the process is gone; after `limitMs` it is killed. */
   end(name: NodeJS.Signals, limitMs?: number): Promise<void>;
+  /** Null when a signal ended it; undefined while it runs. */
+  exitCode(): number | null | undefined;
   /** The last lines of what it wrote. */
   output(): string;
 }
@@ -93,6 +95,7 @@ export function startProcess({
   return {
     pid: child.pid,
     isRunning,
+    exitCode: () => (isRunning() ? undefined : child.exitCode),
     signal(name) {
       if (isRunning()) child.kill(name);
     },

@@ -1,0 +1,285 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { Client } from "pg";
+import { call } from "../support/http.ts";
+import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
+import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger, type Arrival } from "../support/ledger.ts";
+import { startPrivatePostgres } from "../support/postgres.ts";
+import type { PrivateServer } from "../support/private-process.ts";
+import {
+  admin,
+  createProgram,
+  type Configuration,
+  type Program,
+  writeConfiguration,
+} from "../support/program.ts";
+import { purgeQueues } from "../support/queues.ts";
+import { type PrivateRabbitMq, startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+import { startWriters, type Writers } from "../support/writers.ts";
+
+const service = `
+database:
+  poolSize: 6
+relay:
+  pollInterval: 0.1
+webhooks:
+  timeout: 2
+  maxAttempts: 5
+  backoff: [0.1, 0.3]
+  jitter: 0
+  sweepInterval: 0.2
+  requeueAfter: 2
+  allowedNetworks: [127.0.0.0/8]
+`;
+
+/** The programs end by themselves within this, whatever is under way: the longest is an attempt of \`webhooks.timeout\`. */
+const stopLimitMs = 10_000;
+const stopping = "stopping; a second signal ends at once";
+
+/**
+ * One story under one load: each test does its harm and looks at what is to be seen at once, and the last ones close the
+ * books of all, since the leases of what was killed take up to 20 s to end.
+ */
+describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", function () {
+  this.timeout(90_000);
+  let postgres: PrivateServer;
+  let rabbitMq: PrivateRabbitMq;
+  let configuration: Configuration;
+  let api: Program;
+  let dispatcher: Program;
+  let scene: KillScene;
+  let writers: Writers;
+  const labels: string[] = [];
+
+  before(async () => {
+    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres({ fsync: true }), startPrivateRabbitMq()]);
+    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    const env = {
+      ...configuration.env,
+      DATABASE_URL: postgres.url,
+      AMQP_URL: rabbitMq.url,
+      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    };
+    await admin(["migrate"], env);
+    api = await createProgram({ name: "api", env });
+    dispatcher = await createProgram({ name: "dispatcher", env });
+    await Promise.all([dispatcher.start(), api.start()]);
+    const baseUrl = `${api.origin}/svc-api`;
+    scene = await prepareKillScene({ env, baseUrl, databaseUrl: postgres.url });
+    const { token, ownerIds } = scene;
+    writers = startWriters({ baseUrl, token, databaseUrl: postgres.url, ownerIds, label: "prelude" });
+  });
+
+  after(async () => {
+    await writers?.stop();
+    await scene?.close();
+    await Promise.all([api?.dispose(), dispatcher?.dispose()]);
+    configuration?.dispose();
+    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+  });
+
+  afterEach(() => scene.arrivals.release());
+
+  /** What is written from now on is accounted for under `label`. */
+  function begin(label: string): void {
+    writers.label = label;
+    labels.push(label);
+  }
+
+  /** So many further changes are acknowledged. */
+  async function untilWritten(count: number): Promise<void> {
+    const goal = writers.acknowledged() + count;
+    await until(() => writers.acknowledged() >= goal, { what: `${count} changes`, timeoutMs: 30_000 });
+  }
+
+  /** A change that is made from now on arrives. */
+  async function untilFlowing(): Promise<void> {
+    const last = writers.lastNumber();
+    const { all } = scene.arrivals;
+    let seen = all.length;
+    const hasArrived = (): boolean => {
+      const isNew = all.slice(seen).some(({ change }) => Number(change.split(" ")[2]) > last);
+      seen = all.length;
+      return isNew;
+    };
+    await until(hasArrived, { what: "a new change to arrive", timeoutMs: 40_000 });
+  }
+
+  let interrupted: Arrival;
+  let inHand: Arrival;
+
+  it("takes up what a killed API had claimed and not published", async () => {
+    begin("api-killed");
+    await untilWritten(50);
+    const late = new Client({ connectionString: postgres.url });
+    await late.connect();
+    await late.query("BEGIN");
+    await late.query("INSERT INTO notes (text, user_id) VALUES ('api-killed late', $1)", [scene.ownerIds[0]]);
+
+    rabbitMq.pause();
+    const claimed = `SELECT 1 FROM svc.events WHERE published_at IS NULL AND claimed_until > now()`;
+    await until(async () => (await scene.pool.query(claimed)).rows.length > 0, { what: "a claim" });
+    await untilWritten(50);
+    const { code } = await api.end("SIGKILL");
+    const { rows } = await scene.pool.query(claimed);
+    rabbitMq.resume();
+
+    expect(code).to.equal(null);
+    expect(rows, "claimed, not published").to.not.have.length(0);
+    await api.start();
+    await late.query("COMMIT");
+    await late.end();
+    await untilWritten(50);
+  });
+
+  it("makes a POST again that its dispatcher was killed in", async () => {
+    begin("dispatcher-killed");
+    await untilWritten(50);
+    interrupted = await scene.arrivals.hold(({ path }) => path === "/ada");
+    await dispatcher.end("SIGKILL");
+    scene.arrivals.release();
+    await untilWritten(50);
+
+    await dispatcher.start();
+    await untilFlowing();
+  });
+
+  for (const harm of ["stop", "kill"] as const) {
+    it(`answers 503 while PostgreSQL is away after a ${harm}, and goes on by itself`, async () => {
+      begin(`postgresql-${harm}`);
+      await untilWritten(50);
+      await postgres[harm]();
+
+      const path = "/svc-api/resources/notes";
+      const headers = { Authorization: `Bearer ${scene.token}` };
+      const answer = await call(Number(new URL(api.origin).port), path, { headers });
+      expect(answer.status).to.equal(503);
+      expect(answer.json).to.deep.equal({ message: "Server Error" });
+      for (const { healthOrigin } of [api, dispatcher]) {
+        expect((await fetch(`${healthOrigin}/readyz`)).status).to.equal(503);
+        expect((await fetch(`${healthOrigin}/livez`)).status).to.equal(200);
+      }
+
+      await postgres.start();
+      await untilWritten(50);
+      await untilFlowing();
+      expect(api.isRunning()).to.equal(true);
+      expect(dispatcher.isRunning()).to.equal(true);
+    });
+  }
+
+  it("finishes what is in hand at SIGTERM, and exits with 0", async () => {
+    begin("terminated");
+    await untilWritten(50);
+    // Requests that are certainly in hand: they wait for a row that the test holds.
+    const lock = new Client({ connectionString: postgres.url });
+    await lock.connect();
+    const insert = "INSERT INTO notes (text, user_id) VALUES ('terminated locked', $1) RETURNING id";
+    const { id } = (await lock.query<{ id: number }>(insert, [scene.ownerIds[0]])).rows[0] as { id: number };
+    await lock.query("BEGIN");
+    await lock.query("SELECT FROM notes WHERE id = $1 FOR UPDATE", [id]);
+    const { port } = new URL(api.origin);
+    const update = (n: number): ReturnType<typeof call> =>
+      call(Number(port), `/svc-api/resources/notes/${id}`, {
+        method: "PUT",
+        headers: { Authorization: `Bearer ${scene.token}`, "Content-Type": "application/json" },
+        body: JSON.stringify({ text: `terminated in-hand-${n}` }),
+      });
+    const answers = Promise.all([1, 2, 3].map(update));
+    const blocked =
+      "SELECT FROM pg_stat_activity WHERE application_name = 'svc' AND wait_event_type = 'Lock'";
+    await until(async () => (await scene.pool.query(blocked)).rows.length === 3, { what: "three in hand" });
+
+    const stops = api.untilLogged(stopping);
+    const ended = api.end("SIGTERM", stopLimitMs);
+    await stops;
+    await lock.query("COMMIT");
+    await lock.end();
+    expect((await answers).map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+    expect((await ended).code).to.equal(0);
+    await api.start();
+
+    inHand = await scene.arrivals.hold(({ path }) => path === "/grace");
+    const dispatcherStops = dispatcher.untilLogged(stopping);
+    const dispatcherEnded = dispatcher.end("SIGTERM", stopLimitMs);
+    await dispatcherStops;
+    scene.arrivals.release();
+    expect((await dispatcherEnded).code).to.equal(0);
+    await dispatcher.start();
+    await untilWritten(50);
+  });
+
+  it("goes on by itself when RabbitMQ is stopped, and waits for one that is not there yet", async () => {
+    begin("rabbitmq-stopped");
+    await untilWritten(50);
+    await rabbitMq.stop();
+    expect((await fetch(`${api.healthOrigin}/readyz`)).status).to.equal(503);
+    await untilWritten(50);
+
+    expect((await dispatcher.end("SIGTERM", stopLimitMs)).code, "while RabbitMQ is away").to.equal(0);
+    for (const time of ["first", "second"]) {
+      const waits = dispatcher.untilLogged("waiting for RabbitMQ");
+      dispatcher.launch();
+      await waits;
+      if (time === "second") break;
+      expect((await dispatcher.end("SIGTERM", stopLimitMs)).code, "while it waits for RabbitMQ").to.equal(0);
+    }
+
+    await rabbitMq.start();
+    await dispatcher.untilReady();
+    await untilFlowing();
+    expect(api.isRunning()).to.equal(true);
+  });
+
+  it("goes on by itself when RabbitMQ is killed", async () => {
+    begin("rabbitmq-killed");
+    await untilWritten(50);
+    await rabbitMq.kill();
+    await untilWritten(50);
+    await rabbitMq.start();
+    await untilFlowing();
+    expect(api.isRunning()).to.equal(true);
+    expect(dispatcher.isRunning()).to.equal(true);
+  });
+
+  it("brings back what RabbitMQ lost", async () => {
+    begin("rabbitmq-purged");
+    for (let time = 0; time < 5; time += 1) {
+      await untilWritten(40);
+      await purgeQueues(rabbitMq.url);
+    }
+  });
+
+  describe("afterwards", () => {
+    before(async () => {
+      begin("end");
+      await writers.stop();
+      await until(() => isQuiet(scene.pool), { what: "every delivery to settle", timeoutMs: 60_000 });
+    });
+
+    it("has neither lost nor invented anything", async () => {
+      const { pool, audiences, arrivals } = scene;
+      for (const label of labels) {
+        const { tried } = writers;
+        const ledger = await readLedger({ pool, label, audiences, arrivals: arrivals.all, tried });
+        console.log(`      ${ledgerLine(ledger)}`);
+        expectClean(ledger);
+      }
+      expect(writers.faults).to.deep.equal([]);
+    });
+
+    it("has made the interrupted POST again, with the same delivery id and bytes", () => {
+      const { delivery, body } = interrupted;
+      const [first, ...others] = scene.arrivals.all.filter((arrival) => arrival.delivery === delivery);
+      expect(first === interrupted).to.equal(true);
+      expect(others).to.not.have.length(0);
+      for (const other of others) expect(other.body.equals(body)).to.equal(true);
+    });
+
+    it("has made the POST only once that its dispatcher finished at SIGTERM", () => {
+      const same = scene.arrivals.all.filter(({ delivery }) => delivery === inHand.delivery);
+      expect(same.map(({ isAccepted }) => isAccepted)).to.deep.equal([true]);
+    });
+  });
+});

@@ -1,0 +1,176 @@
+import { execFile } from "node:child_process";
+import { createReadStream, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import {
+  freePort,
+  makeFolder,
+  type PrivateProcess,
+  removeFolder,
+  startProcess,
+  untilServing,
+} from "./private-process.ts";
+import { until } from "./wait.ts";
+
+const run = promisify(execFile);
+
+export type ProgramName = "api" | "dispatcher" | "all";
+type LogLine = Readonly<Record<string, unknown>>;
+
+export interface Ending {
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly durationMs: number;
+}
+
+/** `svc <name>` as operators run it: the built program, in a process of its own. Its ports stay the same across restarts. */
+export interface Program {
+  /** Of the REST API, without a path. */
+  readonly origin: string;
+  /** Of `/livez` and `/readyz`. */
+  readonly healthOrigin: string;
+  /** Starts it and waits until it is ready. */
+  start(): Promise<void>;
+  /** Starts it and comes back at once. */
+  launch(): void;
+  untilReady(): Promise<void>;
+  isRunning(): boolean;
+  /** Undefined before the first start and while it runs; null when a signal ended it. */
+  exitCode(): number | null | undefined;
+  signal(name: NodeJS.Signals): void;
+  /** Sends a signal and waits until the process is gone; after `limitMs` it is killed. */
+  end(name: NodeJS.Signals, limitMs?: number): Promise<Ending>;
+  /** The next line of the log with this message that is written after the call. */
+  untilLogged(message: string): Promise<LogLine>;
+  /** Kills it and removes its files. */
+  dispose(): Promise<void>;
+}
+
+/** Prepares a program; `npm run build` must have been run. */
+export async function createProgram({
+  name,
+  env,
+}: {
+  readonly name: ProgramName;
+  readonly env: Readonly<Record<string, string>>;
+}): Promise<Program> {
+  const folder = makeFolder(`svc-${name}`);
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const origin = `http://127.0.0.1:${port}`;
+  const healthOrigin = `http://127.0.0.1:${metricsPort}`;
+  const logFile = join(folder, "node.log");
+  let child: PrivateProcess | undefined;
+
+  async function isReady(): Promise<boolean> {
+    try {
+      const { ok } = await fetch(`${healthOrigin}/readyz`);
+      // Any answer will do: the API listens.
+      if (ok && name !== "dispatcher") await fetch(origin);
+      return ok;
+    } catch {
+      return false;
+    }
+  }
+
+  const program: Program = {
+    origin,
+    healthOrigin,
+    async start() {
+      program.launch();
+      await program.untilReady();
+    },
+    launch() {
+      child = startProcess({
+        command: process.execPath,
+        args: [binary("svc"), name],
+        env: {
+          PATH: process.env["PATH"],
+          ...env,
+          SVC_HOST: "127.0.0.1",
+          SVC_PORT: String(port),
+          SVC_METRICS_PORT: String(metricsPort),
+        },
+        folder,
+      });
+    },
+    async untilReady() {
+      if (child === undefined) throw new Error(`svc ${name} was not started`);
+      await untilServing(child, { what: `svc ${name}`, isServing: isReady });
+    },
+    isRunning: () => child?.isRunning() === true,
+    exitCode: () => child?.exitCode(),
+    signal: (signal) => child?.signal(signal),
+    async end(signal, limitMs) {
+      const startedAt = performance.now();
+      await child?.end(signal, limitMs);
+      return { code: child?.exitCode() ?? null, durationMs: performance.now() - startedAt };
+    },
+    untilLogged(message) {
+      const from = existsSync(logFile) ? statSync(logFile).size : 0;
+      const isWanted = ({ msg }: LogLine): boolean => msg === message;
+      const find = async (): Promise<LogLine | undefined> => (await linesFrom(logFile, from)).find(isWanted);
+      return until(find, { what: `svc ${name} to log "${message}"`, timeoutMs: 30_000 });
+    },
+    async dispose() {
+      await child?.end("SIGKILL");
+      removeFolder(folder);
+    },
+  };
+  return program;
+}
+
+/** Runs `svc-admin` with `--json` and gives its answer. */
+export async function admin(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { stdout } = await run(process.execPath, [binary("svc-admin"), ...args, "--json"], {
+    env: { PATH: process.env["PATH"], ...env },
+  });
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+export interface Configuration {
+  /** What a program needs to run on it: `SVC_CONFIG_DIR`, `SVC_DATA_DIR`. */
+  readonly env: Readonly<Record<string, string>>;
+  dispose(): void;
+}
+
+/** Writes `service.yaml` and mapping files, by name, into a new folder, with a data dir beside them. */
+export function writeConfiguration({
+  service,
+  resources,
+}: {
+  readonly service: string;
+  readonly resources: Readonly<Record<string, string>>;
+}): Configuration {
+  const folder = makeFolder("config");
+  mkdirSync(join(folder, "resources"));
+  writeFileSync(join(folder, "service.yaml"), service);
+  for (const [name, text] of Object.entries(resources)) writeFileSync(join(folder, "resources", name), text);
+  return {
+    env: { SVC_CONFIG_DIR: folder, SVC_DATA_DIR: join(folder, "data") },
+    dispose: () => removeFolder(folder),
+  };
+}
+
+function binary(name: string): string {
+  const path = resolve("dist/bin", `${name}.js`);
+  if (!existsSync(path)) throw new Error(`${path} is not there: run npm run build`);
+  return path;
+}
+
+/** The JSON lines of a file, from a byte on. */
+async function linesFrom(file: string, start: number): Promise<readonly LogLine[]> {
+  const chunks = await createReadStream(file, { start, encoding: "utf8" }).toArray();
+  return chunks.join("").split("\n").flatMap(lineOf);
+}
+
+function lineOf(text: string): readonly LogLine[] {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === "object" && line !== null ? [line as LogLine] : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,187 @@
+import { Client } from "pg";
+import { messageOf } from "../../src/errors.ts";
+import { call, type Answer } from "./http.ts";
+
+/**
+ * What a writer knows of a change that it tried: `acknowledged` is committed, `refused` is certainly not (rolled back, or never
+ * received), and `unanswered` may be either.
+ */
+export interface TriedChange {
+  /** `<trigger> <label> <number>`, the last two being the text of the record; never the same twice. */
+  readonly change: string;
+  readonly outcome: "acknowledged" | "refused" | "unanswered";
+}
+
+/** Programs that write to the table `notes` without a pause, through the API and past it, until stopped. */
+export interface Writers {
+  /** Begins every text of what is written from now on. */
+  label: string;
+  readonly tried: readonly TriedChange[];
+  /** Statuses of answers, each with how often it came. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** What no server may answer. */
+  readonly faults: readonly string[];
+  /** Changes acknowledged since the writers began. */
+  acknowledged(): number;
+  /** The number in the last text that was given out. */
+  lastNumber(): number;
+  stop(): Promise<void>;
+}
+
+export interface WritersOptions {
+  /** Of the API, with the route prefix. */
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly databaseUrl: string;
+  /** Owners of the records that are written past the API, in turn. */
+  readonly ownerIds: readonly number[];
+  readonly label: string;
+  readonly apiWriters?: number;
+  readonly sqlWriters?: number;
+}
+
+/** Between two requests or transactions of one writer, so that the load stays the same on a fast machine. */
+const breatherMs = 60;
+const expected = new Set([200, 201, 204, 503]);
+
+/** Begins to write. */
+export function startWriters({
+  baseUrl,
+  token,
+  databaseUrl,
+  ownerIds,
+  label,
+  apiWriters = 2,
+  sqlWriters = 2,
+}: WritersOptions): Writers {
+  const tried: TriedChange[] = [];
+  const statuses = new Map<number, number>();
+  const faults: string[] = [];
+  const stopping = new AbortController();
+  const { port, pathname } = new URL(baseUrl);
+  let count = 0;
+  let acknowledged = 0;
+
+  const nextText = (): string => `${writers.label} ${++count}`;
+  const note = (change: string, outcome: TriedChange["outcome"]): void => {
+    tried.push({ change, outcome });
+    if (outcome === "acknowledged") acknowledged += 1;
+  };
+
+  async function request(
+    method: string,
+    path: string,
+    text?: string,
+  ): Promise<Answer | "refused" | undefined> {
+    try {
+      const answer = await call(Number(port), `${pathname}/resources/notes${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+        ...(text === undefined ? {} : { body: JSON.stringify({ text }) }),
+      });
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      if (!expected.has(answer.status)) faults.push(`${method} ${answer.status} ${answer.text}`);
+      return answer;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === "ECONNREFUSED" ? "refused" : undefined;
+    }
+  }
+
+  /** One change through the API; its answer when it was made. */
+  async function change(
+    method: string,
+    path: string,
+    change: string,
+    text?: string,
+  ): Promise<Answer | undefined> {
+    const answer = await request(method, path, text);
+    if (answer === "refused" || answer === undefined || answer.status >= 400) {
+      note(change, answer === "refused" ? "refused" : "unanswered");
+      return undefined;
+    }
+    note(change, "acknowledged");
+    return answer;
+  }
+
+  async function writeThroughApi(): Promise<void> {
+    for (let round = 0; !stopping.signal.aborted; round += 1) {
+      await breather();
+      const [first, second] = [nextText(), nextText()];
+      const created = await change("POST", "", `on_create ${first}`, first);
+      if (created === undefined) continue;
+      const { id } = created.json as { readonly id: number };
+      const updated = await change("PUT", `/${id}`, `on_update ${second}`, second);
+      // What became of a record whose update got no answer is not known.
+      if (updated !== undefined && round % 2 === 0) await change("DELETE", `/${id}`, `on_delete ${second}`);
+    }
+  }
+
+  async function writePastApi(): Promise<void> {
+    for (let round = 0; !stopping.signal.aborted;) {
+      const client = new Client({ connectionString: databaseUrl, connectionTimeoutMillis: 2_000 });
+      client.on("error", () => undefined);
+      try {
+        await client.connect();
+        for (; !stopping.signal.aborted; round += 1) await transaction(client, round);
+      } catch {
+        // The database is away, which the journal of the ledger accounts for.
+      } finally {
+        await client.end().catch(() => undefined);
+      }
+      await breather();
+    }
+  }
+
+  async function transaction(client: Client, round: number): Promise<void> {
+    await breather();
+    const ownerId = ownerIds[round % ownerIds.length];
+    const [first, second, third] = [nextText(), nextText(), nextText()];
+    const changes = [
+      `on_create ${first}`,
+      `on_create ${second}`,
+      `on_update ${third}`,
+      `on_delete ${second}`,
+    ];
+    const settle = (outcome: TriedChange["outcome"]): void => changes.forEach((made) => note(made, outcome));
+    const isKept = round % 4 !== 3;
+    try {
+      await client.query("BEGIN");
+      const insert = "INSERT INTO notes (text, user_id) VALUES ($1, $3), ($2, $3)";
+      await client.query(insert, [first, second, ownerId]);
+      await client.query("UPDATE notes SET text = $2 WHERE text = $1", [first, third]);
+      await client.query("DELETE FROM notes WHERE text = $1", [second]);
+    } catch (error) {
+      settle("refused");
+      throw error;
+    }
+    try {
+      await client.query(isKept ? "COMMIT" : "ROLLBACK");
+      settle(isKept ? "acknowledged" : "refused");
+    } catch (error) {
+      settle(isKept ? "unanswered" : "refused");
+      throw error;
+    }
+  }
+
+  function breather(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, breatherMs));
+  }
+
+  const writers: Writers = {
+    label,
+    tried,
+    statuses,
+    faults,
+    acknowledged: () => acknowledged,
+    lastNumber: () => count,
+    async stop() {
+      stopping.abort();
+      await done;
+    },
+  };
+  const done = Promise.all([
+    ...Array.from({ length: apiWriters }, writeThroughApi),
+    ...Array.from({ length: sqlWriters }, writePastApi),
+  ]).catch((error: unknown) => void faults.push(messageOf(error)));
+  return writers;
+}
