@@ -32,7 +32,9 @@ export function eventOf(message: IncomingMessage): EventEnvelope | undefined {
     typeof event_id === "string" &&
     /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(event_id) &&
     triggers.some((trigger) => trigger === event) &&
+    // As the loader allows it: a stranger's text must not reach a statement that a whole batch shares.
     typeof resource === "string" &&
+    /^[a-z][a-z0-9_-]*$/.test(resource) &&
     typeof record_id === "string" &&
     (owner_id === null || typeof owner_id === "string") &&
     typeof timestamp === "string" &&
