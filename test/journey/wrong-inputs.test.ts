@@ -155,13 +155,14 @@ for (const mode of modes) {
       webhookId = (await ada.request("POST", "/webhooks", body)).body.id;
       thingId = (await ada.request("POST", "/resources/things", { title: "it's 100% _ \\" })).body.id;
     });
-    after(() => service.stop());
-
     afterEach("the service still answers, and nothing was written", async () => {
-      expect((await ada.request("GET", "/whoami")).status).to.equal(200);
       expect((await ada.request("GET", "/resources/things")).body.total).to.equal(1);
-      expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
       expect(Reflect.ownKeys(Object.prototype)).to.deep.equal(prototypeKeys);
+    });
+    after("no webhook was written either", async () => {
+      const { data } = (await ada.request("GET", "/webhooks")).body;
+      await service.stop();
+      expect(data).to.have.length(1);
     });
     const prototypeKeys = Reflect.ownKeys(Object.prototype);
 
