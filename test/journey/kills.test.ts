@@ -111,7 +111,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
 
   it("takes up what a killed API had claimed and not published", async () => {
     begin("api-killed");
-    await untilWritten(50);
+    await untilWritten(30);
     const late = new Client({ connectionString: postgres.url });
     await late.connect();
     await late.query("BEGIN");
@@ -120,7 +120,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     rabbitMq.pause();
     const claimed = `SELECT 1 FROM svc.events WHERE published_at IS NULL AND claimed_until > now()`;
     await until(async () => (await scene.pool.query(claimed)).rows.length > 0, { what: "a claim" });
-    await untilWritten(50);
+    await untilWritten(30);
     const { code } = await api.end("SIGKILL");
     const { rows } = await scene.pool.query(claimed);
     rabbitMq.resume();
@@ -130,16 +130,16 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     await api.start();
     await late.query("COMMIT");
     await late.end();
-    await untilWritten(50);
+    await untilWritten(30);
   });
 
   it("makes a POST again that its dispatcher was killed in", async () => {
     begin("dispatcher-killed");
-    await untilWritten(50);
+    await untilWritten(30);
     interrupted = await scene.arrivals.hold(({ path }) => path === "/ada");
     await dispatcher.end("SIGKILL");
     scene.arrivals.release();
-    await untilWritten(50);
+    await untilWritten(30);
 
     await dispatcher.start();
     await untilFlowing();
@@ -148,7 +148,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   for (const harm of ["stop", "kill"] as const) {
     it(`answers 503 while PostgreSQL is away after a ${harm}, and goes on by itself`, async () => {
       begin(`postgresql-${harm}`);
-      await untilWritten(50);
+      await untilWritten(30);
       await postgres[harm]();
 
       const path = "/svc-api/resources/notes";
@@ -162,7 +162,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       }
 
       await postgres.start();
-      await untilWritten(50);
+      await untilWritten(30);
       await untilFlowing();
       expect(api.isRunning()).to.equal(true);
       expect(dispatcher.isRunning()).to.equal(true);
@@ -171,7 +171,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
 
   it("finishes what is in hand at SIGTERM, and exits with 0", async () => {
     begin("terminated");
-    await untilWritten(50);
+    await untilWritten(30);
     // Requests that are certainly in hand: they wait for a row that the test holds.
     const lock = new Client({ connectionString: postgres.url });
     await lock.connect();
@@ -207,15 +207,15 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     scene.arrivals.release();
     expect((await dispatcherEnded).code).to.equal(0);
     await dispatcher.start();
-    await untilWritten(50);
+    await untilWritten(30);
   });
 
   it("goes on by itself when RabbitMQ is stopped, and waits for one that is not there yet", async () => {
     begin("rabbitmq-stopped");
-    await untilWritten(50);
+    await untilWritten(30);
     await rabbitMq.stop();
     expect((await fetch(`${api.healthOrigin}/readyz`)).status).to.equal(503);
-    await untilWritten(50);
+    await untilWritten(30);
 
     expect((await dispatcher.end("SIGTERM", stopLimitMs)).code, "while RabbitMQ is away").to.equal(0);
     for (const time of ["first", "second"]) {
@@ -234,9 +234,9 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
 
   it("goes on by itself when RabbitMQ is killed", async () => {
     begin("rabbitmq-killed");
-    await untilWritten(50);
+    await untilWritten(30);
     await rabbitMq.kill();
-    await untilWritten(50);
+    await untilWritten(30);
     await rabbitMq.start();
     await untilFlowing();
     expect(api.isRunning()).to.equal(true);
@@ -246,7 +246,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("brings back what RabbitMQ lost", async () => {
     begin("rabbitmq-purged");
     for (let time = 0; time < 5; time += 1) {
-      await untilWritten(40);
+      await untilWritten(20);
       await purgeQueues(rabbitMq.url);
     }
   });

@@ -45,9 +45,11 @@ export async function prepareKillScene({
     const { id, token } = await admin(args, env);
     return { id: Number(id), token: String(token) };
   };
-  const ada = await createUser("Ada");
-  const eve = await createUser("Eve");
-  const grace = await createUser("Grace", "--admin");
+  const [ada, eve, grace] = await Promise.all([
+    createUser("Ada"),
+    createUser("Eve"),
+    createUser("Grace", "--admin"),
+  ]);
 
   const audiences: Audience[] = [];
   for (const { path, token, triggers, ownerId } of [

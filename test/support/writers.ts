@@ -41,7 +41,7 @@ export interface WritersOptions {
 }
 
 /** Between two requests or transactions of one writer, so that the load stays the same on a fast machine. */
-const breatherMs = 60;
+const breatherMs = 120;
 const expected = new Set([200, 201, 204, 503]);
 
 /** Begins to write. */
@@ -88,7 +88,7 @@ export function startWriters({
   }
 
   /** One change through the API; its answer when it was made. */
-  async function change(
+  async function tryChange(
     method: string,
     path: string,
     change: string,
@@ -107,12 +107,13 @@ export function startWriters({
     for (let round = 0; !stopping.signal.aborted; round += 1) {
       await breather();
       const [first, second] = [nextText(), nextText()];
-      const created = await change("POST", "", `on_create ${first}`, first);
+      const created = await tryChange("POST", "", `on_create ${first}`, first);
       if (created === undefined) continue;
       const { id } = created.json as { readonly id: number };
-      const updated = await change("PUT", `/${id}`, `on_update ${second}`, second);
+      const updated = await tryChange("PUT", `/${id}`, `on_update ${second}`, second);
       // What became of a record whose update got no answer is not known.
-      if (updated !== undefined && round % 2 === 0) await change("DELETE", `/${id}`, `on_delete ${second}`);
+      if (updated !== undefined && round % 2 === 0)
+        await tryChange("DELETE", `/${id}`, `on_delete ${second}`);
     }
   }
 
@@ -163,10 +164,6 @@ export function startWriters({
     }
   }
 
-  function breather(): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, breatherMs));
-  }
-
   const writers: Writers = {
     label,
     tried,
@@ -184,4 +181,8 @@ export function startWriters({
     ...Array.from({ length: sqlWriters }, writePastApi),
   ]).catch((error: unknown) => void faults.push(messageOf(error)));
   return writers;
+}
+
+function breather(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, breatherMs));
 }
