@@ -159,7 +159,7 @@ for (const mode of modes) {
         async () => {
           const list = await request({ ...to("/webhook-deliveries?status=failed"), token: admin.token });
           failed = list.body.data.find(({ url }: Answer["body"]) => url.endsWith("/ada"));
-          return list.body.total === 2;
+          return list.body.data.length === 2;
         },
         { what: "two failed deliveries" },
       );
