@@ -48,7 +48,7 @@ export const settings = {
     default: "info",
   },
   "metrics.port": { kind: integer(0, 65_535), env: "SVC_METRICS_PORT", default: 9090 },
-  "relay.pollInterval": { kind: timer, default: 0.25 },
+  "relay.pollInterval": { kind: timer, default: 0.1 },
   "relay.batchSize": { kind: integer(1, 10_000), default: 200 },
   "webhooks.timeout": { kind: timer, default: 30 },
   "webhooks.maxAttempts": { kind: integer(1, 1000), default: 10 },

@@ -38,7 +38,7 @@ describe("loadConfig", () => {
       secretKey: undefined,
       log: { level: "info" },
       metrics: { port: 9090 },
-      relay: { pollIntervalMs: 250, batchSize: 200 },
+      relay: { pollIntervalMs: 100, batchSize: 200 },
       webhooks: {
         timeoutMs: 30_000,
         maxAttempts: 10,
