@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startApi, type RunningApi } from "../../src/api.ts";
 import { loadConfig, type Config } from "../../src/config.ts";
+import { openEmbedded } from "../../src/db/embedded.ts";
 import { startDispatcher } from "../../src/dispatcher.ts";
 import { openFoundation, type Foundation } from "../../src/foundation.ts";
 import { createLog } from "../../src/log.ts";
@@ -104,6 +105,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     for (const [name, text] of Object.entries(options.resources))
       await writeFile(join(configDir, "resources", name), text);
   }
+  const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
   let database: TestDatabase | undefined;
   const env: Record<string, string> = {
     SVC_CONFIG_DIR: configDir,
@@ -116,6 +118,13 @@ export async function startService(options: ServiceOptions): Promise<TestService
     env["AMQP_URL"] = await amqpUrl();
     env["SVC_SECRET_KEY"] = randomBytes(32).toString("base64");
     await options.prepare?.(database.url);
+  } else if (options.prepare !== undefined) {
+    const embedded = await openEmbedded({ dataDir: join(folder, "data"), log });
+    try {
+      await options.prepare(embedded.url);
+    } finally {
+      await embedded.close();
+    }
   }
   const loaded = loadConfig({ env, cwd: process.cwd(), program: "all" });
   const config: Config = {
@@ -124,8 +133,6 @@ export async function startService(options: ServiceOptions): Promise<TestService
     webhooks: { ...loaded.webhooks, ...quick, ...options.webhooks },
     relay: { ...loaded.relay, pollIntervalMs: 50 },
   };
-  const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
-
   const foundation = await openFoundation({ config, log, signal: new AbortController().signal });
   // The queues are the server's, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
