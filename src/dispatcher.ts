@@ -44,7 +44,8 @@ export async function startDispatcher({
     }
   };
   // The in-process broker begins empty, so nothing that was believed to be in it is.
-  if (config.broker.url === undefined) await store.forgetQueued();
+  if (config.broker.url === undefined)
+    await store.forgetQueued({ areLeasesOver: config.database.url === undefined });
 
   const running = runWorkers({
     log,

@@ -85,8 +85,12 @@ export interface DeliveryStore {
   }): Promise<readonly { id: string; uuid: string }[]>;
   /** Takes the belief back, after a publish that was not confirmed. */
   unqueue(ids: readonly string[]): Promise<void>;
-  /** Takes the belief back for all, after the broker was emptied. */
-  forgetQueued(): Promise<void>;
+  /**
+   * Takes the belief back for all, after the broker was emptied.
+   *
+   * @param areLeasesOver Whether nobody else can be at work on a delivery, so that leases are those of a process that died.
+   */
+  forgetQueued(options: { readonly areLeasesOver: boolean }): Promise<void>;
   /** Makes deliveries due again whose subscription and user are active again. */
   releaseHeld(): Promise<void>;
   /** Failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
@@ -184,7 +188,10 @@ const claimDueText = `
 
 const unqueueText = `UPDATE svc.deliveries SET queued_until = NULL WHERE id = ANY($1::bigint[]) AND leased_until IS NULL`;
 
-const forgetQueuedText = `UPDATE svc.deliveries SET queued_until = NULL WHERE status IN ('pending', 'retrying') AND queued_until IS NOT NULL`;
+const forgetQueuedText = `
+  UPDATE svc.deliveries
+  SET queued_until = NULL, leased_until = CASE WHEN $1 THEN NULL ELSE leased_until END
+  WHERE status IN ('pending', 'retrying') AND (queued_until IS NOT NULL OR leased_until IS NOT NULL)`;
 
 const releaseHeldText = `
   UPDATE svc.deliveries AS delivery
@@ -252,8 +259,8 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async unqueue(ids) {
       await sql(unqueueText, [ids]);
     },
-    async forgetQueued() {
-      await sql(forgetQueuedText);
+    async forgetQueued({ areLeasesOver }) {
+      await sql(forgetQueuedText, [areLeasesOver]);
     },
     async releaseHeld() {
       await sql(releaseHeldText);

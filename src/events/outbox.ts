@@ -37,7 +37,7 @@ export interface Outbox {
   }): Promise<readonly OutboxEvent[]>;
   /** Believes the events in the broker for `believedForMs`. */
   markPublished(options: { readonly ids: readonly string[]; readonly believedForMs: number }): Promise<void>;
-  /** Takes the belief back for all, after the broker was emptied. */
+  /** Takes belief and claims back for all, after the broker was emptied. What another relay has claimed goes out twice, and counts once. */
   forgetPublished(): Promise<void>;
   /** Keeps the events, to be claimed again after their delays. */
   postpone(postponements: readonly Postponement[]): Promise<void>;
@@ -69,8 +69,7 @@ const markPublishedText = `
   SET published_at = now(), claimed_until = now() + $2 * interval '1 millisecond', relay_error = NULL
   WHERE id = ANY($1::bigint[])`;
 
-const forgetPublishedText = `
-  UPDATE svc.events SET claimed_until = 'epoch' WHERE published_at IS NOT NULL AND fanned_out_at IS NULL`;
+const forgetPublishedText = `UPDATE svc.events SET claimed_until = 'epoch' WHERE fanned_out_at IS NULL AND claimed_until > now()`;
 
 const postponeText = `
   UPDATE svc.events AS event
