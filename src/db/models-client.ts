@@ -128,9 +128,12 @@ async function generateInto(draft: string, schemaText: string): Promise<void> {
   await mkdir(path.join(draft, "node_modules"), { recursive: true });
   await writeFile(schema, schemaText);
   // The generator, and then its output, look for packages from their own folder upwards, and the data dir may be anywhere.
-  // Being links, both clients load the same files: one class for each error and value, whichever client made it.
+  // Being links, both clients load the same files: one class for each error and value, whichever client made it. The generator
+  // wants `prisma` beside them, or takes, in a data dir below an installation, that one's and refuses ours.
+  const prisma = path.dirname(require.resolve("prisma/package.json"));
   await symlink(prismaPackages(), path.join(draft, "node_modules/@prisma"), "dir");
-  const cli = path.join(path.dirname(require.resolve("prisma/package.json")), "build/index.js");
+  await symlink(prisma, path.join(draft, "node_modules/prisma"), "dir");
+  const cli = path.join(prisma, "build/index.js");
   try {
     await run(process.execPath, [cli, "generate", "--schema", schema, "--no-hints"], {
       cwd: draft,

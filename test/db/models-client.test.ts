@@ -296,8 +296,22 @@ describe("openModelsClient's generated folder", function () {
     expect(models.delegate("Things")).to.have.property("findMany");
   });
 
-  function open(text: string): Promise<ModelsClient> {
-    return openModelsClient({ schemaText: text, dataDir: folder, pool, isEmbedded: false, log });
+  it("may lie below an installation, as the data dir of a clone does", async () => {
+    const data = path.resolve("data");
+    await mkdir(data, { recursive: true });
+    const below = await mkdtemp(path.join(data, "svc-models-"));
+
+    try {
+      const models = await open(schemaOf("one"), below);
+
+      expect(models.delegate("One")).to.have.property("findMany");
+    } finally {
+      await rm(below, { recursive: true });
+    }
+  });
+
+  function open(text: string, dataDir = folder): Promise<ModelsClient> {
+    return openModelsClient({ schemaText: text, dataDir, pool, isEmbedded: false, log });
   }
 });
 
