@@ -6,21 +6,13 @@ export interface Worker {
 
 /** Waits `ms`, or less when `signal` aborts; never rejects. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-  });
+  return createAlarm().wait(ms, signal);
 }
 
 /** A pause that another part of the process can cut short; a wake before the pause is not forgotten. */
 export interface Alarm {
   wake(): void;
+  /** For one waiter at a time. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -29,17 +21,24 @@ export function createAlarm(): Alarm {
   let ring: (() => void) | undefined;
   return {
     wake() {
-      isRung = true;
-      ring?.();
+      if (ring === undefined) isRung = true;
+      else ring();
     },
-    async wait(ms, signal) {
-      if (!isRung) {
-        const rung = new AbortController();
-        ring = () => rung.abort();
-        await pause(ms, AbortSignal.any([signal, rung.signal]));
-        ring = undefined;
-      }
-      isRung = false;
+    // Not by AbortSignal.any: in Node 20 every call leaves some 70 bytes on a signal that lives as long as the process.
+    wait(ms, signal) {
+      return new Promise((resolve) => {
+        const end = (): void => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", end);
+          ring = undefined;
+          isRung = false;
+          resolve();
+        };
+        const timer = setTimeout(end, ms);
+        if (isRung || signal.aborted) return end();
+        ring = end;
+        signal.addEventListener("abort", end);
+      });
     },
   };
 }
