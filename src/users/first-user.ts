@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenProvider } from "./provider.ts";
@@ -31,6 +31,8 @@ export async function ensureFirstUser({
   if (user.disabledAt !== null) return undefined;
   const { token } = await tokens.issue({ userId: user.id, name: "first start" });
   await mkdir(dataDir, { recursive: true });
-  await writeFile(file, `${token}\n`, { mode: 0o600 });
+  // A file that is there would keep its own mode.
+  await rm(file, { force: true });
+  await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" });
   return file;
 }
