@@ -72,6 +72,8 @@ describe("createTransform", () => {
     [{ type: "Float" }, NaN, null],
     [{ type: "Float" }, -Infinity, null],
     [{ type: "Decimal", scale: 2 }, new Decimal("12.5"), "12.50"],
+    [{ type: "Decimal", scale: 2 }, new Decimal("13.8649"), "13.8649"],
+    [{ type: "Decimal", scale: 2 }, new Decimal("NaN"), "NaN"],
     [{ type: "Decimal", scale: 0 }, new Decimal("12"), "12"],
     [{ type: "Decimal", scale: 2 }, "1e3", "1000.00"],
     [{ type: "Decimal" }, new Decimal("1e-10"), "0.0000000001"],
