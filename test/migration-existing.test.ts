@@ -139,4 +139,19 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[0]).to.match(/fields\.name: the column may be null/);
     expect(notes[1]).to.match(/"city" must have a value/);
   });
+
+  it("notes a key that neither the table nor, without a rule for it, the API gives", async () => {
+    await client.query("CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL)");
+    const existing = { ...customers, isManaged: false };
+
+    const { notes } = await apply(definitionsOf(existing));
+    const withRule = definitionsOf({ ...existing, createRules: { id: "required|integer" } });
+    const withoutCreate = definitionsOf({ ...existing, supportsCreate: false });
+
+    expect(notes).to.deep.equal([
+      "resources/customers.yaml: fields.id: the column has no default: no record can be created unless `createRules` names the field.",
+    ]);
+    expect((await planMigration({ url: database.url, definitions: withRule })).notes).to.deep.equal([]);
+    expect((await planMigration({ url: database.url, definitions: withoutCreate })).notes).to.deep.equal([]);
+  });
 });

@@ -94,6 +94,11 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
         `${definition.file}: fields.${field.name}: the column may be null: a record where it is cannot be read unless the field says "optional: true".`,
       );
     }
+    if (field !== undefined && isLeftToTable(field, definition) && !column.isFilled) {
+      notes.push(
+        `${definition.file}: fields.${field.name}: the column has no default: no record can be created unless \`createRules\` names the field.`,
+      );
+    }
     if (field === undefined && !column.isNullable && !column.isFilled && definition.supportsCreate) {
       notes.push(
         `${definition.file}: the column "${column.name}" must have a value and has no default: no record can be created unless a field maps it.`,
@@ -101,4 +106,13 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
     }
   }
   return notes;
+}
+
+/** A number or UUID that the service does not make itself. */
+function isLeftToTable(
+  { name, default: given }: Field,
+  { supportsCreate, createRules, code }: Definition,
+): boolean {
+  const isGenerated = given?.kind === "autoincrement" || given?.kind === "uuid";
+  return isGenerated && supportsCreate && createRules?.[name] === undefined && code.createRules === undefined;
 }
