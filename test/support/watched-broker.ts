@@ -1,0 +1,34 @@
+import type { Broker, OutgoingMessage, PublishOutcome } from "../../src/broker/broker.ts";
+import { createInProcessBroker } from "../../src/broker/in-process.ts";
+import { createLog } from "../../src/log.ts";
+
+export interface WatchedBroker extends Broker {
+  /** What was given to `publish`, confirmed or not, in order. */
+  readonly published: OutgoingMessage[];
+  /** Answers `unconfirmed`, and takes nothing, for the messages that it says yes to; at first for none. */
+  refuses: (message: OutgoingMessage) => boolean;
+  /** What `isConnected` answers. */
+  connected: boolean;
+}
+
+/** The broker of one process, with the faults that a real one has only now and then. */
+export function createWatchedBroker(): WatchedBroker {
+  const inner = createInProcessBroker({ log: createLog({ level: "silent" }) });
+  const broker: WatchedBroker = {
+    ...inner,
+    published: [],
+    refuses: () => false,
+    connected: true,
+    isConnected: () => broker.connected,
+    async publish(messages) {
+      broker.published.push(...messages);
+      const taken = await inner.publish(messages.filter((message) => !broker.refuses(message)));
+      const outcomes = taken[Symbol.iterator]();
+      const refused: PublishOutcome = { kind: "unconfirmed", reason: "nack" };
+      return messages.map((message) =>
+        broker.refuses(message) ? refused : (outcomes.next().value ?? refused),
+      );
+    },
+  };
+  return broker;
+}
