@@ -14,6 +14,9 @@ import { loadDefinitions } from "./resources/load.ts";
 import { prismaSchemaOf } from "./resources/models.ts";
 import { loadSecretKey } from "./secret-key.ts";
 
+/** Longer than a command of svc-admin on a new data dir, and than another service takes to stop. */
+const ownTimeoutMs = 15_000;
+
 /** What the API and the dispatcher stand on. One of it serves both in `svc all`. */
 export interface Foundation {
   readonly config: Config;
@@ -54,7 +57,14 @@ export async function openFoundation({
     const isEmbedded = config.database.url === undefined;
     let url = config.database.url;
     if (url === undefined) {
-      const embedded = await openEmbedded({ dataDir: config.dataDir, log });
+      const embedded = await openEmbedded({
+        dataDir: config.dataDir,
+        log,
+        // A service on another process's database would end with that process, be it only a command of svc-admin.
+        mustOwn: true,
+        openTimeoutMs: ownTimeoutMs,
+        signal,
+      });
       releasers.push(() => embedded.close());
       url = embedded.url;
     }

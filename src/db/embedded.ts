@@ -7,6 +7,7 @@ import { pg_trgm } from "@electric-sql/pglite/contrib/pg_trgm";
 import { Client } from "pg";
 import { OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { pause } from "../worker.ts";
 import { listenEmbedded } from "./embedded-server.ts";
 import { acquireLock, readHolder } from "./process-lock.ts";
 
@@ -28,26 +29,46 @@ const retryMs = 100;
  * Opens the embedded database of a data dir: the one that a live process already runs, else in this process.
  * A new data dir is filled first, which takes seconds. What was committed survives the death of the process, not a
  * power cut: PGlite never calls fsync. It has no timers either, so `statement_timeout` does nothing. Throws OperatorError when it can have neither.
+ *
+ * @param mustOwn Waits for the end of a process that runs the database, instead of going down with it.
+ * @param openTimeoutMs How long to wait for that, or for a process that holds the database but does not answer.
+ * @param signal Gives up waiting.
  */
 export async function openEmbedded({
   dataDir,
   log,
+  mustOwn = false,
   openTimeoutMs = 60_000,
+  signal = new AbortController().signal,
 }: {
   readonly dataDir: string;
   readonly log: Log;
-  /** How long to wait for a process that holds the database but does not answer. */
+  readonly mustOwn?: boolean;
   readonly openTimeoutMs?: number;
+  readonly signal?: AbortSignal;
 }): Promise<EmbeddedDatabase> {
   const root = path.resolve(dataDir);
   await mkdir(root, { recursive: true });
   const lockFile = path.join(root, "postgres.lock");
   const deadline = performance.now() + openTimeoutMs;
+  const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
+  let isTold = false;
   for (;;) {
     // Asked first, and not only when the lock is alive: the holder may live in another container on the same volume.
-    const socketDir = (await readHolder(lockFile))?.note;
-    if (socketDir !== undefined && (await answers(urlOf(socketDir), openTimeoutMs)))
-      return { url: urlOf(socketDir), isOwner: false, close: async () => undefined };
+    const holder = await readHolder(lockFile);
+    if (holder !== undefined && (await answers(urlOf(holder.note), openTimeoutMs))) {
+      if (!mustOwn) return { url: urlOf(holder.note), isOwner: false, close: async () => undefined };
+      if (isTimeUp())
+        throw new OperatorError(
+          `The embedded database in ${root} is run by process ${holder.pid}, svc or svc-admin. Stop that one, or give this one ` +
+            "a data dir of its own (SVC_DATA_DIR); any number of processes can share a PostgreSQL (DATABASE_URL) and a RabbitMQ (AMQP_URL).",
+        );
+      if (!isTold)
+        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting for its end");
+      isTold = true;
+      await pause(retryMs, signal);
+      continue;
+    }
 
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);
@@ -59,11 +80,11 @@ export async function openEmbedded({
         throw error;
       }
     }
-    if (performance.now() > deadline)
+    if (isTimeUp())
       throw new OperatorError(
         `The embedded database in ${root} is held by process ${lock.holder?.pid ?? "unknown"}, which does not answer.`,
       );
-    await new Promise((resolve) => setTimeout(resolve, retryMs));
+    await pause(retryMs, signal);
   }
 }
 

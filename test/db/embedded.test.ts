@@ -9,6 +9,7 @@ import { Client, Pool } from "pg";
 import { type EmbeddedDatabase, openEmbedded } from "../../src/db/embedded.ts";
 import { OperatorError } from "../../src/errors.ts";
 import { createLog } from "../../src/log.ts";
+import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
@@ -252,6 +253,39 @@ describe("openEmbedded across processes", function () {
     await run(opened.url, "SELECT 1");
     await opened.close();
   });
+
+  it("waits for the end of another owner when it must own the database", async () => {
+    const { child } = await startChild(folder);
+    const { log: memory, lines } = createMemoryLog();
+
+    const opening = openEmbedded({ dataDir: folder, log: memory, mustOwn: true });
+    await until(() => lines.some(({ msg }) => /another process runs/.test(String(msg))), {
+      what: "the warning",
+    });
+    child.kill("SIGKILL");
+    const opened = await opening;
+
+    expect(opened.isOwner).to.equal(true);
+    await opened.close();
+  });
+
+  for (const [fact, options] of [
+    ["when its time is up", { openTimeoutMs: 300 }],
+    ["when it is told to stop", { signal: AbortSignal.abort() }],
+  ] as const) {
+    it(`names the other owner ${fact}`, async () => {
+      const { child } = await startChild(folder);
+
+      const failure: unknown = await openEmbedded({ dataDir: folder, log, mustOwn: true, ...options }).catch(
+        (error: unknown) => error,
+      );
+
+      expect(failure).to.be.instanceOf(OperatorError);
+      expect(failure)
+        .to.have.property("message")
+        .that.includes(`is run by process ${child.pid}, svc or svc-admin`);
+    });
+  }
 
   it("says which process holds the lock when that one does not answer", async () => {
     await writeFile(
