@@ -1,10 +1,12 @@
 import { rowOfSnapshot } from "../events/capture.ts";
 import type { OutboxEvent } from "../events/outbox.ts";
 import type { Presented } from "../events/relay.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { ModelsClient } from "../db/models-client.ts";
-import type { Definition, Definitions, Relation, Row, TransformNode } from "./definition.ts";
+import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "./definition.ts";
+import { baseQueryOf } from "./query.ts";
 import { createTransform } from "./transform.ts";
 
 /**
@@ -37,7 +39,7 @@ export function createEventPresenter({
           answers.set(id, refused(`The resource ${resource} is not in the mapping files.`));
         continue;
       }
-      const presented = await present(group);
+      const presented = await presentOrRefuse(present, group);
       group.forEach((event, index) => {
         const answer = presented[index] ?? refused("not presented");
         if (answer.kind === "refused")
@@ -49,6 +51,21 @@ export function createEventPresenter({
   };
 }
 
+type Present = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+
+/** A fault in one resource's code must not hold up the events of the others; when the database is away, all have to wait. */
+async function presentOrRefuse(
+  present: Present,
+  events: readonly OutboxEvent[],
+): Promise<readonly Presented[]> {
+  try {
+    return await present(events);
+  } catch (error) {
+    if (databaseFaultOf(error).kind === "unavailable") throw error;
+    return events.map(() => refused(reasonOf(error)));
+  }
+}
+
 function createPresenter({
   definition,
   definitions,
@@ -57,26 +74,21 @@ function createPresenter({
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-}): (events: readonly OutboxEvent[]) => Promise<readonly Presented[]> {
+}): Present {
   const transform = createTransform(definition, definitions);
-  const loaders = relationsRead(definition).map((relation) => ({
-    name: relation.name,
-    load: createRelationLoader({
-      relation,
-      include: includeOf(definition)[relation.name],
-      definitions,
-      models,
-    }),
-  }));
+  const visible = relationsVisible(definition);
 
   return async (events) => {
     const decoded = events.map((event) => attempt(() => rowOfSnapshot(definition, event.snapshot)));
     const rows = decoded.flatMap((answer) => (answer.kind === "done" ? [answer.value] : []));
     const related = new Map<Row, Record<string, unknown>>(rows.map((row) => [row, {}]));
-    for (const { name, load } of loaders) {
-      const found = await load(rows);
+    const include = baseQueryOf(definition).include ?? {};
+    for (const relation of visible) {
+      const args = include[relation.name];
+      if (args === undefined || args === false) continue;
+      const found = await findRelated({ relation, args, rows, definitions, models });
       rows.forEach((row, index) => {
-        (related.get(row) as Record<string, unknown>)[name] = found[index];
+        (related.get(row) as Record<string, unknown>)[relation.name] = found[index];
       });
     }
     return decoded.map((answer) => {
@@ -97,75 +109,100 @@ function attempt<T>(act: () => T): Attempted<T> {
   try {
     return { kind: "done", value: act() };
   } catch (error) {
-    return { kind: "failed", reason: messageOf(error) };
+    return { kind: "failed", reason: reasonOf(error) };
   }
+}
+
+/** A code module's own words are in the cause. */
+function reasonOf(error: unknown): string {
+  const { cause } = error instanceof Error ? error : {};
+  return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;
 }
 
 function refused(reason: string): Presented {
   return { kind: "refused", reason };
 }
 
-function includeOf(definition: Definition): Readonly<Record<string, unknown>> {
-  return (definition.code.baseQuery?.() ?? definition.baseQuery).include ?? {};
-}
-
-/** The included relations that the transform can see: all of them for a code module, else those that its paths begin with. */
-function relationsRead(definition: Definition): readonly Relation[] {
-  const include = includeOf(definition);
+/** The relations that the transform can see, if they are included: all of them for a code module, else those that its paths begin with. */
+function relationsVisible(definition: Definition): readonly Relation[] {
+  if (definition.code.transform !== undefined) return definition.relations;
   const named = new Set<string>();
   const visit = (node: TransformNode): void => {
     if (node.kind === "path" && node.path[0] !== undefined) named.add(node.path[0]);
     if (node.kind === "object") for (const [, child] of node.entries) visit(child);
   };
   if (definition.transform !== undefined) visit(definition.transform);
-  const isRead = ({ name }: Relation): boolean =>
-    include[name] !== undefined &&
-    include[name] !== false &&
-    (definition.code.transform !== undefined || named.has(name));
-  return definition.relations.filter(isRead);
+  return definition.relations.filter(({ name }) => named.has(name));
 }
 
-/** Answers, per row, what `include` would have put under the relation's name. One statement per relation and turn for `one`. */
-function createRelationLoader({
-  relation,
-  include,
+type Args = Readonly<Record<string, unknown>>;
+
+/**
+ * Per row, what `include` would have put under the relation's name; one statement for all rows where it leads to at most one record.
+ *
+ * @param args The relation's part of `include`: true, or Prisma's arguments.
+ */
+async function findRelated({
+  relation: { kind, resource, localField, foreignField },
+  args: given,
+  rows,
   definitions,
   models,
 }: {
   readonly relation: Relation;
-  readonly include: unknown;
+  readonly args: unknown;
+  readonly rows: readonly Row[];
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-}): (rows: readonly Row[]) => Promise<readonly unknown[]> {
-  const target = definitions.get(relation.resource);
-  if (target === undefined)
-    throw new Error(`The relation ${relation.name} leads to the unknown resource ${relation.resource}.`);
+}): Promise<readonly unknown[]> {
+  const target = definitions.get(resource) as Definition;
   const delegate = models.delegate(target.model);
-  const { where, select, ...rest } = (
-    typeof include === "object" && include !== null ? include : {}
-  ) as Record<string, unknown>;
-  const args = {
-    ...rest,
-    ...(select === undefined ? {} : { select: { ...select, [relation.foreignField]: true } }),
-  };
-  const whereOf = (value: unknown): Record<string, unknown> => ({
-    AND: [...(where === undefined ? [] : [where]), { [relation.foreignField]: value }],
+  const args = (typeof given === "object" && given !== null ? given : {}) as Args;
+  const whereOf = (value: unknown): Args => ({
+    AND: [...(args["where"] === undefined ? [] : [args["where"]]), { [foreignField]: value }],
   });
 
-  if (relation.kind === "many") {
+  const foreign = target.fields.find(({ name }) => name === foreignField) as Field;
+  if (kind === "many" && !foreign.isUnique && !foreign.isKey) {
     // Not batched: take and orderBy of the include count per record.
-    return (rows) =>
-      Promise.all(
-        rows.map((row) => delegate.findMany({ ...args, where: whereOf(row[relation.localField]) })),
-      );
+    const findOf = async (value: unknown): Promise<readonly Row[]> =>
+      value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });
+    return Promise.all(rows.map((row) => findOf(row[localField])));
   }
-  return async (rows) => {
-    const values = [
-      ...new Set(rows.map((row) => row[relation.localField]).filter((value) => value !== null)),
-    ];
-    if (values.length === 0) return rows.map(() => null);
-    const found = await delegate.findMany({ ...args, where: whereOf({ in: values }) });
-    const byValue = new Map(found.map((row) => [row[relation.foreignField], row]));
-    return rows.map((row) => byValue.get(row[relation.localField]) ?? null);
+  const values = [...new Set(rows.map((row) => row[localField]).filter((value) => value !== null))];
+  if (values.length === 0) return rows.map(() => null);
+  const found = await delegate.findMany({ ...withField(args, foreignField), where: whereOf({ in: values }) });
+  const byValue = new Map(found.map((row) => [comparable(row[foreignField]), row]));
+  return rows.map((row) => {
+    const record = byValue.get(comparable(row[localField]));
+    return record === undefined
+      ? null
+      : isSelected(args, foreignField)
+        ? record
+        : without(record, foreignField);
+  });
+}
+
+/** The same arguments, with the field that the records are told apart by. */
+function withField(args: Args, name: string): Args {
+  const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
+  return {
+    ...args,
+    ...(select === undefined ? {} : { select: { ...select, [name]: true } }),
+    ...(omit === undefined ? {} : { omit: { ...omit, [name]: false } }),
   };
+}
+
+function isSelected(args: Args, name: string): boolean {
+  const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
+  return select === undefined ? omit?.[name] !== true : select[name] === true;
+}
+
+function without(row: Row, name: string): Row {
+  return Object.fromEntries(Object.entries(row).filter(([key]) => key !== name));
+}
+
+/** Dates, decimals and bytes are objects, of which no two are the same. */
+function comparable(value: unknown): unknown {
+  return typeof value === "object" ? JSON.stringify(value) : value;
 }
