@@ -17,6 +17,7 @@ export function createLog({
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ dest: destination, sync: destination === 2 }),
+    // A `minLength` of 0 makes `flush` call back at once, before what was written is out.
+    pino.destination({ dest: destination, sync: destination === 2, minLength: 1 }),
   );
 }
