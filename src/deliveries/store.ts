@@ -83,6 +83,8 @@ export interface DeliveryStore {
     readonly limit: number;
     readonly queuedForMs: number;
   }): Promise<readonly { id: string; uuid: string }[]>;
+  /** Until the next delivery falls due that is not due yet; undefined when none waits. */
+  nextDueInMs(): Promise<number | undefined>;
   /** Takes the belief back, after a publish that was not confirmed. */
   unqueue(ids: readonly string[]): Promise<void>;
   /**
@@ -186,7 +188,12 @@ const claimDueText = `
   WHERE delivery.id = due.id
   RETURNING delivery.id, delivery.uuid`;
 
-const unqueueText = `UPDATE svc.deliveries SET queued_until = NULL WHERE id = ANY($1::bigint[]) AND leased_until IS NULL`;
+const nextDueText = `
+  SELECT (extract(epoch FROM min(next_attempt_at) - now()) * 1000)::float8 AS ms
+  FROM svc.deliveries
+  WHERE status IN ('pending', 'retrying') AND next_attempt_at > now()`;
+
+const unqueueText = `UPDATE svc.deliveries SET queued_until = NULL WHERE id = ANY($1::bigint[])`;
 
 const forgetQueuedText = `
   UPDATE svc.deliveries
@@ -255,6 +262,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async claimDue({ limit, queuedForMs }) {
       return sql(claimDueText, [limit, queuedForMs]);
+    },
+    async nextDueInMs() {
+      const [next] = await sql<{ ms: number | null }>(nextDueText);
+      return next?.ms ?? undefined;
     },
     async unqueue(ids) {
       await sql(unqueueText, [ids]);
