@@ -130,7 +130,8 @@ describe("createOutbox", () => {
 
   describe("postpone", () => {
     it("keeps the reason, counts the failure and holds the event back for its own delay", async () => {
-      await addEvents(3);
+      await addEvents(1);
+      for (const recordId of ["2", "3"]) await work.addEvent({ recordId, relayFailures: 4 });
       const [now, later] = await claim();
 
       await outbox.postpone([
@@ -142,8 +143,8 @@ describe("createOutbox", () => {
       const stored = await work.events();
       expect(stored.map(({ relayError, relayFailures }) => [relayError, relayFailures])).to.deep.equal([
         ["unconfirmed: nack", 1],
-        ["transform failed", 1],
-        [null, 0],
+        ["transform failed", 5],
+        [null, 4],
       ]);
       const waitMs = (stored[1]?.claimedUntil?.getTime() ?? 0) - Date.now();
       expect(waitMs).to.be.within(50_000, 60_000);
