@@ -47,6 +47,13 @@ export async function startDispatcher({
   if (config.broker.url === undefined)
     await store.forgetQueued({ areLeasesOver: config.database.url === undefined });
 
+  const sweep = createSweep({
+    broker,
+    store,
+    log,
+    intervalMs: webhooks.sweepIntervalMs,
+    requeueAfterMs: webhooks.requeueAfterMs,
+  });
   const running = runWorkers({
     log,
     workers: [
@@ -73,15 +80,10 @@ export async function startDispatcher({
         timeoutMs: webhooks.timeoutMs,
         concurrency: webhooks.concurrency,
         log,
+        onRetry: (delayMs) => sweep.wakeIn(delayMs),
         random: Math.random,
       }),
-      createSweep({
-        broker,
-        store,
-        log,
-        intervalMs: webhooks.sweepIntervalMs,
-        requeueAfterMs: webhooks.requeueAfterMs,
-      }),
+      sweep,
     ],
   });
   return {

@@ -30,6 +30,8 @@ export interface DeliverOptions {
   /** Attempts in flight. */
   readonly concurrency: number;
   readonly log: Log;
+  /** Told of every retry that was written, with its wait. */
+  readonly onRetry: (delayMs: number) => void;
   readonly random: () => number;
 }
 
@@ -134,6 +136,7 @@ export function createDeliver(options: DeliverOptions): Worker {
       },
       "delivery attempt",
     );
+    if (isWritten && step.kind === "retry") options.onRetry(step.delayMs);
     if (isWritten && step.kind === "failed")
       await bury({ ...delivery, lastError: outcome.lastError ?? null });
   }

@@ -1,9 +1,14 @@
 import type { Broker } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Log } from "../log.ts";
-import { pause, type Worker } from "../worker.ts";
+import { createAlarm, pause, type Worker } from "../worker.ts";
 import { deadDeliveryMessage, deliveryMessage } from "./messages.ts";
 import type { DeliveryStore } from "./store.ts";
+
+export interface Sweep extends Worker {
+  /** Says that a delivery falls due in `ms`; the next turn would find it too, only later. */
+  wakeIn(ms: number): void;
+}
 
 export interface SweepOptions {
   readonly broker: Broker;
@@ -16,12 +21,17 @@ export interface SweepOptions {
 const batchSize = 500;
 // What waits in PostgreSQL can be listed and cancelled, and costs the broker nothing: the lanes are kept short.
 const mostQueued = 2_000;
+/** Between two turns, however many deliveries fall due one by one. */
+const leastGapMs = 25;
 
 /**
  * The retry clock: publishes deliveries that are due, and those that a lost message or a dead process left behind.
  * With it, losing every message in the broker loses no retry.
  */
-export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: SweepOptions): Worker {
+export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: SweepOptions): Sweep {
+  const alarm = createAlarm();
+  let tidiedAt = -intervalMs;
+
   async function publishDue(): Promise<number> {
     const depths = await Promise.all([broker.depth(queues.first), broker.depth(queues.retry)]);
     // While the lanes are long, a delivery without an answer is most likely still in them.
@@ -45,20 +55,38 @@ export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: 
     );
   }
 
+  /** What need not be done to the moment. */
+  async function tidy(): Promise<void> {
+    if (performance.now() - tidiedAt < intervalMs) return;
+    tidiedAt = performance.now();
+    await store.releaseHeld();
+    await publishDead();
+  }
+
+  /** One turn; answers how long nothing falls due, as far as is known. */
+  async function turn(signal: AbortSignal): Promise<number> {
+    if (!broker.isConnected()) return intervalMs;
+    await tidy();
+    while ((await publishDue()) === batchSize && !signal.aborted);
+    return Math.min(intervalMs, (await store.nextDueInMs()) ?? intervalMs);
+  }
+
   return {
     name: "sweep",
+    wakeIn(ms) {
+      // A later one is known to the database by the next turn.
+      if (ms < intervalMs) setTimeout(() => alarm.wake(), ms).unref();
+    },
     async run(signal) {
       while (!signal.aborted) {
+        let waitMs = intervalMs;
         try {
-          if (broker.isConnected()) {
-            await store.releaseHeld();
-            while ((await publishDue()) === batchSize && !signal.aborted);
-            await publishDead();
-          }
+          waitMs = await turn(signal);
         } catch (error) {
           log.error({ err: error }, "sweep failed; trying again");
         }
-        await pause(intervalMs, signal);
+        await pause(leastGapMs, signal);
+        await alarm.wait(waitMs - leastGapMs, signal);
       }
     },
   };
