@@ -20,7 +20,7 @@ export async function greeting({
       : undefined;
   const command =
     tokenFile === undefined
-      ? `curl http://${host}:${config.metrics.port}/readyz?verbose   # tokens: svc-admin create-user`
+      ? `curl 'http://${host}:${config.metrics.port}/readyz?verbose'   # tokens: svc-admin create-user`
       : `curl -H "Authorization: Bearer $(cat '${tokenFile}')" ${baseUrl}/resources`;
   return `\nsvc serves ${baseUrl}\n\n  ${command}\n`;
 }
