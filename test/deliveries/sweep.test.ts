@@ -3,7 +3,7 @@ import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { SubscriptionModel } from "../../src/db/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
-import { createSweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
+import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
@@ -40,7 +40,7 @@ describe("createSweep", () => {
 
   after(() => core.close());
 
-  function start(overrides: Partial<SweepOptions> = {}): void {
+  function start(overrides: Partial<SweepOptions> = {}): Sweep {
     const memory = createMemoryLog();
     lines = memory.lines;
     const store = createDeliveryStore({ sql: core.sql });
@@ -53,6 +53,7 @@ describe("createSweep", () => {
       ...overrides,
     });
     running = runWorkers({ workers: [sweep], log: memory.log });
+    return sweep;
   }
 
   const published = (): readonly string[] => broker.published.map(({ messageId }) => messageId);
@@ -93,14 +94,26 @@ describe("createSweep", () => {
     expect(believed).to.be.within(Date.now() + 50_000, Date.now() + 60_000);
   });
 
-  it("publishes a retry when its time comes", async () => {
-    const { id, uuid } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(60) });
+  it("publishes a retry when its time comes, however long the interval is", async () => {
+    const { uuid } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.3) });
     const turns = watchTurns();
-    start();
-    await turns(1);
+    start({ intervalMs: never });
+    await turns(0);
     expect(published()).to.deep.equal([]);
 
-    await core.sql("UPDATE svc.deliveries SET next_attempt_at = now() WHERE id = $1", [id]);
+    await untilPublished(1);
+
+    expect(published()).to.deep.equal([uuid]);
+    expect(Date.now()).to.be.at.least((await work.deliveries())[0]?.nextAttemptAt?.getTime() ?? Infinity);
+  });
+
+  it("publishes a retry that was planned since its last turn when its time comes", async () => {
+    const turns = watchTurns();
+    const sweep = start({ intervalMs: never });
+    await turns(0);
+    const { uuid } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.05) });
+
+    sweep.wakeIn(60);
 
     await untilPublished(1);
     expect(published()).to.deep.equal([uuid]);
@@ -123,16 +136,17 @@ describe("createSweep", () => {
 
   it("leaves work in the database while a lane is long, and goes on when it is not", async () => {
     await work.addDelivery(subscription);
-    const fill = Array.from({ length: 2000 }, (_, n) => deliveryMessage({ id: "1", uuid: `${n}` }, "first"));
+    const fill = Array.from({ length: 2001 }, (_, n) => deliveryMessage({ id: "1", uuid: `${n}` }, "first"));
     await broker.publish(fill);
     const turns = watchTurns();
 
     start();
     await turns(3);
 
-    expect(broker.published).to.have.length(2000);
-    await broker.consume({ queue: queues.first, prefetch: 2000, onMessage: (message) => message.ack() });
-    await untilPublished(2001);
+    expect(broker.published).to.have.length(2001);
+    expect(lines).to.deep.equal([]);
+    await broker.consume({ queue: queues.first, prefetch: 3000, onMessage: (message) => message.ack() });
+    await untilPublished(2002);
   });
 
   it("fills a lane no further than its limit", async () => {

@@ -11,6 +11,7 @@ import type {
   UserModel,
   UserUncheckedCreateInput,
 } from "../../src/db/generated/models.ts";
+import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -98,3 +99,21 @@ export function createWork(prisma: PrismaClient): Work {
 export function inSeconds(seconds: number): Date {
   return new Date(Date.now() + seconds * 1000);
 }
+
+/** What an attempt comes to when the receiver is content. */
+export const success = (): AttemptResult => ({
+  startedAt: new Date(),
+  durationMs: 1,
+  statusCode: 200,
+  isResponseTruncated: false,
+});
+
+/** And when it is not. */
+export const failure = (): AttemptResult => ({
+  startedAt: new Date(),
+  durationMs: 1,
+  statusCode: 500,
+  error: "http",
+  detail: "127.0.0.1:9 answered 500.",
+  isResponseTruncated: false,
+});
