@@ -82,7 +82,7 @@ export async function startApi({
     router,
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
-  const server = await startServer(app.callback(), config.http);
+  const server = await startServer(app.callback(), { ...config.http, setting: "SVC_PORT" });
   const workers = runWorkers({ workers: [relay], log });
   return {
     port: server.port,

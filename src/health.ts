@@ -14,5 +14,9 @@ export async function startHealth({ config, sql, broker }: Foundation): Promise<
       },
     },
   });
-  return startServer(listener, { host: config.http.host, port: config.metrics.port });
+  return startServer(listener, {
+    host: config.http.host,
+    port: config.metrics.port,
+    setting: "SVC_METRICS_PORT",
+  });
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createRequire } from "node:module";
 import { startApi } from "../api.ts";
 import { loadConfig, type Config } from "../config.ts";
 import { startDispatcher } from "../dispatcher.ts";
@@ -19,6 +20,8 @@ Programs:
 
 Settings: config/service.yaml in SVC_CONFIG_DIR, and the environment. Users, tokens and migrations: svc-admin --help.`;
 
+const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
+
 const programs = ["api", "dispatcher", "all"] as const;
 
 async function main(args: readonly string[]): Promise<number> {
@@ -27,8 +30,13 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(usage);
     return 0;
   }
+  if (name === "--version") {
+    console.log(version);
+    return 0;
+  }
   const program = programs.find((known) => known === name);
   if (program === undefined || rest.length > 0) {
+    if (args.length > 0) console.error(`svc: there is no program "${args.join(" ")}"\n`);
     console.error(usage);
     return 2;
   }

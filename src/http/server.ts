@@ -25,17 +25,21 @@ const limits = {
 /**
  * Listens with limits on slow and large requests. Port 0 takes a free one.
  *
+ * @param setting What to change when the port cannot be had, for the message.
  * @throws OperatorError when the address cannot be had.
  */
 export async function startServer(
   listener: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, setting }: { readonly host: string; readonly port: number; readonly setting?: string },
 ): Promise<HttpServer> {
   const server = createServer(limits, listener);
   await new Promise<void>((resolve, reject) => {
     // For good: later errors are connections that could not be accepted, and must not end the process.
     server.on("error", (error) => {
-      reject(new OperatorError(`Cannot listen on ${host}:${port}: ${messageOf(error)}`, { cause: error }));
+      const hint = setting === undefined ? "" : ` (${setting})`;
+      const isTaken = "code" in error && error.code === "EADDRINUSE";
+      const reason = isTaken ? "another program listens there" : messageOf(error);
+      reject(new OperatorError(`Cannot listen on ${host}:${port}${hint}: ${reason}`, { cause: error }));
     });
     server.listen(port, host, resolve);
   });
