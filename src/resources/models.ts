@@ -1,3 +1,4 @@
+import { Decimal } from "@prisma/client/runtime/client";
 import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
 
 /** Prisma's names of the referential actions. */
@@ -45,7 +46,7 @@ function fieldLine(field: Field, isManaged: boolean): string {
     `${prismaType(field)}${suffix}`,
     field.isKey && "@id",
     field.isUnique && !field.isKey && "@unique",
-    ...defaultOf(field),
+    ...defaultOf(field, isManaged),
     field.column !== field.name && `@map(${quote(field.column)})`,
     nativeType(field, isManaged),
   ]
@@ -71,21 +72,54 @@ function nativeType(field: Field, isManaged: boolean): string | undefined {
   return undefined;
 }
 
-function defaultOf(field: Field): string[] {
+function defaultOf(field: Field, isManaged: boolean): string[] {
   if (field.isUpdatedAt) return ["@default(now())", "@updatedAt"];
   if (field.default === undefined) return [];
-  if (field.default.kind === "literal") return [`@default(${literalOf(field, field.default.value)})`];
+  if (field.default.kind === "literal") {
+    const expression = isManaged ? expressionOf(field, field.default.value) : undefined;
+    if (expression !== undefined) return [`@default(dbgenerated(${quote(expression)}))`];
+    return [`@default(${literalOf(field, field.default.value)})`];
+  }
   // Made by the database, so that a writer other than this service gets one too.
   if (field.default.kind === "uuid")
-    return [`@default(dbgenerated("gen_random_uuid()${field.type === "Uuid" ? "" : "::text"}"))`];
+    return [
+      `@default(dbgenerated("${field.type === "Uuid" ? "gen_random_uuid()" : "(gen_random_uuid())::text"}"))`,
+    ];
   return [`@default(${field.default.kind}())`];
 }
+
+/**
+ * The default as an expression, for the literals that Prisma writes but does not know again in a live column: it would set them anew at
+ * every migration. Undefined for all others. PostgreSQL keeps the cast from text as it is written, and folds any shorter form into
+ * another spelling.
+ */
+function expressionOf(field: Field, value: unknown): string | undefined {
+  const { type, isList, precision, scale } = field;
+  const name = forgottenTypes[type];
+  if (name === undefined || (type !== "Uuid" && !isList)) return undefined;
+  const digits =
+    type === "Decimal" ? `(${precision ?? 65},${precision === undefined ? 30 : (scale ?? 0)})` : "";
+  const text = Array.isArray(value) ? `{${value.join(",")}}` : String(value);
+  return `('${text}'::text)::${name}${digits}${isList ? "[]" : ""}`;
+}
+
+/** None of their literals has a character that is special in a text or in an array. */
+const forgottenTypes: Partial<Record<FieldType, string>> = {
+  BigInt: "bigint",
+  Float: "double precision",
+  Decimal: "numeric",
+  Uuid: "uuid",
+};
 
 const bareLiterals: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal", "Boolean"];
 
 function literalOf(field: Field, value: unknown): string {
+  if (field.isList && Array.isArray(value))
+    return `[${value.map((item) => literalOf({ ...field, isList: false }, item)).join(", ")}]`;
   if (field.type === "Json") return quote(JSON.stringify(value));
-  if (Array.isArray(value)) return `[${value.map((item) => literalOf(field, item)).join(", ")}]`;
+  // Prisma knows no exponents.
+  if (field.type === "Float") return new Decimal(String(value)).toFixed();
+  if (field.type === "DateTime") return quote(new Date(String(value)).toISOString());
   return bareLiterals.includes(field.type) ? String(value) : quote(String(value));
 }
 

@@ -44,7 +44,7 @@ model Customer {
       [field("s", "String", { isList: true, default: literal(["a"]) }), 's String[] @default(["a"])'],
       [
         field("s", "String", { default: { kind: "uuid" } }),
-        's String @default(dbgenerated("gen_random_uuid()::text"))',
+        's String @default(dbgenerated("(gen_random_uuid())::text"))',
       ],
       [field("b", "Boolean", { default: literal(false) }), "b Boolean @default(false)"],
       [field("d", "DateTime", { default: { kind: "now" } }), "d DateTime @default(now()) @db.Timestamptz(3)"],
