@@ -3,7 +3,7 @@ import type { ApiMiddleware } from "../http/state.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer } from "./token.ts";
 
-const realm = 'Bearer realm="svc"';
+const scheme = "Bearer";
 
 /** Puts the token's user on `ctx.state.caller`; throws AppError `token.missing` or `token.invalid`, which one only by the header. */
 export function createAuthenticate({
@@ -14,9 +14,9 @@ export function createAuthenticate({
   return async (ctx, next) => {
     // `headers` holds only the first of several.
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
-    if (credentials.kind === "missing") throw unauthenticated("token.missing", realm);
+    if (credentials.kind === "missing") throw unauthenticated("token.missing", scheme);
     const caller = credentials.kind === "token" ? await tokens.find(credentials.token) : undefined;
-    if (caller === undefined) throw unauthenticated("token.invalid", `${realm}, error="invalid_token"`);
+    if (caller === undefined) throw unauthenticated("token.invalid", `${scheme} error="invalid_token"`);
     ctx.state.caller = caller;
     await next();
   };
