@@ -53,11 +53,16 @@ function textOfPlan({ steps, losses, impossible, notes }: MigrationPlan): string
     ...notes.map((line) => `Note: ${line}`),
   ].map((line) => `-- ${oneLine(line)}`);
   const statements = steps.map(({ title, sql }) =>
-    sql.startsWith(title) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
+    isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
   );
   if (steps.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
   const head = remarks.length > 0 ? [remarks.join("\n")] : [];
   return `${[...head, "BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"].join("\n\n")}\n`;
+}
+
+/** Whether the title is the statement itself. */
+function isSaid(title: string, sql: string): boolean {
+  return sql.replace(/\s+/g, " ").startsWith(title);
 }
 
 function jsonOfPlan({ steps, losses, impossible, notes }: MigrationPlan): string {

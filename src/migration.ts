@@ -24,7 +24,7 @@ import { captureOf, captureTriggerName, removeCapture } from "./events/capture.t
 import type { Log } from "./log.ts";
 import type { Definition, Definitions } from "./resources/definition.ts";
 import { checkExistingTable } from "./resources/existing-table.ts";
-import { prismaSchemaOf } from "./resources/models.ts";
+import { prismaSchemaOf, tableModelOf } from "./resources/models.ts";
 
 /** What a migration would do. */
 export interface MigrationPlan {
@@ -107,8 +107,8 @@ export async function migrationDue({
   return [
     ...pending,
     ...wanted.flatMap((resource) => {
-      const reason = dueReason(resource, installed);
-      return reason === undefined ? [] : [`${resource.name}: ${reason}`];
+      const due = dueOf(resource, installed);
+      return due === undefined ? [] : [`${resource.name}: ${due.reason}`];
     }),
     ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
   ];
@@ -145,23 +145,15 @@ async function plan({
       ...checks.before,
       ...changes.steps,
       ...checks.after,
-      ...wantedResources(definitions)
-        .filter((resource) => dueReason(resource, installed) !== undefined)
-        .map(installStep),
+      ...wantedResources(definitions).flatMap((resource) => {
+        const due = dueOf(resource, installed);
+        return due === undefined ? [] : [due.isCapture ? installStep(resource) : noteStep(resource)];
+      }),
       ...removed.map(removeStep),
     ],
     losses: changes.losses,
     impossible: changes.impossible,
-    notes: [
-      ...findings,
-      ...changes.notes,
-      ...removed
-        .filter(({ isManaged, table }) => isManaged && !tables.includes(table))
-        .map(
-          ({ name, table }) =>
-            `The table ${table} of the resource ${name}, which is not mapped any more, is kept.`,
-        ),
-    ],
+    notes: [...findings, ...changes.notes, ...keptTables(definitions, installed)],
   };
 }
 
@@ -203,24 +195,35 @@ function inTheWay({ file, table }: Definition, live: LiveSchema): readonly strin
   return [`${file}: "${table}" is a ${found.kind}, not a table; give the resource another table`];
 }
 
+/** Tables that the service made and that no resource is on any more. */
+function keptTables(definitions: Definitions, { resources }: Installed): readonly string[] {
+  const inUse = new Set([...definitions.values()].map(({ table }) => table));
+  return resources
+    .filter(({ isManaged, table }) => isManaged && !inUse.has(table))
+    .map(({ name, table }) => {
+      const now = definitions.get(name)?.table;
+      const change = now === undefined ? "is not mapped any more" : `is on the table ${now} now`;
+      return `The table ${table} of the resource ${name}, which ${change}, is kept.`;
+    });
+}
+
 interface WantedResource extends InstalledResource {
   readonly installCapture: readonly string[];
   /** Undefined when the resource declares no triggers. */
   readonly triggerName: string | undefined;
 }
 
+/** The hash has two halves: of what the table is made from, and of the capture. */
 function wantedResources(definitions: Definitions): readonly WantedResource[] {
-  const schemaText = prismaSchemaOf(definitions);
   return [...definitions.values()].map((definition) => {
     const { name, table, isManaged, fields, triggers } = definition;
     const capture = captureOf(definition);
     const shape = isManaged
-      ? [schemaText, valueChecksOf(definition)]
+      ? [tableModelOf(definition, definitions), valueChecksOf(definition)]
       : fields.map(({ name: field, type, column, isList }) => [field, type, column, isList]);
-    const hash = createHash("sha256")
-      .update(JSON.stringify([shape, capture.hash]))
-      .digest("hex");
+    const shapeHash = createHash("sha256").update(JSON.stringify(shape)).digest("hex");
     const triggerName = triggers.length > 0 ? captureTriggerName(name) : undefined;
+    const hash = `${shapeHash} ${capture.hash}`;
     return { name, table, isManaged, hash, installCapture: capture.install, triggerName };
   });
 }
@@ -231,32 +234,52 @@ function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
   );
 }
 
-function dueReason(resource: WantedResource, { resources, triggers }: Installed): string | undefined {
+/** Why something is to be done for a resource, and whether its capture is to be installed anew: that locks the table. */
+interface Due {
+  readonly reason: string;
+  readonly isCapture: boolean;
+}
+
+function dueOf(resource: WantedResource, { resources, triggers }: Installed): Due | undefined {
   const { name, table, isManaged, hash, triggerName } = resource;
   const last = resources.find((one) => one.name === name);
-  if (last === undefined) return "not installed yet";
-  if (last.table !== table || last.isManaged !== isManaged || last.hash !== hash)
-    return "the mapping file changed";
-  const isCaptured = triggers.some((trigger) => trigger.name === triggerName && trigger.table === table);
-  return triggerName === undefined || isCaptured
-    ? undefined
-    : `its capture trigger on ${table} is gone or disabled`;
+  if (last === undefined) return { reason: "not installed yet", isCapture: true };
+  const isLive =
+    triggerName === undefined ||
+    triggers.some((trigger) => trigger.name === triggerName && trigger.table === table);
+  // A table's name is part of its capture's statements.
+  const isCapture = !isLive || captureHashOf(last) !== captureHashOf(resource);
+  if (last.hash !== hash || last.table !== table || last.isManaged !== isManaged)
+    return { reason: "the mapping file changed", isCapture };
+  return isLive ? undefined : { reason: `its capture trigger on ${table} is gone or disabled`, isCapture };
+}
+
+function captureHashOf({ hash }: InstalledResource): string | undefined {
+  return hash.split(" ")[1];
 }
 
 function removedResources(definitions: Definitions, { resources }: Installed): readonly InstalledResource[] {
   return resources.filter(({ name }) => !definitions.has(name));
 }
 
-function installStep({ name, table, isManaged, hash, installCapture, triggerName }: WantedResource): Step {
-  const values = [quoteText(name), quoteText(table), String(isManaged), quoteText(hash)].join(", ");
+function installStep(resource: WantedResource): Step {
+  const { name, table, triggerName, installCapture } = resource;
   return {
     title: `${name}: ${triggerName === undefined ? "no capture trigger" : `capture trigger on ${table}`}`,
-    sql: [
-      ...installCapture,
-      `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES (${values})\n` +
-        `ON CONFLICT (name) DO UPDATE SET ("table", is_managed, hash, installed_at) = (excluded."table", excluded.is_managed, excluded.hash, now())`,
-    ].join(";\n"),
+    sql: [...installCapture, noteStatement(resource)].join(";\n"),
   };
+}
+
+function noteStep(resource: WantedResource): Step {
+  return { title: `${resource.name}: note down the mapping`, sql: noteStatement(resource) };
+}
+
+function noteStatement({ name, table, isManaged, hash }: WantedResource): string {
+  const values = [quoteText(name), quoteText(table), String(isManaged), quoteText(hash)].join(", ");
+  return (
+    `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES (${values})\n` +
+    `ON CONFLICT (name) DO UPDATE SET ("table", is_managed, hash, installed_at) = (excluded."table", excluded.is_managed, excluded.hash, now())`
+  );
 }
 
 function removeStep({ name }: InstalledResource): Step {

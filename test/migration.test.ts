@@ -7,7 +7,7 @@ import { openEmbedded } from "../src/db/embedded.ts";
 import { OperatorError } from "../src/errors.ts";
 import { createLog } from "../src/log.ts";
 import { applyMigration, migrationDue, planMigration } from "../src/migration.ts";
-import type { Definitions } from "../src/resources/definition.ts";
+import type { Definition, Definitions } from "../src/resources/definition.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { definition, definitionsOf, field, keyField } from "./support/definitions.ts";
 import { customerId, customers, orders, shop, status, withFields } from "./support/shop.ts";
@@ -180,6 +180,12 @@ describe("applyMigration", () => {
       /cannot be done with the rows.*required column `weight`/s,
     );
     expect(await columnsOf("orders")).to.not.have.property("weight");
+
+    const { steps } = await planMigration({ url: database.url, definitions: definitionsOf(customers, more) });
+    expect(steps[0]).to.deep.equal({
+      title: 'ALTER TABLE "orders" ADD COLUMN "weight" INTEGER NOT NULL',
+      sql: 'ALTER TABLE "orders" ADD COLUMN     "weight" INTEGER NOT NULL',
+    });
   });
 
   it("names the step that failed and rolls everything back", async () => {
@@ -242,6 +248,40 @@ describe("applyMigration", () => {
     ]);
     expect(await rowsOf("SELECT resource FROM svc.events")).to.deep.equal([{ resource: "customers" }]);
     expect(await rowsOf("SELECT name FROM svc.installed_resources")).to.deep.equal([{ name: "customers" }]);
+  });
+
+  it("keeps the table that a resource moves away from, and says so", async () => {
+    await apply(shop);
+
+    const { notes } = await apply(definitionsOf(customers, { ...orders, table: "purchases" }));
+
+    expect(notes).to.deep.equal([
+      "The table orders of the resource orders, which is on the table purchases now, is kept.",
+    ]);
+    expect(await rowsOf("SELECT to_regclass('orders')::text AS name")).to.deep.equal([{ name: "orders" }]);
+  });
+
+  it("touches only the table, the capture and the note of the resource that changed", async () => {
+    await apply(shop);
+    const namedCustomers = withFields(customers, [field("name", "String", { isIndexed: true })]);
+    const ownedCustomers = { ...namedCustomers, ownerColumn: "id" };
+    const changedOrders = withFields(orders, [
+      ...orders.fields.slice(1),
+      field("paid_at", "DateTime", { isOptional: true }),
+    ]);
+    const stepsOf = async (...list: readonly Definition[]): Promise<readonly string[]> =>
+      (await apply(definitionsOf(...list))).steps.map(({ title }) => title);
+
+    expect(await stepsOf(namedCustomers, orders)).to.deep.equal([
+      'CREATE INDEX "customers_name_idx" ON "customers"("name")',
+      "customers: note down the mapping",
+    ]);
+    expect(await stepsOf(ownedCustomers, orders)).to.deep.equal(["customers: capture trigger on customers"]);
+    expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([
+      'ALTER TABLE "orders" ADD COLUMN "paid_at" TIMESTAMPTZ(3)',
+      "orders: capture trigger on orders",
+    ]);
+    expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([]);
   });
 });
 

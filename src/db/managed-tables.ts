@@ -57,7 +57,7 @@ export async function planTables({
     if (rest.statements.join(";") !== statements.join(";")) changed.push(table);
   }
   return {
-    steps: statements.map((sql) => ({ title: titleOf(sql), sql: repaired(sql) })),
+    steps: statements.map(repaired).map((sql) => ({ title: titleOf(sql), sql })),
     losses: [
       ...changed.map(
         (table) =>
@@ -74,8 +74,10 @@ function qualified(name: string): string {
   return `${tablesSchema}.${name}`;
 }
 
+/** The whole of the SQL in one line, except for a new table's columns. */
 function titleOf(sql: string): string {
-  return (/^(?:--.*\n)*(.*)/.exec(sql)?.[1] ?? sql).replace(/ \($/, "");
+  const line = sql.replace(/\s+/g, " ");
+  return /^CREATE TABLE (?:"(?:[^"]|"")*"\.?)+/.exec(line)?.[0] ?? line;
 }
 
 /**

@@ -66,10 +66,18 @@ export async function compareSchema({
         filters,
       })
       .catch(refuse);
-    return { statements: [(stdout ?? "").trim().replace(/;$/, "")], warnings, impossible: unexecutable };
+    return { statements: statementsOf(stdout ?? ""), warnings, impossible: unexecutable };
   } finally {
     engine.free();
   }
+}
+
+/** The engine puts a comment, such as `-- AlterTable`, before each statement of a script. */
+function statementsOf(script: string): readonly string[] {
+  return script
+    .split(/^-- \w+$/m)
+    .map((part) => part.trim().replace(/;$/, ""))
+    .filter((part) => part !== "");
 }
 
 function refuse(error: unknown): never {

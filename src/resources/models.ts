@@ -25,6 +25,15 @@ export function prismaSchemaOf(definitions: Definitions): string {
   return `${[...header, ...models].join("\n\n")}\n`;
 }
 
+/**
+ * One definition's model without the other resources' references to it: what its own table is made from. It changes when that table may
+ * have to, and not with another mapping file.
+ */
+export function tableModelOf(definition: Definition, definitions: Definitions): string {
+  const relations = definition.relations.filter(({ kind }) => kind === "one");
+  return modelOf({ ...definition, relations }, definitions);
+}
+
 function modelOf(definition: Definition, definitions: Definitions): string {
   return block(`model ${definition.model}`, [
     ...definition.fields.map((field) => fieldLine(field, definition.isManaged)),
