@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { withOpened, type Terminal } from "./cli-output.ts";
 import type { Config } from "./config.ts";
+import { OperatorError } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { applyMigration, planMigration, type MigrationPlan, type MigrationReport } from "./migration.ts";
 import { loadDefinitions } from "./resources/load.ts";
@@ -36,6 +37,8 @@ export function addMigrateCommand(
         if (options.plan) {
           const plan = await planMigration({ url, definitions });
           terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
+          if (plan.impossible.length > 0)
+            throw new OperatorError("The migration cannot be done with the rows that are there.");
           return;
         }
         const allowDestructive = options.allowDestructive === true;

@@ -84,7 +84,7 @@ export async function applyMigration({
     },
   });
   const durationMs = Math.round(performance.now() - startedAt);
-  for (const note of notes) log.warn({ note }, "migration note");
+  for (const note of notes) log.info({ note }, "migration note");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, durationMs };
 }

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
+import { pino } from "pino";
 import { loadConfig } from "../src/config.ts";
-import { createLog } from "../src/log.ts";
 import { addMigrateCommand } from "../src/migration-command.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 
@@ -13,8 +13,11 @@ describe("svc-admin migrate", () => {
   let database: TestDatabase;
   let client: Client;
   let configDir: string;
+  let printed: string;
+  let logged: string;
 
   beforeEach(async () => {
+    logged = "";
     database = await createTestDatabase();
     client = new Client({ connectionString: database.url });
     await client.connect();
@@ -36,7 +39,7 @@ describe("svc-admin migrate", () => {
 
   /** What it prints; rejects as the command does. */
   async function migrate(...args: readonly string[]): Promise<string> {
-    let printed = "";
+    printed = "";
     const program = new Command().exitOverride();
     addMigrateCommand(program, {
       open: async () => ({
@@ -50,7 +53,8 @@ describe("svc-admin migrate", () => {
           program: "admin",
         }),
         url: database.url,
-        log: createLog({ level: "silent" }),
+        // The level that svc-admin has.
+        log: pino({ level: "warn" }, { write: (line: string) => void (logged += line) }),
         close: async () => undefined,
       }),
       terminal: { stdout: (text) => (printed += text), stderr: () => undefined, ask: undefined },
@@ -95,6 +99,26 @@ describe("svc-admin migrate", () => {
     expect(await migrate("--plan")).to.match(/^-- LOSES DATA \(needs --allow-destructive\): .*`title`/);
     expect(await migrate().catch(String)).to.match(/would lose data.*`title`/s);
     expect(await migrate("--allow-destructive")).to.match(/ALTER TABLE "notes"/);
+  });
+
+  it("prints an impossible plan once, and fails", async () => {
+    await migrate();
+    await client.query("INSERT INTO notes (title) VALUES ('a')");
+    await map("title: { type: String }\n  weight: { type: Int }");
+
+    const message = await migrate("--plan").catch(String);
+
+    expect(message).to.equal("OperatorError: The migration cannot be done with the rows that are there.");
+    expect(printed).to.match(/^-- CANNOT BE DONE: .*`weight`/);
+    expect(printed.match(/ADD COLUMN/g)).to.have.length(1);
+  });
+
+  it("says a note once", async () => {
+    await migrate();
+    await map("title: { type: String }\ntable: papers");
+
+    expect(await migrate()).to.match(/Note: The table notes of the resource notes, .* is kept\./);
+    expect(logged).to.equal("");
   });
 
   it("prints JSON with --json", async () => {
