@@ -185,14 +185,17 @@ async function checkTables({
     ...all.filter(({ isManaged }) => isManaged).flatMap((definition) => inTheWay(definition, live)),
   ];
   if (faults.length > 0)
-    throw new OperatorError(`The mapping files do not fit the database:\n${listed(faults)}`);
+    throw new OperatorError(
+      `The mapping files do not fit the database:\n${faults.map((line) => `  ${line}`).join("\n")}`,
+    );
   return findings.flatMap((finding) => finding.notes);
 }
 
-function inTheWay({ file, table }: Definition, live: LiveSchema): readonly string[] {
+function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchema): readonly string[] {
   const found = live.relations.find(({ name }) => name === table);
   if (found === undefined || found.kind === "table") return [];
-  return [`${file}: "${table}" is a ${found.kind}, not a table; give the resource another table`];
+  const message = `"${table}" is a ${found.kind}, not a table; give the resource another table`;
+  return [remark([resource === table ? "name" : "table"], message)];
 }
 
 /** Tables that the service made and that no resource is on any more. */

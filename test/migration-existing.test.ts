@@ -3,12 +3,16 @@ import { Client } from "pg";
 import { OperatorError } from "../src/errors.ts";
 import { createLog } from "../src/log.ts";
 import { applyMigration, planMigration } from "../src/migration.ts";
-import type { Definitions } from "../src/resources/definition.ts";
+import type { Definition, Definitions } from "../src/resources/definition.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { definition, definitionsOf, field, keyField } from "./support/definitions.ts";
 import { customers, orders } from "./support/shop.ts";
 
 const log = createLog({ level: "silent" });
+
+function unmanaged(name: string): Definition {
+  return definition({ name, isManaged: false, fields: [] });
+}
 
 describe("applyMigration beside tables that exist", () => {
   let database: TestDatabase;
@@ -118,13 +122,31 @@ describe("applyMigration beside tables that exist", () => {
 
     expect(message.split("\n")).to.deep.equal([
       "The mapping files do not fit the database:",
-      '  - resources/customers.yaml: there is no table "customers"; did you mean "customer"?',
-      '  - resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
-      "  - resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
-      '  - resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
-      "  - resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
-      '  - resources/lines.yaml: fields.order_id: the column "order_id" of "lines" is neither its primary key nor unique by itself',
-      '  - resources/orders.yaml: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
+      '  resources/customers.yaml: name: there is no table "customers"; did you mean "customer"?',
+      '  resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
+      "  resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
+      '  resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
+      "  resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
+      '  resources/lines.yaml: fields.order_id: the key of "lines" has several columns (order_id, line), which is not supported',
+      '  resources/orders.yaml: name: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
+    ]);
+  });
+
+  it("tells tables apart whose key is not the one of the mapping file", async () => {
+    await client.query(`
+      CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b));
+      CREATE TABLE keyless (id int);
+      CREATE TABLE others (id int, number int PRIMARY KEY);
+      CREATE TABLE uniques (a int, b int, id int UNIQUE, PRIMARY KEY (a, b))`);
+    const message = await failureOf(
+      definitionsOf(unmanaged("pairs"), unmanaged("keyless"), unmanaged("others"), unmanaged("uniques")),
+    );
+
+    expect(message.split("\n").slice(1)).to.deep.equal([
+      '  resources/pairs.yaml: fields.id: there is no column "id" (the columns are a, b)',
+      '  resources/pairs.yaml: fields.id: the key of "pairs" has several columns (a, b), which is not supported',
+      '  resources/keyless.yaml: fields.id: the table "keyless" has no primary key, and its column "id" is not unique by itself',
+      '  resources/others.yaml: fields.id: the primary key of "others" is "number", and its column "id" is not unique by itself',
     ]);
   });
 

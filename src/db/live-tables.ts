@@ -20,6 +20,8 @@ export interface LiveColumn {
   readonly isFilled: boolean;
   /** The primary key, or unique, by itself. */
   readonly isKey: boolean;
+  /** The primary key, or one of its columns. */
+  readonly isPrimary: boolean;
 }
 
 /** What is in the schema of the resources' tables. */
@@ -56,7 +58,8 @@ const columnsQuery = `
     EXISTS (
       SELECT FROM pg_index
       WHERE indrelid = cls.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1 AND indkey[0] = att.attnum
-    ) AS "isKey"
+    ) AS "isKey",
+    EXISTS (SELECT FROM pg_index WHERE indrelid = cls.oid AND indisprimary AND att.attnum = ANY(indkey)) AS "isPrimary"
   FROM pg_attribute AS att
   JOIN pg_class AS cls ON cls.oid = att.attrelid
   JOIN pg_type AS own ON own.oid = att.atttypid

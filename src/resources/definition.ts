@@ -131,6 +131,11 @@ export interface Definition {
   /** Seconds. */
   readonly webhookBackoff?: readonly number[];
   readonly code: CodeModule;
+  /**
+   * A sentence about a part of the mapping file, with the way there from the working folder:
+   * `config/resources/orders.yaml:5:3: fields.id: ...`. The path is of keys and list items.
+   */
+  readonly remark: (path: readonly (string | number)[], message: string) => string;
 }
 
 /** Every resource that is served, by name. */

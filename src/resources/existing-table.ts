@@ -1,8 +1,8 @@
 import type { LiveColumn, LiveRelation } from "../db/live-tables.ts";
-import { hint } from "../did-you-mean.ts";
+import { hint, nearest } from "../did-you-mean.ts";
 import type { Definition, Field, FieldType } from "./definition.ts";
 
-/** What a mapping file and the table that it maps say differently; every entry a sentence that names the file. */
+/** What a mapping file and the table that it maps say differently; every entry a sentence that names the place in the file. */
 export interface TableFindings {
   /** Reads or events would go wrong. */
   readonly faults: readonly string[];
@@ -42,29 +42,27 @@ export function checkExistingTable({
   readonly relations: readonly LiveRelation[];
   readonly columns: readonly LiveColumn[];
 }): TableFindings {
-  const { file, table, fields, key } = definition;
+  const { table, fields, key, remark } = definition;
+  const tablePath = [table === definition.name ? "name" : "table"];
   const found = relations.find(({ name }) => name === table);
   if (found === undefined) {
     const tables = relations.filter(({ kind }) => kind === "table").map(({ name }) => name);
-    return only(`${file}: there is no table "${table}"${hint(table, tables)}`);
+    return only(remark(tablePath, `there is no table "${table}"${hint(table, tables)}`));
   }
-  const faults: string[] = [];
-  if (found.kind !== "table" && definition.triggers.length > 0)
-    return only(
-      `${file}: "${table}" is a ${found.kind}, whose changes cannot be captured; use the table beneath it, or no triggers`,
-    );
+  if (found.kind !== "table" && definition.triggers.length > 0) {
+    const message = `"${table}" is a ${found.kind}, whose changes cannot be captured; use the table beneath it, or no triggers`;
+    return only(remark(tablePath, message));
+  }
 
+  const faults: string[] = [];
   const byName = new Map(columns.map((column) => [column.name, column]));
   for (const field of fields) {
     const column = byName.get(field.column);
     const fault = column === undefined ? missing(field, columns) : mismatch(field, column);
-    if (fault !== undefined) faults.push(`${file}: fields.${field.name}: ${fault}`);
+    if (fault !== undefined) faults.push(remark(["fields", field.name], fault));
   }
-  if (found.kind === "table" && byName.get(key.column)?.isKey === false) {
-    faults.push(
-      `${file}: fields.${key.name}: the column "${key.column}" of "${table}" is neither its primary key nor unique by itself`,
-    );
-  }
+  const keyFault = found.kind === "table" ? keyFaultOf(definition, columns) : undefined;
+  if (keyFault !== undefined) faults.push(remark(["fields", key.name], keyFault));
   return { faults, notes: notesOn(definition, columns) };
 }
 
@@ -72,9 +70,24 @@ function only(fault: string): TableFindings {
   return { faults: [fault], notes: [] };
 }
 
+function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]): string | undefined {
+  const column = columns.find(({ name }) => name === key.column);
+  if (column?.isKey === true) return undefined;
+  const primary = columns.filter(({ isPrimary }) => isPrimary).map(({ name }) => name);
+  if (primary.length > 1)
+    return `the key of "${table}" has several columns (${primary.join(", ")}), which is not supported`;
+  // That it is missing is said by then.
+  if (column === undefined) return undefined;
+  return primary.length === 0
+    ? `the table "${table}" has no primary key, and its column "${column.name}" is not unique by itself`
+    : `the primary key of "${table}" is "${primary.join("")}", and its column "${column.name}" is not unique by itself`;
+}
+
 function missing(field: Field, columns: readonly LiveColumn[]): string {
   const names = columns.map(({ name }) => name);
-  return `there is no column "${field.column}"${hint(field.column, names)} (the columns are ${names.join(", ")})`;
+  const meant = nearest(field.column, names);
+  const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
 }
 
 function mismatch({ type, isList }: Field, column: LiveColumn): string | undefined {
@@ -86,22 +99,27 @@ function mismatch({ type, isList }: Field, column: LiveColumn): string | undefin
 }
 
 function notesOn(definition: Definition, columns: readonly LiveColumn[]): readonly string[] {
+  const { fields, remark, supportsCreate } = definition;
   const notes: string[] = [];
   for (const column of columns) {
-    const field = definition.fields.find((candidate) => candidate.column === column.name);
+    const field = fields.find((candidate) => candidate.column === column.name);
+    const note = (path: readonly string[], message: string): void => void notes.push(remark(path, message));
     if (field !== undefined && column.isNullable && !field.isOptional && !field.isList) {
-      notes.push(
-        `${definition.file}: fields.${field.name}: the column may be null: a record where it is cannot be read unless the field says "optional: true".`,
+      note(
+        ["fields", field.name],
+        'the column may be null: a record where it is cannot be read unless the field says "optional: true".',
       );
     }
     if (field !== undefined && isLeftToTable(field, definition) && !column.isFilled) {
-      notes.push(
-        `${definition.file}: fields.${field.name}: the column has no default: no record can be created unless \`createRules\` names the field.`,
+      note(
+        ["fields", field.name],
+        "the column has no default: no record can be created unless `createRules` names the field.",
       );
     }
-    if (field === undefined && !column.isNullable && !column.isFilled && definition.supportsCreate) {
-      notes.push(
-        `${definition.file}: the column "${column.name}" must have a value and has no default: no record can be created unless a field maps it.`,
+    if (field === undefined && !column.isNullable && !column.isFilled && supportsCreate) {
+      note(
+        ["fields"],
+        `the column "${column.name}" must have a value and has no default: no record can be created unless a field maps it.`,
       );
     }
   }

@@ -42,7 +42,7 @@ export async function checkDefinitions(configDir: string): Promise<Check> {
     await loadCode(draft, configDir);
   }
   linkRelations(all, drafts);
-  const definitions = all.map((draft) => toDefinition(draft, drafts));
+  const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
 
   const faults = all.flatMap((draft) => draft.faults).toSorted(compareFaults);
   if (faults.length > 0) return { definitions: undefined, faults };
@@ -66,10 +66,14 @@ export async function loadDefinitions(configDir: string): Promise<Definitions> {
 /** All faults as an operator reads them, with paths that lead there from the working folder. */
 export function describeFaults(faults: readonly Fault[], configDir: string): string {
   const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
+  const lines = faults.map((fault) => `  ${shownFault(fault, configDir)}`);
+  return `${count} in the mapping files:\n${lines.join("\n")}`;
+}
+
+function shownFault(fault: Fault, configDir: string): string {
   const fromHere = relative(process.cwd(), configDir);
   const shown = fromHere.startsWith("..") ? configDir : fromHere;
-  const lines = faults.map((fault) => `  ${faultText({ ...fault, file: join(shown, fault.file) })}`);
-  return `${count} in the mapping files:\n${lines.join("\n")}`;
+  return faultText({ ...fault, file: join(shown, fault.file) });
 }
 
 /** Undefined when there is no such folder. Hidden files are those of editors. */
@@ -96,7 +100,15 @@ function byName(all: readonly Draft[]): Drafts {
 }
 
 /** Undefined when a part that must be there has a fault, which is reported by then. */
-function toDefinition(draft: Draft, drafts: Drafts): Definition | undefined {
+function toDefinition({
+  draft,
+  drafts,
+  configDir,
+}: {
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  readonly configDir: string;
+}): Definition | undefined {
   const { content, source } = draft;
   const transform = readTransform(draft, drafts);
   const baseQuery = readBaseQuery(draft, drafts);
@@ -133,6 +145,7 @@ function toDefinition(draft: Draft, drafts: Drafts): Definition | undefined {
     ...(content.webhookMaxAttempts !== undefined && { webhookMaxAttempts: content.webhookMaxAttempts }),
     ...(content.webhookBackoff !== undefined && { webhookBackoff: content.webhookBackoff }),
     code: draft.code,
+    remark: (path, message) => shownFault(source.faultAt(path, message, "key"), configDir),
   };
 }
 

@@ -69,7 +69,7 @@ describe("svc-admin migrate on existing tables", () => {
     expect(status).to.equal(1);
     expect(stderr).to.equal(
       "svc-admin: The mapping files do not fit the database:\n" +
-        '  - resources/playlist-tracks.yaml: fields.playlist_id: the column "playlist_id" of "playlist_track" is neither its primary key nor unique by itself\n',
+        '  config/resources/playlist-tracks.yaml:7:3: fields.playlist_id: the key of "playlist_track" has several columns (playlist_id, track_id), which is not supported\n',
     );
     expect(await triggersOf(database.url)).to.deep.equal([]);
   });
@@ -91,11 +91,11 @@ describe("svc-admin migrate on existing tables", () => {
     expect(status).to.equal(1);
     expect(stderr.trimEnd().split("\n")).to.deep.equal([
       "svc-admin: The mapping files do not fit the database:",
-      "  - resources/invoices.yaml: fields.invoice_date: the column is timestamp without time zone, which is DateTime, not String",
-      '  - resources/invoices.yaml: fields.city: there is no column "billing_cty"; did you mean "billing_city"? (the columns are ' +
+      "  config/resources/invoices.yaml:9:3: fields.invoice_date: the column is timestamp without time zone, which is DateTime, not String",
+      '  config/resources/invoices.yaml:10:3: fields.city: there is no column "billing_cty"; did you mean "billing_city"? (the columns are ' +
         "invoice_id, customer_id, invoice_date, billing_address, billing_city, billing_state, billing_country, billing_postal_code, total)",
-      "  - resources/invoices.yaml: fields.total: the column is numeric(10,2), which is Decimal, not Float",
-      '  - resources/tracks.yaml: there is no table "tracks"; did you mean "track"?',
+      "  config/resources/invoices.yaml:13:3: fields.total: the column is numeric(10,2), which is Decimal, not Float",
+      '  config/resources/tracks.yaml:2:1: name: there is no table "tracks"; did you mean "track"?',
     ]);
     expect(await structureOf(database.url)).to.deep.equal(before);
     expect(await psql(database.url, { sql: "SELECT to_regnamespace('svc') IS NULL" })).to.equal("t");

@@ -2,16 +2,15 @@ import { expect } from "chai";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/errors.ts";
-import type { Definition } from "../../src/resources/definition.ts";
 import { checkDefinitions, loadDefinitions } from "../../src/resources/load.ts";
 import { field, keyField } from "../support/definitions.ts";
-import { checkFiles, createMappingFolder, faultsOf } from "./mapping-folder.ts";
-
-async function definitionOf(name: string, files: Readonly<Record<string, string>>): Promise<Definition> {
-  const { definitions, faults } = await checkFiles(files);
-  expect(faults).to.deep.equal([]);
-  return definitions?.get(name) as Definition;
-}
+import {
+  checkFiles,
+  createMappingFolder,
+  type DefinitionData,
+  definitionOf,
+  faultsOf,
+} from "./mapping-folder.ts";
 
 const least = "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true } }\n";
 const named = (name: string, added = ""): string =>
@@ -36,7 +35,15 @@ describe("checkDefinitions", () => {
       supportsUpdate: true,
       supportsDelete: true,
       code: {},
-    } satisfies Definition);
+    } satisfies DefinitionData);
+  });
+
+  it("leads from a definition back to the file", async () => {
+    const { definitions } = await checkFiles({ "n.yaml": least });
+    const remark = definitions?.get("notes")?.remark;
+
+    expect(remark?.(["fields", "id"], "odd")).to.match(/^\/.*\/resources\/n\.yaml:4:11: fields\.id: odd$/);
+    expect(remark?.(["name"], "odd")).to.match(/n\.yaml:1:1: name: odd$/);
   });
 
   it("reads every key", async () => {
@@ -129,7 +136,7 @@ webhookBackoff: [0.5, 10]
       webhookMaxAttempts: 3,
       webhookBackoff: [0.5, 10],
       code: {},
-    } satisfies Definition);
+    } satisfies DefinitionData);
   });
 
   for (const [type, kind] of [

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { Definition } from "../../src/resources/definition.ts";
 import { checkDefinitions, type Check } from "../../src/resources/load.ts";
 import { faultText } from "../../src/yaml-source.ts";
 
@@ -28,6 +29,20 @@ export async function checkFiles(files: Readonly<Record<string, string>>): Promi
   } finally {
     folder.remove();
   }
+}
+
+/** A definition without its way back to the file. */
+export type DefinitionData = Omit<Definition, "remark">;
+
+/** What these files say about a resource. */
+export async function definitionOf(
+  name: string,
+  files: Readonly<Record<string, string>>,
+): Promise<DefinitionData> {
+  const { definitions = new Map<string, Definition>(), faults } = await checkFiles(files);
+  expect(faults).to.deep.equal([]);
+  const { remark: _, ...data } = definitions.get(name) as Definition;
+  return data;
 }
 
 /** The faults of these files, as text without the folder's name. */

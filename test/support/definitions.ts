@@ -45,6 +45,7 @@ export function definition({
     supportsUpdate: true,
     supportsDelete: true,
     code: {},
+    remark: (path, message) => [`resources/${name}.yaml`, path.join("."), message].join(": "),
     ...overrides,
   };
 }

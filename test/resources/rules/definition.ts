@@ -36,6 +36,7 @@ export function definitionOf(given: Partial<Definition> & Pick<Definition, "fiel
     supportsUpdate: true,
     supportsDelete: true,
     code: {},
+    remark: (_path, message) => message,
     ...given,
   };
 }
