@@ -1,4 +1,5 @@
-import { itRefuses, type Case } from "./mapping-folder.ts";
+import { expect } from "chai";
+import { faultsOf, itRefuses, type Case } from "./mapping-folder.ts";
 
 const references: readonly Case[] = [
   [
@@ -29,7 +30,13 @@ const references: readonly Case[] = [
   [
     "a relation named like its field",
     "  mail: { type: String, references: customers.email }",
-    '8:37: fields.mail.references: the relation would be named "mail", like another field or relation; expected another name in `as`',
+    "8:37: fields.mail.references: the relation needs a name other than the field's; expected it in `as`",
+  ],
+  [
+    "a relation named like its field, and where it leads",
+    "  mail: { type: String, references: customer.email }",
+    "8:37: fields.mail.references: the relation needs a name other than the field's; expected it in `as`",
+    '8:37: fields.mail.references: there is no resource "customer"; did you mean "customers"?',
   ],
   [
     "a relation named like another",
@@ -258,7 +265,64 @@ const rules: readonly Case[] = [
   ],
 ];
 
+/** References with a fault, and where it is: the relations that they would make are used in both files. */
+const brokenReferences: readonly (readonly [fields: string, place: string])[] = [
+  ["customer_id: { type: Int, references: customer.id }", "references"],
+  ["customer_id: { type: Int, references: customers.idd }", "references"],
+  ["customer_id: { type: Int, references: customers.name }", "references"],
+  ["customer_id: { type: Int, references: customers }", "references"],
+  ["customer_id: { type: String, references: customers.id }", "references"],
+  ["customer_id: { type: Int, references: customers.id, as: title }", "as"],
+  ["customer_id: { type: Int, references: customers.id, onDelete: setNull }", "onDelete"],
+  ["customer_id: { type: Itn, references: customers.id }", "type"],
+  ["customer_id: { type: Int, refrences: customers.id }", "refrences"],
+];
+
+async function faultsBeside(reference: string): Promise<readonly string[]> {
+  return faultsOf({
+    "customers.yaml": `name: customers
+model: Customer
+triggers: []
+fields: { id: { type: Int, id: true }, name: { type: String } }
+baseQuery: { include: { orders: true } }
+`,
+    "orders.yaml": `name: orders
+model: Order
+triggers: []
+fields:
+  id: { type: Int, id: true }
+  title: { type: String }
+  ${reference}
+transform: { id: id, title: titel, customer: { name: customer.name } }
+baseQuery: { include: { customer: true, custmer: true }, orderBy: { titel: asc }, where: { titel: a } }
+`,
+  });
+}
+
 describe("checkDefinitions, of a file that names what is not there", () => {
+  describe("beside a broken reference, finds all other faults and no false one", () => {
+    const others = [
+      "orders.yaml:8:29: transform.title",
+      "orders.yaml:9:41: baseQuery.include.custmer",
+      "orders.yaml:9:69: baseQuery.orderBy.titel",
+      "orders.yaml:9:92: baseQuery.where.titel",
+    ];
+    for (const [reference, key] of brokenReferences) {
+      it(reference, async () => {
+        const found = await faultsBeside(reference);
+
+        expect(found[0]).to.match(new RegExp(`^orders\\.yaml:7:\\d+: fields\\.customer_id\\.${key}: `));
+        expect(found.slice(1).map((fault) => fault.split(": ").slice(0, 2).join(": "))).to.deep.equal(others);
+      });
+    }
+
+    it("whichever of two references is the broken one", async () => {
+      const reference = `buyer_id: { type: Int, references: customers.idd }
+  customer_id: { type: Int, references: customers.id }`;
+
+      expect(await faultsBeside(reference)).to.have.length(5);
+    });
+  });
   describe("references", () => itRefuses(references));
   describe("ownerColumn, searchableColumns, transform", () => itRefuses(names));
   describe("baseQuery", () => itRefuses(queries));
