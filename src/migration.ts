@@ -24,6 +24,7 @@ import { captureOf, captureTriggerName, removeCapture } from "./events/capture.t
 import type { Log } from "./log.ts";
 import type { Definition, Definitions } from "./resources/definition.ts";
 import { checkExistingTable } from "./resources/existing-table.ts";
+import { lookupFaults } from "./resources/lookup-tables.ts";
 import { prismaSchemaOf, tableModelOf } from "./resources/models.ts";
 
 /** What a migration would do. */
@@ -92,6 +93,8 @@ export async function applyMigration({
 /**
  * Why a migration is due, in one query; empty when none is. It compares what the last migration wrote down and which capture triggers
  * are live (a restored or recreated table has lost its own) with what is expected; it does not compare columns.
+ *
+ * @throws OperatorError naming every rule that looks into a table that is not there; that takes a second query, when there are such rules.
  */
 export async function migrationDue({
   database,
@@ -100,6 +103,7 @@ export async function migrationDue({
   readonly database: Pick<Database, "pool">;
   readonly definitions: Definitions;
 }): Promise<readonly string[]> {
+  refuseFaults(await lookupFaults(database.pool, definitions));
   const known = await loadCoreMigrations();
   const installed = await findInstalled(database.pool);
   const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
@@ -183,12 +187,17 @@ async function checkTables({
   const faults = [
     ...findings.flatMap((finding) => finding.faults),
     ...all.filter(({ isManaged }) => isManaged).flatMap((definition) => inTheWay(definition, live)),
+    ...(await lookupFaults(client, definitions)),
   ];
+  refuseFaults(faults);
+  return findings.flatMap((finding) => finding.notes);
+}
+
+function refuseFaults(faults: readonly string[]): void {
   if (faults.length > 0)
     throw new OperatorError(
       `The mapping files do not fit the database:\n${faults.map((line) => `  ${line}`).join("\n")}`,
     );
-  return findings.flatMap((finding) => finding.notes);
 }
 
 function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchema): readonly string[] {

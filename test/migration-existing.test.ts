@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 import { OperatorError } from "../src/errors.ts";
 import { createLog } from "../src/log.ts";
-import { applyMigration, planMigration } from "../src/migration.ts";
+import { applyMigration, migrationDue, planMigration } from "../src/migration.ts";
 import type { Definition, Definitions } from "../src/resources/definition.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { definition, definitionsOf, field, keyField } from "./support/definitions.ts";
@@ -148,6 +148,33 @@ describe("applyMigration beside tables that exist", () => {
       '  resources/keyless.yaml: fields.id: the table "keyless" has no primary key, and its column "id" is not unique by itself',
       '  resources/others.yaml: fields.id: the primary key of "others" is "number", and its column "id" is not unique by itself',
     ]);
+  });
+
+  it("lists rules that look into tables and columns that are not there", async () => {
+    await client.query(
+      "CREATE TABLE countries (code text); CREATE VIEW cities AS SELECT code AS name FROM countries",
+    );
+    const looking = {
+      ...customers,
+      createRules: { name: "exists:countries,code|exists:cities" },
+      updateRules: { name: ["exists:countries,cod", { unique: "planets" }, "unique:buyers,id"] },
+    };
+    const lookups = definitionsOf(looking, { ...orders, table: "buyers" });
+    const pool = new Pool({ connectionString: database.url });
+    const due = (): Promise<unknown> =>
+      migrationDue({ database: { pool }, definitions: lookups }).catch(String);
+
+    const message = await failureOf(lookups);
+
+    expect(message.split("\n")).to.deep.equal([
+      "The mapping files do not fit the database:",
+      '  resources/customers.yaml: updateRules.name: exists: the table "countries" has no column "cod" (the columns are code)',
+      '  resources/customers.yaml: updateRules.name: unique: there is neither a resource nor a table "planets"',
+    ]);
+    expect(await due()).to.equal(`OperatorError: ${message}`);
+    await client.query("ALTER TABLE countries ADD cod text; CREATE TABLE planets (name text)");
+    expect(await due()).to.have.length(3);
+    await pool.end();
   });
 
   it("notes what single requests on an existing table will stumble over", async () => {

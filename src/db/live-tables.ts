@@ -1,4 +1,4 @@
-import type { ClientBase } from "pg";
+import type { ClientBase, Pool } from "pg";
 import { tablesSchema } from "./names.ts";
 
 export interface LiveRelation {
@@ -71,7 +71,7 @@ const columnsQuery = `
 
 /** The columns of the named tables, table by table, in their order. */
 export async function readColumns(
-  client: ClientBase,
+  client: ClientBase | Pool,
   tables: readonly string[],
 ): Promise<readonly LiveColumn[]> {
   if (tables.length === 0) return [];

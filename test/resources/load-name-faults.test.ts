@@ -259,6 +259,12 @@ const rules: readonly Case[] = [
     '8:23: createRules.title: unique: customers has no field "title"; expected one of id, name, email, code',
   ],
   [
+    "a look-up in a resource with a slip in its name",
+    "createRules: { title: 'exists:custmers,name' }\nupdateRules: { title: [{ unique: order }] }",
+    '8:23: createRules.title: exists: there is no resource "custmers"; did you mean "customers"?',
+    '9:23: updateRules.title: unique: there is no resource "order"; did you mean "orders"?',
+  ],
+  [
     "rules that are no rules",
     "createRules: { title: 5 }",
     "8:23: createRules.title: expected rules such as required|max:40, or a list such as [required, { max: 40 }]",

@@ -1,4 +1,4 @@
-import { hint } from "../../did-you-mean.ts";
+import { hint, nearest } from "../../did-you-mean.ts";
 import type { RuleSpec } from "../definition.ts";
 import { parseRules, ruleFaults } from "../rule-syntax.ts";
 import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
@@ -18,7 +18,7 @@ export function checkRules(draft: Draft, drafts: Drafts): void {
   }
 }
 
-/** A target that is no resource is a table of the database, which is not known here. */
+/** A target that is no resource is a table of the database, which is not known here, unless it looks like a slip of the finger. */
 function checkLookups({
   draft,
   drafts,
@@ -32,14 +32,21 @@ function checkLookups({
   readonly name: string;
   readonly spec: RuleSpec;
 }): void {
+  const tables = new Set([...drafts.values()].map(({ content }) => content.table));
   for (const rule of parseRules(spec)) {
     if (rule.name !== "unique" && rule.name !== "exists") continue;
     const [resource = "", column = name] = rule.args;
     const target = drafts.get(resource);
-    if (target === undefined || !hasFields(target) || target.fields.has(column)) continue;
-    draft.report(
-      path,
-      `${rule.name}: ${resource} has no field "${column}"${hint(column, target.fields.keys())}`,
-    );
+    if (target === undefined) {
+      const meant = tables.has(resource) ? undefined : nearest(resource, drafts.keys());
+      if (meant !== undefined) {
+        draft.report(path, `${rule.name}: there is no resource "${resource}"; did you mean "${meant}"?`);
+      }
+    } else if (hasFields(target) && !target.fields.has(column)) {
+      draft.report(
+        path,
+        `${rule.name}: ${resource} has no field "${column}"${hint(column, target.fields.keys())}`,
+      );
+    }
   }
 }
