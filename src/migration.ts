@@ -19,6 +19,7 @@ import {
 } from "./db/migrate.ts";
 import { quoteText } from "./db/names.ts";
 import { planValueChecks, type ValueCheck } from "./db/value-checks.ts";
+import { valueLimitsOf } from "./db/value-limits.ts";
 import { OperatorError } from "./errors.ts";
 import { captureOf, captureTriggerName, removeCapture } from "./events/capture.ts";
 import type { Log } from "./log.ts";
@@ -137,6 +138,7 @@ async function plan({
     schemaText: prismaSchemaOf(definitions),
     live,
     managed: tables,
+    limits: managed.flatMap(valueLimitsOf),
     foreign: live.relations
       .map(({ name }) => name)
       .filter((name) => tables.includes(name) && !madeBefore.has(name)),

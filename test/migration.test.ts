@@ -149,9 +149,9 @@ describe("applyMigration", () => {
     await client.query(insertOrder);
     await client.query("UPDATE orders SET notes = 'kept'");
     const less = withFields(orders, [
-      field("reference", "String", { length: 1, isUnique: true }),
+      field("reference", "String", { length: 40, isUnique: true }),
       status,
-      field("amount", "Decimal", { precision: 12, scale: 2 }),
+      field("amount", "Decimal", { precision: 12, scale: 1 }),
       field("user_id", "Int"),
       customerId,
     ]);
@@ -159,16 +159,56 @@ describe("applyMigration", () => {
     const message = await failureOf(definitionsOf(customers, less));
     expect(message).to.match(/would lose data/);
     expect(message).to.match(/drop the column `notes`/);
-    expect(message).to.match(/VarChar\(40\)` to `VarChar\(1\)/);
+    expect(message).to.match(/Decimal\(12,2\)` to `Decimal\(12,1\)/);
     expect(message).to.match(/--allow-destructive/);
-    expect(await columnsOf("orders")).to.include({ notes: "text", reference: "character varying(40)" });
-
-    const tooShort = await failureOf(definitionsOf(customers, less), true);
-    expect(tooShort).to.match(/failed and changed nothing.*Step: ALTER TABLE "orders".*too long/s);
-    await client.query("UPDATE orders SET reference = 'R'");
+    expect(await columnsOf("orders")).to.include({ notes: "text", amount: "numeric(12,2)" });
 
     await apply(definitionsOf(customers, less), true);
     expect(await columnsOf("orders")).to.not.have.property("notes");
+  });
+
+  it("refuses a narrower type, allowed or not, while values do not fit; then nothing is lost", async () => {
+    const wide = definition({
+      name: "things",
+      fields: [
+        field("code", "String", { length: 9 }),
+        field("free", "String", { isOptional: true }),
+        field("tags", "String", { length: 9, isList: true }),
+        field("amount", "Decimal", { precision: 12, scale: 2 }),
+        field("count", "BigInt"),
+      ],
+    });
+    const narrow = withFields(wide, [
+      field("code", "String", { length: 3 }),
+      field("free", "String", { length: 3, isOptional: true }),
+      field("tags", "String", { length: 3, isList: true }),
+      field("amount", "Decimal", { precision: 5, scale: 2 }),
+      field("count", "Int"),
+    ]);
+    await apply(definitionsOf(wide));
+    await client.query(`INSERT INTO things (code, free, tags, amount, count) VALUES
+      ('abcd', 'éèêë', '{abcd}', 1000, 3000000000), ('ab  ', 'éèê', '{a}', 999.99, 1), ('abc', NULL, '{}', 1, 2)`);
+
+    const message = await failureOf(definitionsOf(narrow), true);
+    expect(message.split("\n").slice(1)).to.have.members([
+      "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Mend the values first; none is cut.",
+      "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column tags of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column count of the table things is to hold whole numbers of 32 bits, and 1 row has a value beyond that. Mend the values first; none is cut.",
+    ]);
+    await client.query("UPDATE things SET code = 'a', free = 'b', tags = '{a}', amount = 1, count = 1");
+    const shorter = withFields(wide, [...narrow.fields.slice(1, 4), ...wide.fields.slice(4)]);
+
+    await apply(definitionsOf(shorter));
+    expect(await columnsOf("things")).to.include({
+      code: "character varying(3)",
+      free: "character varying(3)",
+      tags: "character varying(3)[]",
+    });
+    expect(await failureOf(definitionsOf(narrow))).to.match(/would lose data/);
+    await apply(definitionsOf(narrow), true);
+    expect(await columnsOf("things")).to.include({ amount: "numeric(5,2)", count: "integer" });
   });
 
   it("says what the rows do not allow, and changes nothing, allowed or not", async () => {

@@ -3,6 +3,7 @@ import type { LiveSchema } from "./live-tables.ts";
 import type { Step } from "./migrate.ts";
 import { tablesSchema } from "./names.ts";
 import { compareSchema } from "./schema-engine.ts";
+import { countBroken, type ValueLimit } from "./value-limits.ts";
 
 /** What brings the managed tables to the models, and what speaks against it. */
 export interface TablesPlan {
@@ -24,6 +25,7 @@ const harmless = /^(A unique constraint covering|The primary key for)/;
  * Plans the changes of the managed tables. Every other table and every enum type is kept out of the engine's sight.
  *
  * @param managed Tables that may be made and changed.
+ * @param limits What the values of their columns must keep to.
  * @param foreign Those of them that exist though this service did not make them: a change of one counts as a loss.
  */
 export async function planTables({
@@ -31,12 +33,14 @@ export async function planTables({
   schemaText,
   live,
   managed,
+  limits,
   foreign,
 }: {
   readonly client: Client;
   readonly schemaText: string;
   readonly live: LiveSchema;
   readonly managed: readonly string[];
+  readonly limits: readonly ValueLimit[];
   readonly foreign: readonly string[];
 }): Promise<TablesPlan> {
   if (managed.length === 0) return nothing;
@@ -56,6 +60,7 @@ export async function planTables({
     const rest = await compareWithout([...others, table]);
     if (rest.statements.join(";") !== statements.join(";")) changed.push(table);
   }
+  const narrowed = await findNarrowed({ client, limits, warnings });
   return {
     steps: statements.map(repaired).map((sql) => ({ title: titleOf(sql), sql })),
     losses: [
@@ -63,11 +68,44 @@ export async function planTables({
         (table) =>
           `The table ${table} exists and was not made by this service, which would change it. Say "managed: false" in its mapping file to leave it as it is.`,
       ),
-      ...warnings.filter((warning) => !harmless.test(warning)),
+      ...warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning)),
     ],
-    impossible,
+    impossible: [...impossible, ...narrowed.impossible],
     notes: warnings.filter((warning) => harmless.test(warning)),
   };
+}
+
+const cast = /^You are about to alter the column `(.+)` on the `(.+)` table,.* will be cast from /s;
+
+/**
+ * Looks at the values where the engine warns of a cast, which it says of every narrower type: some cannot be cast at all, flag or no flag,
+ * and where all fit nothing is lost.
+ */
+async function findNarrowed({
+  client,
+  limits,
+  warnings,
+}: {
+  readonly client: Client;
+  readonly limits: readonly ValueLimit[];
+  readonly warnings: readonly string[];
+}): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
+  const impossible: string[] = [];
+  const settled: string[] = [];
+  for (const warning of warnings) {
+    const [, column, table] = cast.exec(warning) ?? [];
+    const limit = limits.find((one) => one.table === table && one.column === column);
+    if (limit === undefined) continue;
+    const count = await countBroken(client, limit);
+    if (count > 0 || limit.isLossless) settled.push(warning);
+    if (count > 0) impossible.push(tooWide(limit, count));
+  }
+  return { impossible, settled };
+}
+
+function tooWide({ table, column, expected }: ValueLimit, count: number): string {
+  const rows = count === 1 ? "1 row has" : `${count} rows have`;
+  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Mend the values first; none is cut.`;
 }
 
 function qualified(name: string): string {
