@@ -1,4 +1,5 @@
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
+import type { FieldErrors } from "../errors.ts";
 import { parseDateText } from "./dates.ts";
 import type { Field, FieldType } from "./definition.ts";
 import { isContainer } from "./rules/body.ts";
@@ -8,8 +9,8 @@ import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "./rules/val
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
-  /** A message for the client. */
-  | { readonly kind: "refused"; readonly message: string };
+  /** Messages for the client, by the field's name or, in a list, by those of the items: `sizes.0`. */
+  | { readonly kind: "refused"; readonly errors: FieldErrors };
 
 /** A message with `:attribute` in it, where the value is refused. */
 type Converted = { readonly value: unknown } | { readonly refusal: string };
@@ -28,17 +29,15 @@ export function coerce(field: Field, value: unknown): Coerced {
   if (value === null) return nullOf(field);
   if (!field.isList) return finish(converters[field.type](value, field), field.name);
   if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
-  const items: unknown[] = [];
-  for (const [i, item] of value.entries()) {
-    const name = `${field.name}.${i}`;
-    const coerced = finish(
+  const items = value.map((item: unknown, i) =>
+    finish(
       item === null ? refuse("is required.") : converters[field.type](item, field),
-      name,
-    );
-    if (coerced.kind === "refused") return coerced;
-    items.push(coerced.value);
-  }
-  return { kind: "ok", value: items };
+      `${field.name}.${i}`,
+    ),
+  );
+  const errors = items.flatMap((item) => (item.kind === "refused" ? Object.entries(item.errors) : []));
+  if (errors.length > 0) return { kind: "refused", errors: Object.fromEntries(errors) };
+  return { kind: "ok", value: items.map((item) => (item.kind === "ok" ? item.value : undefined)) };
 }
 
 /**
@@ -65,7 +64,7 @@ function nullOf(field: Field): Coerced {
 
 function finish(converted: Converted, name: string): Coerced {
   if ("value" in converted) return { kind: "ok", value: converted.value };
-  return { kind: "refused", message: fill(converted.refusal, name) };
+  return { kind: "refused", errors: { [name]: [fill(converted.refusal, name)] } };
 }
 
 const int32: readonly [bigint, bigint] = [-(2n ** 31n), 2n ** 31n - 1n];

@@ -10,12 +10,12 @@ import type { Field, Row } from "./definition.ts";
  */
 export function dataOf(fields: readonly Field[], values: Readonly<Record<string, unknown>>): Row {
   const data: Record<string, unknown> = {};
-  const errors: Record<string, string[]> = {};
+  const errors: Record<string, readonly string[]> = {};
   for (const field of fields) {
     if (!Object.hasOwn(values, field.name)) continue;
     const coerced = coerce(field, values[field.name]);
     if (coerced.kind === "ok") data[field.name] = coerced.value;
-    else errors[field.name] = [coerced.message];
+    else Object.assign(errors, coerced.errors);
   }
   if (Object.keys(errors).length > 0) throw validationError(errors);
   return data;

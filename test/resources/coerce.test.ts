@@ -119,9 +119,22 @@ describe("coerce", () => {
   ];
   for (const [field, value, message] of refused) {
     it(`refuses ${JSON.stringify(value)?.slice(0, 60)} for ${JSON.stringify(field)}`, () => {
-      expect(coerce(fieldOf(field), value)).to.deep.equal({ kind: "refused", message });
+      const coerced = coerce(fieldOf(field), value);
+
+      expect(coerced.kind === "refused" && Object.values(coerced.errors)).to.deep.equal([[message]]);
     });
   }
+
+  it("names the items of a list that it refuses", () => {
+    expect(coerce(fieldOf({ type: "Int", isList: true }), [1, 2 ** 31, 3, null])).to.deep.equal({
+      kind: "refused",
+      errors: {
+        "it.1": ["The it.1 field must be between -2147483648 and 2147483647."],
+        "it.3": ["The it.3 field is required."],
+      },
+    });
+    expect(coerce(fieldOf({ type: "Int" }), "x")).to.have.nested.property("errors.it");
+  });
 });
 
 describe("coerce of JSON", () => {

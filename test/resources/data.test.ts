@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { dataOf } from "../../src/resources/data.ts";
+import { field } from "../support/definitions.ts";
+
+const fields = [field("size", "Int"), field("sizes", "Int", { isList: true })];
+
+describe("dataOf", () => {
+  it("takes the validated values that are fields, as the column takes them", () => {
+    expect(dataOf(fields, { size: "5", sizes: ["6", 7], other: 1 })).to.deep.equal({
+      size: 5,
+      sizes: [6, 7],
+    });
+  });
+
+  it("names every field and list item that the column cannot hold", () => {
+    const refused = (): unknown => dataOf(fields, { size: 3e9, sizes: [1, -3e9] });
+
+    expect(refused)
+      .to.throw(AppError)
+      .with.property("errors")
+      .that.deep.equals({
+        size: ["The size field must be between -2147483648 and 2147483647."],
+        "sizes.1": ["The sizes.1 field must be between -2147483648 and 2147483647."],
+      });
+  });
+});
