@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { hint } from "./did-you-mean.ts";
 import { OperatorError } from "./errors.ts";
-import { settings, type SettingKey, type SettingValues } from "./settings.ts";
+import { isNothing, settings, type Kind, type SettingKey, type SettingValues } from "./settings.ts";
 import {
   compareFaults,
   faultText,
@@ -100,7 +100,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     const fromFile = inFile.given.get(key);
     if (fromFile !== undefined) {
       const value = setting.kind.read(fromFile.value);
-      if (value === undefined) inFile.faults.push(fromFile.fault(`expected ${setting.kind.expected}`));
+      if (value === undefined) inFile.faults.push(...valueFaults(setting.kind, fromFile));
       found.set(key, value);
     } else if ("default" in setting) found.set(key, setting.kind.read(setting.default));
 
@@ -117,11 +117,13 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     settingKeys.map((key) => [key, found.get(key)]),
   ) as unknown as SettingValues;
   const isGiven = (key: SettingKey): boolean => inFile.given.has(key) || inEnvironment.has(key);
-  const all = [
-    ...inFile.faults.toSorted(compareFaults).map(faultText),
-    ...faults,
-    ...contradictions({ values, isGiven, program }),
-  ];
+  for (const { keys, message, inFileMessage } of contradictions({ values, isGiven, program })) {
+    const standing = keys.find((key) => inFile.given.has(key) && !inEnvironment.has(key));
+    const inFileOnly = standing === undefined ? undefined : inFile.given.get(standing);
+    if (inFileOnly === undefined) faults.push(message);
+    else inFile.faults.push(inFileOnly.fault([], inFileMessage));
+  }
+  const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
     const count = all.length === 1 ? "1 fault" : `${all.length} faults`;
     throw new OperatorError(`${count} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`);
@@ -131,9 +133,24 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
 
 const settingKeys = Object.keys(settings) as SettingKey[];
 
+/** A setting in the file. */
+interface Given {
+  readonly value: unknown;
+  /** A fault at the value, or at a part of it. */
+  readonly fault: (part: YamlPath, message: string) => Fault;
+}
+
 interface SettingsFile {
   readonly faults: Fault[];
-  readonly given: Map<SettingKey, { readonly value: unknown; readonly fault: (message: string) => Fault }>;
+  readonly given: Map<SettingKey, Given>;
+}
+
+/** One for each bad item of a list; one for anything else. */
+function valueFaults({ expected, item }: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
+  const items: readonly unknown[] = item !== undefined && Array.isArray(value) ? value : [];
+  const bad = [...items.entries()].filter(([, one]) => !isNothing(one) && item?.read(one) === undefined);
+  if (bad.length === 0) return [fault([], `expected ${expected}`)];
+  return bad.map(([index]) => fault([index], `expected ${item?.expected}`));
 }
 
 function readSettingsFile({
@@ -182,7 +199,10 @@ function readGroup({
       file.faults.push(...filled.faults.map((message) => source.faultAt(childPath, message)));
       const isLeftOut = filled.value === null || filled.value === undefined || filled.faults.length > 0;
       if (!isLeftOut) {
-        file.given.set(key, { value: filled.value, fault: (message) => source.faultAt(childPath, message) });
+        file.given.set(key, {
+          value: filled.value,
+          fault: (part, message) => source.faultAt([...childPath, ...part], message),
+        });
       }
     }
   }
@@ -203,7 +223,7 @@ function fillIn(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; fault
   if (Array.isArray(value)) {
     const items = value.map((item: unknown) => fillIn(item, env));
     return {
-      value: items.map((item) => item.value).filter((item) => item !== undefined),
+      value: items.map((item) => item.value),
       faults: items.flatMap((item) => item.faults),
     };
   }
@@ -255,6 +275,15 @@ function readEnvironment(
   return given;
 }
 
+interface Contradiction {
+  /** The settings that may stand in the file, first the one to point at. */
+  readonly keys: readonly SettingKey[];
+  /** For a fault at one of them. */
+  readonly inFileMessage: string;
+  /** Where none stands there. */
+  readonly message: string;
+}
+
 /** Settings that are fine alone, but not together or not for this program. */
 function contradictions({
   values,
@@ -264,24 +293,27 @@ function contradictions({
   readonly values: SettingValues;
   readonly isGiven: (key: SettingKey) => boolean;
   readonly program: ProgramName;
-}): string[] {
-  const lines: string[] = [];
+}): readonly Contradiction[] {
+  const found: Contradiction[] = [];
   // Port 0 is any free one.
   if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {
-    lines.push("http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT): expected two different ports");
+    const ports = "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT)";
+    found.push({
+      keys: ["metrics.port", "http.port"],
+      inFileMessage: `expected two different ports for ${ports}`,
+      message: `${ports}: expected two different ports`,
+    });
   }
   if ((program === "api" || program === "dispatcher") && !isGiven("broker.url")) {
-    lines.push(
-      `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`,
-    );
+    const message = `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`;
+    found.push({ keys: [], inFileMessage: message, message });
   }
   // No command of an operator opens a secret, and a migration job has only the database.
   if (program !== "admin" && isGiven("database.url") && !isGiven("secretKey")) {
-    lines.push(
-      `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`,
-    );
+    const message = `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`;
+    found.push({ keys: ["database.url"], inFileMessage: `needs ${message}`, message });
   }
-  return lines;
+  return found;
 }
 
 function toConfig({

@@ -6,6 +6,8 @@ export interface Kind<T> {
   readonly expected: string;
   /** Undefined when the value is not of this kind. */
   read(value: unknown): T | undefined;
+  /** What each item of a list is. */
+  readonly item?: Kind<unknown>;
 }
 
 interface Setting {
@@ -150,6 +152,7 @@ function size(): Kind<number> {
 function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   return {
     expected: `a list of ${least > 0 ? "at least one of " : ""}(${item.expected})`,
+    item,
     read(value) {
       const given: readonly unknown[] | undefined =
         typeof value === "string"
@@ -157,7 +160,7 @@ function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
           : Array.isArray(value)
             ? value
             : undefined;
-      const read = given?.filter((part) => part !== "").map((part) => item.read(part));
+      const read = given?.filter((part) => !isNothing(part)).map((part) => item.read(part));
       const items = read?.filter((part) => part !== undefined);
       return items !== undefined && items.length === read?.length && items.length >= least
         ? items
@@ -166,9 +169,14 @@ function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   };
 }
 
+/** What is left of a variable that is empty. */
+export function isNothing(item: unknown): boolean {
+  return item === "" || item === undefined;
+}
+
 function network(): Kind<string> {
   return {
-    expected: "networks such as 10.0.0.0/8 or fd00::/8",
+    expected: "a network such as 10.0.0.0/8 or fd00::/8",
     read: (value) =>
       typeof value === "string" && ipaddr.isValidCIDR(value.trim()) ? value.trim() : undefined,
   };

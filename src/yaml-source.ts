@@ -99,11 +99,12 @@ export function parseYaml(text: string, file: string): YamlSource {
   };
   const notReadable = (faults: readonly Fault[]): YamlSource => ({ file, value: undefined, faults, faultAt });
 
-  const faults = [...document.errors, ...document.warnings].map((error): Fault => ({
+  const problems = withoutEchoes(text, [...document.errors, ...document.warnings]);
+  const faults = problems.map(({ pos: [offset], code, message }): Fault => ({
     file,
-    ...place(error.pos[0]),
+    ...place(offset),
     key: "",
-    message: syntaxMessages[error.code] ?? error.message,
+    message: isVariable(text, offset) ? quoteVariable : (syntaxMessages[code] ?? message),
   }));
   if (faults.length > 0) return notReadable(faults);
   const refused = refusedNode(document);
@@ -111,6 +112,26 @@ export function parseYaml(text: string, file: string): YamlSource {
     return notReadable([{ file, ...place(refused.offset), key: "", message: refused.message }]);
   }
   return { file, value: document.toJS({ maxAliasCount: -1 }) as unknown, faults, faultAt };
+}
+
+const quoteVariable = 'inside [ ] and { } a variable goes into quotes, as in ["${NAME}"]';
+
+/** In a flow collection a brace ends a plain text, and `${NAME}` begins with one. */
+function isVariable(text: string, offset: number): boolean {
+  return text.startsWith("${", offset - 1);
+}
+
+/** Without what follows in its line from a variable that is not in quotes. */
+function withoutEchoes<T extends { readonly pos: readonly [number, number] }>(
+  text: string,
+  problems: readonly T[],
+): readonly T[] {
+  const lineOf = ({ pos: [offset] }: T): number => text.lastIndexOf("\n", offset - 1);
+  const variables = problems.filter(({ pos: [offset] }) => isVariable(text, offset));
+  return problems.filter((problem) => {
+    const first = variables.find((variable) => lineOf(variable) === lineOf(problem));
+    return first === undefined || first === problem;
+  });
 }
 
 function unreadable(file: string, message: string): YamlSource {
@@ -193,8 +214,8 @@ function offsetOf(document: Document.Parsed, path: YamlPath, at: "value" | "key"
       const pair = parent.items.find(({ key }) => isScalar(key) && key.value === String(step));
       if (pair === undefined) return offset;
       const isLast = index === path.length - 1;
-      // A key without a value has a null value with a place of its own, behind the key.
-      offset = startOf(isLast && at === "key" ? pair.key : pair.value);
+      // A key without a value has a null value with a place of its own, behind the key, but none in `{ key }`.
+      offset = startOf((isLast && at === "key") || !isNode(pair.value) ? pair.key : pair.value);
       node = pair.value;
     } else if (isSeq(parent)) {
       node = parent.items[Number(step)];

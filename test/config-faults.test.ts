@@ -85,12 +85,17 @@ describe("loadConfig, of bad settings", () => {
     [
       "a negative wait",
       "webhooks: { backoff: [5, -1] }\n",
-      at("1:22", "webhooks.backoff: expected a list of at least one of (seconds, from 0 to 31536000)"),
+      at("1:26", "webhooks.backoff[1]: expected seconds, from 0 to 31536000"),
     ],
     [
       "a network that is none",
-      "webhooks: { allowedNetworks: [10.0.0.0] }\n",
-      at("1:30", "webhooks.allowedNetworks: expected a list of (networks such as 10.0.0.0/8 or fd00::/8)"),
+      "webhooks: { allowedNetworks: ['${NONE:-}', 10.0.0.0] }\n",
+      at("1:44", "webhooks.allowedNetworks[1]: expected a network such as 10.0.0.0/8 or fd00::/8"),
+    ],
+    [
+      "a text in place of a network",
+      "webhooks: { allowedNetworks: everything }\n",
+      at("1:30", "webhooks.allowedNetworks: expected a list of (a network such as 10.0.0.0/8 or fd00::/8)"),
     ],
     [
       "a prefix without a slash",
@@ -153,7 +158,28 @@ describe("loadConfig, of bad settings", () => {
     [
       "the two ports alike",
       "metrics: { port: 8080 }\n",
-      "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT): expected two different ports",
+      at(
+        "1:18",
+        "metrics.port: expected two different ports for http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT)",
+      ),
+    ],
+    [
+      "a database without a key",
+      "database:\n  url: postgres://db/svc\n",
+      at(
+        "2:8",
+        `database.url: needs secretKey (SVC_SECRET_KEY): ${key}; only the embedded database runs without one`,
+      ),
+    ],
+    [
+      "a variable in a list without quotes",
+      "webhooks:\n  allowedNetworks: [10.0.0.0/8, ${NET}, ${NET:-x}]\n  timeout: 5\n",
+      at("2:34", 'inside [ ] and { } a variable goes into quotes, as in ["${NAME}"]'),
+    ],
+    [
+      "a variable in braces without quotes",
+      "http: { host: ${HOST:-localhost}, port: 80 }\n",
+      at("1:16", 'inside [ ] and { } a variable goes into quotes, as in ["${NAME}"]'),
     ],
   ];
   for (const [fact, yaml, fault] of badFiles) {
@@ -166,6 +192,12 @@ describe("loadConfig, of bad settings", () => {
       { SVC_CONFIG_DIR: "nowhere" },
       "all",
       "SVC_CONFIG_DIR: expected the path of a folder",
+    ],
+    [
+      "two ports alike",
+      { SVC_PORT: "9090" },
+      "all",
+      "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT): expected two different ports",
     ],
     ["a port", { SVC_PORT: "http" }, "all", "SVC_PORT: expected a whole number from 0 to 65535"],
     ["a key of another length", { SVC_SECRET_KEY: "c2hvcnQ=" }, "all", `SVC_SECRET_KEY: ${key}`],

@@ -14,9 +14,7 @@ describe("dataOf", () => {
   });
 
   it("names every field and list item that the column cannot hold", () => {
-    const refused = (): unknown => dataOf(fields, { size: 3e9, sizes: [1, -3e9] });
-
-    expect(refused)
+    expect(() => dataOf(fields, { size: 3e9, sizes: [1, -3e9] }))
       .to.throw(AppError)
       .with.property("errors")
       .that.deep.equals({

@@ -265,6 +265,12 @@ const rules: readonly Case[] = [
     '9:23: updateRules.title: unique: there is no resource "order"; did you mean "orders"?',
   ],
   [
+    "rules that are not there",
+    "createRules: { id }\nupdateRules:\n  title:",
+    "8:16: createRules.id: expected rules such as required|max:40, or a list such as [required, { max: 40 }]",
+    "10:9: updateRules.title: expected rules such as required|max:40, or a list such as [required, { max: 40 }]",
+  ],
+  [
     "rules that are no rules",
     "createRules: { title: 5 }",
     "8:23: createRules.title: expected rules such as required|max:40, or a list such as [required, { max: 40 }]",
