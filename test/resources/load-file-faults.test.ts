@@ -177,6 +177,11 @@ const defaults: readonly Case[] = [
     "  a: { type: DateTime, default: tomorrow }",
     "8:33: fields.a.default: expected now, or a time such as 2026-03-28T14:30:00Z",
   ],
+  [
+    "null for a field that may not be",
+    "  a: { type: Json, default: null }",
+    "8:29: fields.a.default: null is for a field with `optional: true`, which needs no default for it",
+  ],
   ["no UUID", "  a: { type: Uuid, default: abc }", "8:29: fields.a.default: expected uuid, or a UUID"],
   ["no base64", "  a: { type: Bytes, default: a b }", "8:30: fields.a.default: expected base64"],
   [

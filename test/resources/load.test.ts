@@ -61,6 +61,7 @@ fields:
   meta: { type: Json, default: { a: [1] } }
   token: { type: Uuid, default: uuid }
   changed: { type: DateTime, updatedAt: true }
+  rest: { type: Int, optional: true, default: null }
 triggers: [on_delete, on_create]
 transform: { id: line_id, kind: { value: { a: 1 } }, more: { price: price, none: {} } }
 createRules: { price: 'required|numeric', tags: [array, { max: 3 }] }
@@ -100,6 +101,7 @@ webhookBackoff: [0.5, 10]
         field("meta", "Json", { default: { kind: "literal", value: { a: [1] } } }),
         field("token", "Uuid", { default: { kind: "uuid" } }),
         field("changed", "DateTime", { isUpdatedAt: true }),
+        field("rest", "Int", { isOptional: true }),
       ],
       key,
       relations: [],

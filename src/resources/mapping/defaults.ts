@@ -34,6 +34,11 @@ export function readDefault(field: Typed, given: unknown): DefaultOutcome {
     if (!field.isList && generator.fits(field)) return { kind: "ok", value: { kind: generator.kind } };
     return { kind: "refused", message: `"${generator.kind}" is for ${generator.where}` };
   }
+  if (given === null && !field.isKey && !field.isList)
+    return {
+      kind: "refused",
+      message: "null is for a field with `optional: true`, which needs no default for it",
+    };
   if (field.isList && !Array.isArray(given)) return { kind: "refused", message: "expected a list of values" };
   const values: readonly unknown[] = field.isList && Array.isArray(given) ? given : [given];
   const expected = values
@@ -66,7 +71,7 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     "now, or a time such as 2026-03-28T14:30:00Z",
     (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
   ),
-  Json: unless("a value; a field without a default is null", (value) => value !== null),
+  Json: unless("a value", (value) => value !== null),
   Bytes: unless("base64", (value) => matches(value, base64)),
   Uuid: unless("uuid, or a UUID", (value) => matches(value, uuid)),
   Enum: (value, { values = [] }) =>

@@ -89,6 +89,8 @@ function withDefault(draft: Draft, field: Field, given: FileField): Field | unde
     if (!field.isKey || given.references !== undefined || field.type === "String") return field;
     return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
   }
+  // What an optional field is without a default, too.
+  if (given.default === null && field.isOptional) return field;
   const read = readDefault(field, given.default);
   if (read.kind === "ok") return { ...field, default: read.value };
   draft.report(["fields", field.name, "default"], read.message);
