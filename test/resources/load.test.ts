@@ -40,10 +40,9 @@ describe("checkDefinitions", () => {
 
   it("leads from a definition back to the file", async () => {
     const { definitions } = await checkFiles({ "n.yaml": least });
-    const remark = definitions?.get("notes")?.remark;
 
-    expect(remark?.(["fields", "id"], "odd")).to.match(/^\/.*\/resources\/n\.yaml:4:11: fields\.id: odd$/);
-    expect(remark?.(["name"], "odd")).to.match(/n\.yaml:1:1: name: odd$/);
+    const remark = definitions?.get("notes")?.remark(["fields", "id"], "odd");
+    expect(remark).to.match(/^\/.*\/resources\/n\.yaml:4:11: fields\.id: odd$/);
   });
 
   it("reads every key", async () => {
