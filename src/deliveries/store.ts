@@ -103,6 +103,7 @@ export interface DeliveryStore {
   markDeadLettered(ids: readonly string[]): Promise<void>;
 }
 
+// Due is rounded down: the column keeps milliseconds, and rounded up it would lie ahead of a lease that comes at once.
 const insertMissingText = `
   WITH marked AS (
     UPDATE svc.events SET fanned_out_at = now() WHERE uuid = ANY($10::uuid[]) AND fanned_out_at IS NULL
@@ -110,7 +111,7 @@ const insertMissingText = `
   INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
     url, max_attempts, body, next_attempt_at, queued_until)
   SELECT fresh.id, fresh.id, fresh.uuid, event.id, event.uuid, fresh.subscription_id, fresh.user_id, fresh.resource, 'automatic',
-    fresh.url, fresh.max_attempts, fresh.body, now(), now() + $9 * interval '1 millisecond'
+    fresh.url, fresh.max_attempts, fresh.body, date_trunc('milliseconds', now()), now() + $9 * interval '1 millisecond'
   FROM (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.*
     FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bytea[])
@@ -202,7 +203,7 @@ const forgetQueuedText = `
 
 const releaseHeldText = `
   UPDATE svc.deliveries AS delivery
-  SET next_attempt_at = now()
+  SET next_attempt_at = date_trunc('milliseconds', now())
   FROM svc.subscriptions AS subscription, svc.users AS subscriber
   WHERE delivery.status IN ('pending', 'retrying') AND delivery.next_attempt_at IS NULL
     AND subscription.id = delivery.subscription_id AND subscription.is_active

@@ -164,7 +164,7 @@ describe("createDeliveryStore", () => {
     });
 
     for (const [what, overrides] of [
-      ["not due yet", { nextAttemptAt: inSeconds(60) }],
+      ["not due yet", { nextAttemptAt: inSeconds(86_400) }],
       ["on hold", { nextAttemptAt: null }],
       ["delivered", { status: "delivered" }],
       ["failed", { status: "failed" }],
