@@ -314,7 +314,9 @@ describe("createDeliveryStore", () => {
     it("writes nothing of an outcome whose lease another holds by now", async () => {
       const delivery = await work.addDelivery(subscription);
       const lost = await getLease(delivery);
-      await core.sql("UPDATE svc.deliveries SET leased_until = now() - interval '1 second'");
+      // A lease is told from the next by its end, in milliseconds: they are seconds apart, as no lease is shorter.
+      await core.sql("UPDATE svc.deliveries SET leased_until = leased_until - interval '1 day'");
+      await core.sql("SELECT pg_sleep(0.002)");
       const held = await getLease(delivery);
 
       const written = await store.record([

@@ -24,7 +24,7 @@ database:
 relay:
   pollInterval: 0.1
 webhooks:
-  timeout: 2
+  timeout: 5
   maxAttempts: 5
   backoff: [0.1, 0.3]
   jitter: 0
@@ -282,8 +282,10 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     });
 
     it("has made no POST again whose answer came while PostgreSQL was away or its dispatcher was stopping", () => {
-      for (const { delivery } of answered) {
-        const same = scene.arrivals.all.filter((arrival) => arrival.delivery === delivery);
+      const { all } = scene.arrivals;
+      for (const held of answered) {
+        // The held one may itself repeat a POST that an earlier test cut off.
+        const same = all.slice(all.indexOf(held)).filter(({ delivery }) => delivery === held.delivery);
         expect(same.map(({ isAccepted }) => isAccepted)).to.deep.equal([true]);
       }
     });
