@@ -6,6 +6,7 @@ import { addDeliveryCommands } from "./deliveries/commands.ts";
 import { createLog } from "./log.ts";
 import { addMigrateCommand } from "./migration-command.ts";
 import { addResourceCommands } from "./resources/commands.ts";
+import { addSubscriptionCommands } from "./subscriptions/commands.ts";
 import { addUserCommands } from "./users/commands.ts";
 
 const done = 0;
@@ -34,6 +35,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addDeliveryCommands(program, { open, terminal });
+  addSubscriptionCommands(program, { open, terminal });
   return program;
 }
 

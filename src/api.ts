@@ -12,7 +12,6 @@ import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import { runWorkers, type Running } from "./running.ts";
 import { addSubscriptionRoutes } from "./subscriptions/routes.ts";
-import { createSecretBox } from "./subscriptions/secret.ts";
 import { createSubscriptionStore } from "./subscriptions/store.ts";
 import { createAuthenticate } from "./users/authenticate.ts";
 import { createTokenProvider, type TokenProvider } from "./users/provider.ts";
@@ -32,7 +31,7 @@ export async function startApi({
   sql,
   models,
   broker,
-  secretKey,
+  secretBox,
 }: Foundation): Promise<RunningApi> {
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, publicUrl, routePrefix } = config.http;
@@ -63,7 +62,7 @@ export async function startApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox: createSecretBox(secretKey) }),
+    store: createSubscriptionStore({ prisma, secretBox }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url) => targets.refusalOfUrl(url),

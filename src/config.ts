@@ -41,6 +41,8 @@ export interface Config {
   };
   /** 32 bytes. Undefined only with the embedded database: it is then kept in `dataDir`. */
   readonly secretKey: Buffer | undefined;
+  /** 32 bytes each: they open what was encrypted before the last change of the key. */
+  readonly previousSecretKeys: readonly Buffer[];
   readonly log: { readonly level: string };
   readonly metrics: { readonly port: number };
   readonly relay: {
@@ -344,6 +346,7 @@ function toConfig({
       maxPerPage: values["http.maxPerPage"],
     },
     secretKey: values.secretKey,
+    previousSecretKeys: values.previousSecretKeys ?? [],
     log: { level: values["log.level"] },
     metrics: { port: values["metrics.port"] },
     relay: { pollIntervalMs: values["relay.pollInterval"], batchSize: values["relay.batchSize"] },

@@ -9,7 +9,6 @@ import type { Definition } from "./resources/definition.ts";
 import type { Foundation } from "./foundation.ts";
 import { isAdminFor } from "./resources/access.ts";
 import { createSubscriberFinder, type PossibleAdmins } from "./subscriptions/find-subscribers.ts";
-import { createSecretBox } from "./subscriptions/secret.ts";
 import { runWorkers, type Running } from "./running.ts";
 import type { Caller } from "./users/caller.ts";
 
@@ -20,7 +19,7 @@ export async function startDispatcher({
   definitions,
   sql,
   broker,
-  secretKey,
+  secretBox,
 }: Foundation): Promise<Running> {
   const { webhooks } = config;
   const store = createDeliveryStore({ sql });
@@ -29,7 +28,6 @@ export async function startDispatcher({
     allowedNetworks: webhooks.allowedNetworks,
     maxSockets: webhooks.concurrency,
   });
-  const secrets = createSecretBox(secretKey);
   const scheduleOf = createScheduleOf({ config, definitions });
   const mayAdminister = (resource: string, user: Caller): boolean => {
     const definition = definitions.get(resource);
@@ -73,7 +71,7 @@ export async function startDispatcher({
         broker,
         store,
         send: (post) => sender.send(post),
-        decryptSecret: (sealed) => secrets.decrypt(sealed),
+        decryptSecret: (sealed) => secretBox.decrypt(sealed),
         isAdminFor: mayAdminister,
         scheduleOf,
         jitter: webhooks.jitter,

@@ -30,6 +30,7 @@ const timer = duration(0.001, longestTimer);
 export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data" },
   secretKey: { kind: key(), env: "SVC_SECRET_KEY", isSecret: true },
+  previousSecretKeys: { kind: list(key(), 0), env: "SVC_PREVIOUS_SECRET_KEYS", isSecret: true },
   "database.url": {
     kind: serverUrl("postgresql", "postgres"),
     env: "DATABASE_URL",
@@ -148,7 +149,7 @@ function size(): Kind<number> {
   };
 }
 
-/** A YAML list, or text with commas. */
+/** A YAML list, or text with commas or line breaks. */
 function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   return {
     expected: `a list of ${least > 0 ? "at least one of " : ""}(${item.expected})`,
@@ -156,7 +157,7 @@ function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
     read(value) {
       const given: readonly unknown[] | undefined =
         typeof value === "string"
-          ? value.split(",").map((part) => part.trim())
+          ? value.split(/[,\n]/).map((part) => part.trim())
           : Array.isArray(value)
             ? value
             : undefined;

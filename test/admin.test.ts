@@ -20,7 +20,7 @@ interface Ran {
 
 type Env = Readonly<Record<string, string>>;
 
-const commands = ["create-user", "users", "tokens", "migrate", "resources", "deliveries"];
+const commands = ["create-user", "users", "tokens", "migrate", "resources", "deliveries", "secret-key"];
 
 function emailsIn({ stdout }: Ran): readonly string[] {
   return (JSON.parse(stdout) as { email: string }[]).map(({ email }) => email);

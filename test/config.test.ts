@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { configDirOf, loadConfig, type Config, type ProgramName } from "../src/config.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
+const previousKey = Buffer.alloc(32, 8).toString("base64");
 const external = { DATABASE_URL: "postgres://svc:hunter2@db/svc", SVC_SECRET_KEY: secretKey };
 
 describe("loadConfig", () => {
@@ -36,6 +37,7 @@ describe("loadConfig", () => {
         maxPerPage: 100,
       },
       secretKey: undefined,
+      previousSecretKeys: [],
       log: { level: "info" },
       metrics: { port: 9090 },
       relay: { pollIntervalMs: 100, batchSize: 200 },
@@ -65,6 +67,7 @@ describe("loadConfig", () => {
     const config = load(`
 dataDir: /var/lib/svc
 secretKey: ${secretKey}
+previousSecretKeys: [${previousKey}]
 database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
 broker: { url: "amqps://mq" }
 http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7 }
@@ -97,6 +100,7 @@ webhooks:
         maxPerPage: 7,
       },
       secretKey: Buffer.alloc(32, 7),
+      previousSecretKeys: [Buffer.alloc(32, 8)],
       log: { level: "debug" },
       metrics: { port: 0 },
       relay: { pollIntervalMs: 2000, batchSize: 3 },

@@ -23,9 +23,14 @@ export function maskSecret(hint: string): string {
 
 /** Keeps secrets unreadable in the database. */
 export interface SecretBox {
+  /** Seals with the current key. */
   encrypt(secret: string): Uint8Array<ArrayBuffer>;
-  /** Throws when the bytes were sealed with another key, or are not what `encrypt` gave; the message says which. */
+  /** Throws when none of the keys sealed the bytes, or they are not what `encrypt` gave; the message says which. */
   decrypt(sealed: Uint8Array): string;
+  /** What `encrypt` gives begins with these bytes, in hex: version and key id. */
+  readonly currentHead: string;
+  /** The same for every key that there is. */
+  readonly knownHeads: ReadonlySet<string>;
 }
 
 /** What sealed bytes begin with, so that another cipher can be told apart one day. */
@@ -33,23 +38,33 @@ const version = 1;
 const keyIdBytes = 4;
 const ivBytes = 12;
 const tagBytes = 16;
-const headBytes = 1 + keyIdBytes;
+
+/** How many bytes say which version and key sealed the rest. */
+export const headBytes = 1 + keyIdBytes;
+
+/** The id of the key in a head such as `currentHead`, as messages show it. */
+export function keyIdOf(head: string): string {
+  return head.slice(2);
+}
 
 /**
  * A box on AES-256-GCM. Sealed: version (1 byte), key id (4), IV (12), tag (16), ciphertext; the first two are
- * authenticated as well. The key id only names the key, so that a wrong `SVC_SECRET_KEY` is told from damaged bytes.
+ * authenticated as well. The key id only names the key, so that the right one is taken, and a wrong one is told from damaged bytes.
  *
- * @param key 32 bytes; throws on any other length.
+ * @param current 32 bytes, as each of `previous`; throws on any other length.
+ * @param previous Keys that were the current one before: they only open.
  */
-export function createSecretBox(key: Buffer): SecretBox {
-  if (key.length !== 32) throw new Error(`The secret key must have 32 bytes, this one has ${key.length}.`);
-  const keyId = createHash("sha256").update(key).digest().subarray(0, keyIdBytes);
-  const head = Buffer.concat([Buffer.of(version), keyId]);
+export function createSecretBox(current: Buffer, previous: readonly Buffer[] = []): SecretBox {
+  const keys = new Map([...previous, current].map((key) => [headOf(key).toString("hex"), key]));
+  const head = headOf(current);
+  const currentHead = head.toString("hex");
 
   return {
+    currentHead,
+    knownHeads: new Set(keys.keys()),
     encrypt(secret) {
       const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: tagBytes }).setAAD(head);
+      const cipher = createCipheriv("aes-256-gcm", current, iv, { authTagLength: tagBytes }).setAAD(head);
       const ciphertext = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
       return Buffer.concat([head, iv, cipher.getAuthTag(), ciphertext]);
     },
@@ -59,14 +74,15 @@ export function createSecretBox(key: Buffer): SecretBox {
       const tag = bytes.subarray(headBytes + ivBytes, headBytes + ivBytes + tagBytes);
       if (tag.length !== tagBytes || bytes[0] !== version)
         throw new Error("The webhook secret is damaged: it does not begin as a sealed secret does.");
-      const sealedWith = bytes.subarray(1, headBytes);
-      if (!sealedWith.equals(keyId))
+      const sealedHead = bytes.subarray(0, headBytes);
+      const key = keys.get(sealedHead.toString("hex"));
+      if (key === undefined)
         throw new Error(
-          `The webhook secret was encrypted with another key (id ${sealedWith.toString("hex")}) ` +
-            `than the secret key in use (id ${keyId.toString("hex")}).`,
+          `The webhook secret was encrypted with another key (id ${keyIdOf(sealedHead.toString("hex"))}) ` +
+            `than the secret key in use (id ${keyIdOf(currentHead)}) and the previous ones.`,
         );
       const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: tagBytes });
-      decipher.setAAD(head).setAuthTag(tag);
+      decipher.setAAD(sealedHead).setAuthTag(tag);
       try {
         const ciphertext = bytes.subarray(headBytes + ivBytes + tagBytes);
         return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString("utf8");
@@ -77,4 +93,10 @@ export function createSecretBox(key: Buffer): SecretBox {
       }
     },
   };
+}
+
+function headOf(key: Buffer): Buffer {
+  if (key.length !== 32) throw new Error(`The secret key must have 32 bytes, this one has ${key.length}.`);
+  const keyId = createHash("sha256").update(key).digest().subarray(0, keyIdBytes);
+  return Buffer.concat([Buffer.of(version), keyId]);
 }

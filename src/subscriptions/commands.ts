@@ -1,0 +1,101 @@
+import type { Command } from "commander";
+import { printDone, printRows, withOpened, type Terminal } from "../cli-output.ts";
+import type { Config } from "../config.ts";
+import type { Sql } from "../db/sql.ts";
+import { OperatorError } from "../errors.ts";
+import { loadSecretKey } from "../secret-key.ts";
+import { createSecretBox, type SecretBox } from "./secret.ts";
+import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
+
+export interface SubscriptionCommandsOptions {
+  readonly open: () => Promise<{
+    readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
+    readonly sql: Sql;
+    close(): Promise<void>;
+  }>;
+  readonly terminal: Terminal;
+}
+
+const batchSize = 500;
+/** More are in the answer of `--json`. */
+const mostNamed = 20;
+
+/** `secret-key rotate`: encrypts the webhook secrets anew after a change of `SVC_SECRET_KEY`. */
+export function addSubscriptionCommands(
+  program: Command,
+  { open, terminal }: SubscriptionCommandsOptions,
+): void {
+  const group = program
+    .command("secret-key")
+    .description("change the key that webhook secrets are encrypted with");
+  group
+    .command("rotate")
+    .description(
+      "encrypt the webhook secrets with SVC_SECRET_KEY that are encrypted with SVC_PREVIOUS_SECRET_KEYS",
+    )
+    .option(
+      "--replace-unreadable",
+      "when their key is lost for good: make new secrets where none of the keys opens the old one, and print them once",
+    )
+    .option("--json", "print JSON")
+    .action(({ replaceUnreadable: mayReplace = false, json = false }: Options) =>
+      withOpened(open, async ({ config, sql }) => {
+        const secretBox = await openBox(config);
+        const { reencrypted, current, unreadable } = await reencryptSecrets({
+          sql,
+          secretBox,
+          batchSize,
+          onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} encrypted anew\n`),
+        });
+        const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable }) : [];
+        const left = mayReplace ? [] : unreadable;
+        const secrets = replaced.map(({ id, userId, url, secret }) => ({ id, user_id: userId, url, secret }));
+        printDone(terminal, {
+          row: {
+            reencrypted,
+            current,
+            ...(mayReplace ? { replaced: secrets } : {}),
+            unreadable: left.map(({ id, userId, url, reason }) => ({ id, user_id: userId, url, reason })),
+          },
+          sentence: `${reencrypted} encrypted anew, ${current} already current, ${replaced.length} replaced, ${left.length} unreadable.`,
+          json,
+        });
+        if (secrets.length > 0) {
+          if (!json) printRows(terminal, secrets, { json, empty: "" });
+          terminal.stderr("These secrets are not shown again: give each to the owner of its receiver.\n");
+        }
+        if (left.length > 0) throw new OperatorError(describeUnreadable(left));
+      }),
+    );
+}
+
+interface Options {
+  readonly replaceUnreadable?: boolean;
+  readonly json?: boolean;
+}
+
+async function openBox({
+  dataDir,
+  database,
+  previousSecretKeys,
+  secretKey,
+}: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">): Promise<SecretBox> {
+  // For the embedded database alone the service makes a key, and keeps it in the data folder.
+  if (secretKey === undefined && database.url !== undefined)
+    throw new OperatorError(
+      "Set SVC_SECRET_KEY to the key that the webhook secrets are to be encrypted with.",
+    );
+  return createSecretBox(await loadSecretKey({ configured: secretKey, dataDir }), previousSecretKeys);
+}
+
+function describeUnreadable(unreadable: readonly UnreadableSecret[]): string {
+  const lines = unreadable.slice(0, mostNamed).map(({ id, reason }) => `  - subscription ${id}: ${reason}`);
+  const more =
+    unreadable.length > mostNamed ? [`  - and ${unreadable.length - mostNamed} more (see --json)`] : [];
+  return [
+    "Webhook secrets cannot be read:",
+    ...lines,
+    ...more,
+    "Give the key they were encrypted with in SVC_PREVIOUS_SECRET_KEYS and run this again. If it is lost for good, run it with --replace-unreadable.",
+  ].join("\n");
+}

@@ -1,0 +1,153 @@
+import type { Sql } from "../db/sql.ts";
+import { messageOf, OperatorError } from "../errors.ts";
+import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
+
+interface StoredSecret {
+  /** Of its subscription. */
+  readonly id: number;
+  readonly userId: number;
+  readonly url: string;
+  readonly sealed: Uint8Array;
+}
+
+/** A stored secret that none of the keys opens. */
+export interface UnreadableSecret extends StoredSecret {
+  readonly reason: string;
+}
+
+/** What became of the stored secrets; each is counted once. */
+export interface Reencryption {
+  readonly reencrypted: number;
+  /** Were encrypted with the current key before. */
+  readonly current: number;
+  /** By id; they are as they were. */
+  readonly unreadable: readonly UnreadableSecret[];
+}
+
+const head = `substring(encrypted_secret FROM 1 FOR ${headBytes})`;
+
+const countByHeadText = `
+  SELECT encode(${head}, 'hex') AS head, count(*)::int AS count, (array_agg(id ORDER BY id))[1:10] AS ids
+  FROM svc.subscriptions
+  GROUP BY 1
+  ORDER BY 1`;
+
+const findOthersText = `
+  SELECT id, user_id AS "userId", url, encrypted_secret AS sealed
+  FROM svc.subscriptions
+  WHERE id > $1 AND ${head} <> decode($2, 'hex')
+  ORDER BY id
+  LIMIT $3`;
+
+// Only in the place of what was read: two of these at once, or a dispatcher beside it, find nothing half done.
+const replaceText = `
+  UPDATE svc.subscriptions AS subscription
+  SET encrypted_secret = given.fresh, secret_hint = coalesce(given.hint, secret_hint)
+  FROM unnest($1::int[], $2::bytea[], $3::bytea[], $4::text[]) AS given (id, stale, fresh, hint)
+  WHERE subscription.id = given.id AND subscription.encrypted_secret = given.stale
+  RETURNING subscription.id`;
+
+/**
+ * Refuses to go on when a stored secret was encrypted with a key that is not there: its deliveries could not be signed, and
+ * what is encrypted from now on would need yet another key. One scan of the subscriptions; damaged bytes are not looked for.
+ *
+ * @throws OperatorError that says which key is missing, and what to do.
+ */
+export async function refuseUnknownKeys({
+  sql,
+  secretBox,
+}: {
+  readonly sql: Sql;
+  readonly secretBox: Pick<SecretBox, "currentHead" | "knownHeads">;
+}): Promise<void> {
+  const counts = await sql<{ head: string; count: number; ids: number[] }>(countByHeadText);
+  const unknown = counts.filter((row) => !secretBox.knownHeads.has(row.head));
+  if (unknown.length === 0) return;
+  const total = counts.reduce((sum, { count }) => sum + count, 0);
+  const lines = unknown.map(({ head: sealedHead, count, ids }) => {
+    const more = count > ids.length ? ` and ${count - ids.length} more` : "";
+    return `  - ${count} of ${total}: key id ${keyIdOf(sealedHead)}, subscriptions ${ids.join(", ")}${more}`;
+  });
+  throw new OperatorError(
+    `Webhook secrets in the database are encrypted with a key that was not given:\n${lines.join("\n")}\n` +
+      `The key of SVC_SECRET_KEY has the id ${keyIdOf(secretBox.currentHead)}. Give it the right one; or, after a change of the key, give the ` +
+      "one before in SVC_PREVIOUS_SECRET_KEYS until `svc-admin secret-key rotate` is through. If the key is lost for good, " +
+      "`svc-admin secret-key rotate --replace-unreadable` makes new secrets.",
+  );
+}
+
+/**
+ * Encrypts every stored secret with the current key that is encrypted with another one, in batches by id, each in a
+ * transaction of its own. May be ended at any time, run again, and run beside the service.
+ *
+ * @param onProgress Told after each batch how many were encrypted anew so far.
+ */
+export async function reencryptSecrets({
+  sql,
+  secretBox,
+  batchSize,
+  onProgress,
+}: {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly batchSize: number;
+  readonly onProgress: (progress: { readonly reencrypted: number; readonly of: number }) => void;
+}): Promise<Reencryption> {
+  const counts = await sql<{ head: string; count: number }>(countByHeadText);
+  const current = counts.find((row) => row.head === secretBox.currentHead)?.count ?? 0;
+  const of = counts.reduce((sum, { count }) => sum + count, 0) - current;
+  const unreadable: UnreadableSecret[] = [];
+  let reencrypted = 0;
+  for (let after = 0; ;) {
+    const batch = await sql<StoredSecret>(findOthersText, [after, secretBox.currentHead, batchSize]);
+    const last = batch.at(-1);
+    if (last === undefined) return { reencrypted, current, unreadable };
+    after = last.id;
+    const fresh = batch.flatMap((stored) => {
+      try {
+        return { ...stored, fresh: secretBox.encrypt(secretBox.decrypt(stored.sealed)) };
+      } catch (error) {
+        unreadable.push({ ...stored, reason: messageOf(error) });
+        return [];
+      }
+    });
+    reencrypted += (await replace(sql, fresh)).size;
+    onProgress({ reencrypted, of });
+  }
+}
+
+/**
+ * Makes a new signing secret for every subscription whose stored one cannot be opened, all in one statement.
+ *
+ * @returns The new secrets in clear text, here and never again; none for what was changed since it was found unreadable.
+ */
+export async function replaceUnreadable({
+  sql,
+  secretBox,
+  unreadable,
+}: {
+  readonly sql: Sql;
+  readonly secretBox: Pick<SecretBox, "encrypt">;
+  readonly unreadable: readonly UnreadableSecret[];
+}): Promise<readonly (StoredSecret & { readonly secret: string })[]> {
+  const minted = unreadable.map((stored) => {
+    const secret = mintSecret();
+    return { ...stored, secret, fresh: secretBox.encrypt(secret), hint: secretHint(secret) };
+  });
+  const replaced = await replace(sql, minted);
+  return minted.filter(({ id }) => replaced.has(id));
+}
+
+/** The ids of those that were replaced. */
+async function replace(
+  sql: Sql,
+  secrets: readonly (StoredSecret & { readonly fresh: Uint8Array; readonly hint?: string })[],
+): Promise<ReadonlySet<number>> {
+  const rows = await sql<{ id: number }>(replaceText, [
+    secrets.map(({ id }) => id),
+    secrets.map(({ sealed }) => sealed),
+    secrets.map(({ fresh }) => fresh),
+    secrets.map(({ hint }) => hint ?? null),
+  ]);
+  return new Set(rows.map(({ id }) => id));
+}
