@@ -1,0 +1,101 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** What waits in the outbox, as the database has it. Counts stop at `countLimit`. */
+export interface OutboxBacklog {
+  /** Row ids given out so far: those of changes that were rolled back included. */
+  readonly captured: number;
+  readonly unpublished: number;
+  /** Undefined when nothing is unpublished. */
+  readonly oldestUnpublishedMs: number | undefined;
+  /** Published, and not known to be fanned out. */
+  readonly awaitingFanOut: number;
+}
+
+/** The deliveries that are not at their end, as the database has them. Counts stop at `countLimit`. */
+export interface DeliveryBacklog {
+  /** To be attempted now, those in hand included. */
+  readonly due: number;
+  /** Retries whose time is still to come. */
+  readonly scheduled: number;
+  /** Of subscriptions that are paused, or of users that are disabled. */
+  readonly held: number;
+  /** How long the oldest has been due that nobody has in hand; undefined when there is none. */
+  readonly oldestDueMs: number | undefined;
+  /** Failed deliveries whose dead letter the broker has not confirmed. */
+  readonly awaitingDeadLetter: number;
+}
+
+/** A count never looks at more rows: a backlog of millions must not become a load of its own. */
+export const countLimit = 10_001;
+
+const bound = `Counted up to ${countLimit}. The same for every process on the database: take the maximum, not the sum.`;
+
+/** The gauges of what waits in the database. */
+export interface BacklogMetrics {
+  show(backlog: OutboxBacklog & DeliveryBacklog): void;
+  /** Takes the values away: unknown is not the same as none. */
+  forget(): void;
+}
+
+export function createBacklogMetrics(registry: Registry): BacklogMetrics {
+  const registers = [registry];
+  const captured = new Counter({
+    name: "svc_events_captured_total",
+    help: "Event rows numbered so far, those of changes that were rolled back included. The same for every process on the database: take the maximum, not the sum.",
+    registers,
+  });
+  const outbox = new Gauge({
+    name: "svc_outbox_events",
+    help: `Events on their way to the fan-out: \`unpublished\`, or \`published\` and not known to be fanned out. ${bound}`,
+    labelNames: ["state"] as const,
+    registers,
+  });
+  const oldestUnpublished = new Gauge({
+    name: "svc_outbox_oldest_unpublished_age_seconds",
+    help: "Age of the oldest event that no broker has confirmed; 0 when there is none.",
+    registers,
+  });
+  const deliveries = new Gauge({
+    name: "svc_deliveries_waiting",
+    help: `Deliveries not at their end: \`due\` now (those in hand included), \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
+    labelNames: ["state"] as const,
+    registers,
+  });
+  const oldestDue = new Gauge({
+    name: "svc_deliveries_oldest_due_age_seconds",
+    help: "How long the oldest delivery has been due that nobody has in hand; 0 when there is none.",
+    registers,
+  });
+  const awaitingDeadLetter = new Gauge({
+    name: "svc_deliveries_awaiting_dead_letter",
+    help: `Failed deliveries whose dead letter the broker has not confirmed yet. ${bound}`,
+    registers,
+  });
+
+  function forget(): void {
+    captured.remove();
+    outbox.reset();
+    oldestUnpublished.remove();
+    deliveries.reset();
+    oldestDue.remove();
+    awaitingDeadLetter.remove();
+  }
+  // Nothing is known before the first look.
+  forget();
+
+  return {
+    show(backlog) {
+      captured.reset();
+      captured.inc(backlog.captured);
+      outbox.set({ state: "unpublished" }, backlog.unpublished);
+      outbox.set({ state: "published" }, backlog.awaitingFanOut);
+      oldestUnpublished.set((backlog.oldestUnpublishedMs ?? 0) / 1_000);
+      deliveries.set({ state: "due" }, backlog.due);
+      deliveries.set({ state: "scheduled" }, backlog.scheduled);
+      deliveries.set({ state: "held" }, backlog.held);
+      oldestDue.set((backlog.oldestDueMs ?? 0) / 1_000);
+      awaitingDeadLetter.set(backlog.awaitingDeadLetter);
+    },
+    forget,
+  };
+}

@@ -1,0 +1,34 @@
+import { Gauge, type Registry } from "prom-client";
+import { addLiveGauge } from "./live-gauge.ts";
+
+/** The gauges of what the broker holds. */
+export interface BrokerMetrics {
+  showDepth(queue: string, messages: number): void;
+  /** Takes the values away: unknown is not the same as none. */
+  forget(): void;
+  /** Where the connection is asked for, at each scrape. */
+  watch(isConnected: () => boolean): void;
+}
+
+export function createBrokerMetrics(registry: Registry): BrokerMetrics {
+  const depths = new Gauge({
+    name: "svc_queue_messages",
+    help: "Messages ready in a queue, those handed out not counted. The same for every process on the broker: take the maximum, not the sum.",
+    labelNames: ["queue"] as const,
+    registers: [registry],
+  });
+  let isConnected: (() => boolean) | undefined;
+  addLiveGauge({
+    registry,
+    name: "svc_broker_connected",
+    help: "1 while this process can publish and consume.",
+    read: () => (isConnected?.() === true ? 1 : 0),
+  });
+  return {
+    showDepth: (queue, messages) => depths.set({ queue }, messages),
+    forget: () => depths.reset(),
+    watch(ask) {
+      isConnected = ask;
+    },
+  };
+}

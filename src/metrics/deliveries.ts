@@ -1,0 +1,101 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+import { addLiveGauge } from "./live-gauge.ts";
+
+/** How an attempt ended: what it made of the delivery, and what it failed of (`none`: nothing). */
+export interface EndedAttempt {
+  readonly outcome: "delivered" | "retrying" | "failed";
+  readonly error: string;
+  readonly durationMs: number;
+  /** 1 for the first POST. */
+  readonly attempt: number;
+  /** From the event to the end of the attempt. Undefined for a manual retry: its delay says nothing about the service. */
+  readonly eventAgeMs: number | undefined;
+}
+
+/** Counts attempts and what becomes of deliveries. */
+export interface DeliveryMetrics {
+  attemptStarted(): void;
+  attemptEnded(attempt: EndedAttempt): void;
+  /** An attempt that was begun and came to no end that could be counted. */
+  attemptAbandoned(): void;
+  /** A delivery's attempts are spent, and that is written. */
+  failed(): void;
+  /** Dead letters that the broker has confirmed: of deliveries that are `spent`, or messages that are `foreign` to the consumers. */
+  deadLettered(reason: "spent" | "foreign", count: number): void;
+  /** Deliveries that the sweep has published: due retries, and what a lost message or a dead process left behind. */
+  swept(count: number): void;
+}
+
+/** From a receiver next door to one that was down for days. */
+const lagBuckets = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 43_200, 86_400,
+  259_200, 604_800,
+];
+
+export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
+  const registers = [registry];
+  const attempts = new Counter({
+    name: "svc_delivery_attempts_total",
+    help: "POSTs by what they made of the delivery and by what they failed of; error `none` is a 2xx answer, `http` any other.",
+    labelNames: ["outcome", "error"] as const,
+    registers,
+  });
+  const durations = new Histogram({
+    name: "svc_delivery_attempt_duration_seconds",
+    help: "One POST: DNS, connect, TLS, response head and body.",
+    labelNames: ["outcome"] as const,
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60],
+    registers,
+  });
+  const lags = new Histogram({
+    name: "svc_delivery_lag_seconds",
+    help: "From the record's change to the 2xx answer of the receiver, by whether it was the first attempt. Manual retries are left out.",
+    labelNames: ["attempt"] as const,
+    buckets: lagBuckets,
+    registers,
+  });
+  let inFlight = 0;
+  addLiveGauge({
+    registry,
+    name: "svc_delivery_attempts_in_flight",
+    help: "POSTs begun and not ended yet.",
+    read: () => inFlight,
+  });
+  const failed = new Counter({
+    name: "svc_deliveries_failed_total",
+    help: "Deliveries whose attempts are spent.",
+    registers,
+  });
+  const deadLettered = new Counter({
+    name: "svc_dead_letters_total",
+    help: "Messages published to svc.dead: `spent` deliveries, and those `foreign` to every consumer.",
+    labelNames: ["reason"] as const,
+    registers,
+  });
+  const swept = new Counter({
+    name: "svc_deliveries_swept_total",
+    help: "Deliveries that the sweep has published: due retries, and what a lost message or a dead process left behind.",
+    registers,
+  });
+  attempts.inc({ outcome: "delivered", error: "none" }, 0);
+  for (const reason of ["spent", "foreign"]) deadLettered.inc({ reason }, 0);
+  for (const attempt of ["first", "later"]) lags.zero({ attempt });
+  return {
+    attemptStarted() {
+      inFlight += 1;
+    },
+    attemptEnded({ outcome, error, durationMs, attempt, eventAgeMs }) {
+      inFlight -= 1;
+      attempts.inc({ outcome, error });
+      durations.observe({ outcome }, durationMs / 1_000);
+      if (outcome === "delivered" && eventAgeMs !== undefined)
+        lags.observe({ attempt: attempt === 1 ? "first" : "later" }, Math.max(0, eventAgeMs) / 1_000);
+    },
+    attemptAbandoned() {
+      inFlight -= 1;
+    },
+    failed: () => failed.inc(),
+    deadLettered: (reason, count) => deadLettered.inc({ reason }, count),
+    swept: (count) => swept.inc(count),
+  };
+}

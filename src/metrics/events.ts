@@ -1,0 +1,53 @@
+import { Counter, type Registry } from "prom-client";
+
+/** Counts events on their way from the outbox to the deliveries. */
+export interface EventMetrics {
+  /** One event was confirmed by the broker. Its resource is in the mapping files: no other can be presented. */
+  published(event: { readonly resource: string; readonly trigger: string }): void;
+  /** Events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by the broker. */
+  postponed(reason: "refused" | "unconfirmed"): void;
+  /** Events that the broker confirmed and nobody fanned out in time. */
+  republished(count: number): void;
+  fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
+}
+
+export function createEventMetrics(registry: Registry): EventMetrics {
+  const registers = [registry];
+  const published = new Counter({
+    name: "svc_events_published_total",
+    help: "Events that the broker has confirmed; one published again counts again.",
+    labelNames: ["resource", "trigger"] as const,
+    registers,
+  });
+  const postponed = new Counter({
+    name: "svc_events_postponed_total",
+    help: "Times that an event stayed in the outbox: `refused` by the resource's transform, or `unconfirmed` by the broker.",
+    labelNames: ["reason"] as const,
+    registers,
+  });
+  const republished = new Counter({
+    name: "svc_events_republished_total",
+    help: "Events taken out of the outbox again, since the broker had confirmed them and nobody fanned them out in time.",
+    registers,
+  });
+  const fannedOut = new Counter({
+    name: "svc_events_fanned_out_total",
+    help: "Events whose deliveries were written, those without a subscriber included.",
+    registers,
+  });
+  const created = new Counter({
+    name: "svc_deliveries_created_total",
+    help: "Deliveries that the fan-out has written.",
+    registers,
+  });
+  for (const reason of ["refused", "unconfirmed"]) postponed.inc({ reason }, 0);
+  return {
+    published: ({ resource, trigger }) => published.inc({ resource, trigger }),
+    postponed: (reason) => postponed.inc({ reason }),
+    republished: (count) => republished.inc(count),
+    fannedOut({ events, deliveries }) {
+      fannedOut.inc(events);
+      created.inc(deliveries);
+    },
+  };
+}

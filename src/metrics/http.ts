@@ -1,0 +1,75 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+import { addLiveGauge } from "./live-gauge.ts";
+
+/** Counts requests. Made for the hot path: the series of a route are looked up once. */
+export interface HttpMetrics {
+  started(): void;
+  /**
+   * @param route The matched pattern, never the path: the number of series must not follow what clients ask for. Undefined when
+   *   the request was turned away before a route was found.
+   * @param isAborted The client left before the answer was out.
+   */
+  ended(request: {
+    readonly method: string;
+    readonly route: string | undefined;
+    readonly status: number;
+    readonly isAborted: boolean;
+    readonly durationMs: number;
+  }): void;
+}
+
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/** nginx's status for a client that left: whatever the answer would have been, it did not arrive. */
+const abortedStatus = 499;
+
+export function createHttpMetrics(registry: Registry): HttpMetrics {
+  const registers = [registry];
+  const requests = new Counter({
+    name: "svc_http_requests_total",
+    help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or turned away before one was looked for. Status 499: the client left.",
+    labelNames: ["method", "route", "status"] as const,
+    registers,
+  });
+  const durations = new Histogram({
+    name: "svc_http_request_duration_seconds",
+    help: "From the head of the request to the end of the answer.",
+    labelNames: ["method", "route"] as const,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  let inFlight = 0;
+  addLiveGauge({
+    registry,
+    name: "svc_http_requests_in_flight",
+    help: "Requests begun and not answered yet.",
+    read: () => inFlight,
+  });
+  const countOf = new Map<string, Counter.Internal>();
+  const durationOf = new Map<string, Histogram.Internal<string>>();
+
+  return {
+    started() {
+      inFlight += 1;
+    },
+    ended({ method: given, route = "unmatched", status: answered, isAborted, durationMs }) {
+      inFlight -= 1;
+      const method = knownMethods.has(given) ? given : "other";
+      const status = isAborted ? abortedStatus : answered;
+      const series = `${method} ${route}`;
+      cached(countOf, `${status} ${series}`, () =>
+        requests.labels({ method, route, status: String(status) }),
+      ).inc();
+      cached(durationOf, series, () => durations.labels({ method, route })).observe(durationMs / 1_000);
+    },
+  };
+}
+
+function cached<V>(known: Map<string, V>, key: string, create: () => V): V {
+  let value = known.get(key);
+  if (value === undefined) {
+    value = create();
+    known.set(key, value);
+  }
+  return value;
+}
