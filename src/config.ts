@@ -2,7 +2,14 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { hint } from "./did-you-mean.ts";
 import { OperatorError } from "./errors.ts";
-import { isNothing, settings, type Kind, type SettingKey, type SettingValues } from "./settings.ts";
+import {
+  isNothing,
+  settings,
+  type Kind,
+  type Rate,
+  type SettingKey,
+  type SettingValues,
+} from "./settings.ts";
 import {
   compareFaults,
   faultText,
@@ -38,6 +45,13 @@ export interface Config {
     readonly publicUrl: string | undefined;
     readonly bodyLimitBytes: number;
     readonly maxPerPage: number;
+    /** Requests at work at one time. */
+    readonly concurrency: number;
+    readonly maxConnections: number;
+    /** Of one token. Undefined: none. */
+    readonly rateLimit: Rate | undefined;
+    /** Whose pages may call the API; `*` for all. Empty: nobody's. */
+    readonly corsOrigins: readonly string[];
   };
   /** 32 bytes. Undefined only with the embedded database: it is then kept in `dataDir`. */
   readonly secretKey: Buffer | undefined;
@@ -128,7 +142,9 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
     const count = all.length === 1 ? "1 fault" : `${all.length} faults`;
-    throw new OperatorError(`${count} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`);
+    throw new OperatorError(`${count} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`, {
+      faults: all,
+    });
   }
   return toConfig({ values, configDir, cwd });
 }
@@ -344,6 +360,10 @@ function toConfig({
       publicUrl: values["http.publicUrl"],
       bodyLimitBytes: values["http.bodyLimit"],
       maxPerPage: values["http.maxPerPage"],
+      concurrency: values["http.concurrency"],
+      maxConnections: values["http.maxConnections"],
+      rateLimit: values["http.rateLimit"],
+      corsOrigins: values["http.corsOrigins"] ?? [],
     },
     secretKey: values.secretKey,
     previousSecretKeys: values.previousSecretKeys ?? [],

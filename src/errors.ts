@@ -11,13 +11,18 @@ export const errorStatus = {
   "webhook.not_found": 404,
   "delivery.not_found": 404,
   "operation.unsupported": 405,
+  "request.timeout": 408,
   "record.referenced": 409,
   "request.too_large": 413,
+  "request.target_too_long": 414,
   "request.media_type": 415,
   "validation.failed": 422,
   "retry.refused": 422,
+  "rate.exceeded": 429,
+  "request.headers_too_large": 431,
   "server.error": 500,
   "server.unavailable": 503,
+  "server.overloaded": 503,
 } as const;
 
 export type ErrorCode = keyof typeof errorStatus;
@@ -66,9 +71,13 @@ export function validationError(errors: FieldErrors, cause?: unknown): AppError 
 
 /** A start-up or operator fault: one or more lines to show on stderr, without a stack. */
 export class OperatorError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  /** What is wrong, one by one, when it is more than one thing; else the message. */
+  readonly faults: readonly string[];
+
+  constructor(message: string, { faults, ...options }: ErrorOptions & { readonly faults?: readonly string[] } = {}) {
     super(message, options);
     this.name = "OperatorError";
+    this.faults = faults ?? [message];
   }
 }
 

@@ -45,6 +45,10 @@ export const settings = {
   "http.publicUrl": { kind: origin(), env: "SVC_PUBLIC_URL" },
   "http.bodyLimit": { kind: size(), default: "1mb" },
   "http.maxPerPage": { kind: integer(1, 100_000), default: 100 },
+  "http.concurrency": { kind: integer(1, 100_000), default: 1000 },
+  "http.maxConnections": { kind: integer(1, 1_000_000), default: 5000 },
+  "http.rateLimit": { kind: rate() },
+  "http.corsOrigins": { kind: list(corsOrigin(), 1) },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     env: "SVC_LOG_LEVEL",
@@ -214,6 +218,34 @@ function origin(): Kind<string> {
       // Equal only when there is no user, path, query or fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
     },
+  };
+}
+
+/** How many of something are allowed in how long a time. */
+export interface Rate {
+  readonly count: number;
+  readonly windowMs: number;
+}
+
+function rate(): Kind<Rate> {
+  const [count, seconds] = [integer(1, 1_000_000_000), integer(1, 24 * 3600)];
+  return {
+    expected: "requests per seconds such as 600/60, at most a day",
+    read(value) {
+      const [, amount, window] = /^(\d+) ?\/ ?(\d+)$/.exec(String(value).trim()) ?? [];
+      const [given, inSeconds] = [count.read(amount), seconds.read(window)];
+      return given === undefined || inSeconds === undefined
+        ? undefined
+        : { count: given, windowMs: inSeconds * 1000 };
+    },
+  };
+}
+
+function corsOrigin(): Kind<string> {
+  const one = origin();
+  return {
+    expected: "* or an origin such as https://app.example.com, without a path",
+    read: (value) => (value === "*" ? value : one.read(value)),
   };
 }
 
