@@ -1,3 +1,4 @@
+import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
@@ -6,40 +7,33 @@ import { createOutbox } from "./events/outbox.ts";
 import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
-import { startServer } from "./http/server.ts";
 import { createRouter } from "./http/state.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
-import { runWorkers, type Running } from "./running.ts";
+import type { Assembly } from "./running.ts";
 import { addSubscriptionRoutes } from "./subscriptions/routes.ts";
 import { createSubscriptionStore } from "./subscriptions/store.ts";
 import { createAuthenticate } from "./users/authenticate.ts";
-import { createTokenProvider, type TokenProvider } from "./users/provider.ts";
+import type { TokenProvider } from "./users/provider.ts";
 import { addWhoamiRoute } from "./users/routes.ts";
 
-export interface RunningApi extends Running {
-  readonly port: number;
+/**
+ * What `svc api` runs on one configuration: the REST API, and the relay that publishes captured events. Made as a whole before any
+ * of it is at work, so that a reload can still be refused.
+ */
+export function createApi({
+  foundation: { log, database, sql, broker, secretBox },
+  configuration: { config, definitions, models },
+  tokens,
+}: {
+  readonly foundation: Foundation;
+  readonly configuration: Configuration;
   readonly tokens: TokenProvider;
-}
-
-/** `svc api`: serves the REST API, and relays captured events to the broker. */
-export async function startApi({
-  config,
-  log,
-  definitions,
-  database,
-  sql,
-  models,
-  broker,
-  secretBox,
-}: Foundation): Promise<RunningApi> {
+}): Assembly {
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, publicUrl, routePrefix } = config.http;
-  const outbox = createOutbox({ sql });
-  // The in-process broker begins empty, so nothing that was believed to be in it is.
-  if (config.broker.url === undefined) await outbox.forgetPublished();
   const relay = createRelay({
-    outbox,
+    outbox: createOutbox({ sql }),
     present: createEventPresenter({ definitions, models, log }),
     broker,
     log,
@@ -49,7 +43,6 @@ export async function startApi({
   });
 
   const targets = createTargetPolicy(config.webhooks.allowedNetworks);
-  const tokens = createTokenProvider({ prisma, sql, log });
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -75,22 +68,11 @@ export async function startApi({
   });
 
   const app = createApp({
+    ...config.http,
     log,
-    routePrefix,
     authenticate: createAuthenticate({ tokens }),
     router,
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
-  const server = await startServer(app.callback(), { ...config.http, setting: "SVC_PORT" });
-  const workers = runWorkers({ workers: [relay], log });
-  return {
-    port: server.port,
-    tokens,
-    failed: workers.failed,
-    async stop() {
-      await server.close();
-      await tokens.close();
-      await workers.stop();
-    },
-  };
+  return { workers: [relay], listener: app.callback(), close: () => undefined };
 }

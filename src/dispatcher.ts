@@ -1,3 +1,4 @@
+import type { Configuration } from "./configuration.ts";
 import { createDeliver } from "./deliveries/deliver.ts";
 import { createFanOut } from "./deliveries/fan-out.ts";
 import type { ScheduleOf } from "./deliveries/schedule.ts";
@@ -9,18 +10,20 @@ import type { Definition } from "./resources/definition.ts";
 import type { Foundation } from "./foundation.ts";
 import { isAdminFor } from "./resources/access.ts";
 import { createSubscriberFinder, type PossibleAdmins } from "./subscriptions/find-subscribers.ts";
-import { runWorkers, type Running } from "./running.ts";
+import type { Assembly } from "./running.ts";
 import type { Caller } from "./users/caller.ts";
 
-/** `svc dispatcher`: fans events out, and makes the deliveries. */
-export async function startDispatcher({
-  config,
-  log,
-  definitions,
-  sql,
-  broker,
-  secretBox,
-}: Foundation): Promise<Running> {
+/**
+ * What `svc dispatcher` runs on one configuration: it fans events out, and makes the deliveries. Made as a whole before any of it
+ * is at work, so that a reload can still be refused.
+ */
+export function createDispatcher({
+  foundation: { log, sql, broker, secretBox },
+  configuration: { config, definitions },
+}: {
+  readonly foundation: Foundation;
+  readonly configuration: Configuration;
+}): Assembly {
   const { webhooks } = config;
   const store = createDeliveryStore({ sql });
   const sender = createSender({
@@ -41,10 +44,6 @@ export async function startDispatcher({
       return false;
     }
   };
-  // The in-process broker begins empty, so nothing that was believed to be in it is.
-  if (config.broker.url === undefined)
-    await store.forgetQueued({ areLeasesOver: config.database.url === undefined });
-
   const sweep = createSweep({
     broker,
     store,
@@ -52,8 +51,7 @@ export async function startDispatcher({
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
   });
-  const running = runWorkers({
-    log,
+  return {
     workers: [
       createFanOut({
         broker,
@@ -83,13 +81,7 @@ export async function startDispatcher({
       }),
       sweep,
     ],
-  });
-  return {
-    failed: running.failed,
-    async stop() {
-      await running.stop();
-      sender.close();
-    },
+    close: () => sender.close(),
   };
 }
 
@@ -100,7 +92,10 @@ function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
 }
 
 /** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
-function createScheduleOf({ config, definitions }: Pick<Foundation, "config" | "definitions">): ScheduleOf {
+function createScheduleOf({
+  config,
+  definitions,
+}: Pick<Configuration, "config" | "definitions">): ScheduleOf {
   const { maxAttempts, backoffMs } = config.webhooks;
   const schedules = new Map(
     [...definitions.values()].map((definition) => {

@@ -74,7 +74,10 @@ export class OperatorError extends Error {
   /** What is wrong, one by one, when it is more than one thing; else the message. */
   readonly faults: readonly string[];
 
-  constructor(message: string, { faults, ...options }: ErrorOptions & { readonly faults?: readonly string[] } = {}) {
+  constructor(
+    message: string,
+    { faults, ...options }: ErrorOptions & { readonly faults?: readonly string[] } = {},
+  ) {
     super(message, options);
     this.name = "OperatorError";
     this.faults = faults ?? [message];

@@ -8,6 +8,7 @@ import { createSql, type Sql } from "./db/sql.ts";
 import type { Readiness } from "./health.ts";
 import type { Log } from "./log.ts";
 import { loadSecretKey } from "./secret-key.ts";
+import { createSecretBox, type SecretBox } from "./subscriptions/secret.ts";
 
 /** Longer than a command of svc-admin on a new data dir, and than another service takes to stop. */
 const ownTimeoutMs = 15_000;
@@ -18,7 +19,8 @@ export interface Foundation {
   readonly database: Database;
   readonly sql: Sql;
   readonly broker: Broker;
-  readonly secretKey: Buffer;
+  /** Seals with the secret key, and opens with the previous ones too. */
+  readonly secretBox: SecretBox;
   /** Of the database, the embedded one included. */
   readonly databaseUrl: string;
   readonly isEmbedded: boolean;
@@ -61,6 +63,7 @@ export async function openFoundation({
   };
   try {
     const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
+    const secretBox = createSecretBox(secretKey, config.previousSecretKeys);
     const isEmbedded = config.database.url === undefined;
 
     async function openStorage(): Promise<{ readonly database: Database; readonly databaseUrl: string }> {
@@ -112,7 +115,7 @@ export async function openFoundation({
     readiness.watch("database", async () => {
       await sql("SELECT 1");
     });
-    return { log, database, sql, broker, secretKey, databaseUrl, isEmbedded, close };
+    return { log, database, sql, broker, secretBox, databaseUrl, isEmbedded, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,22 +1,27 @@
-import type { RunningApi } from "./api.ts";
+import type { Config } from "./config.ts";
 import type { Foundation } from "./foundation.ts";
+import type { TokenProvider } from "./users/provider.ts";
 import { ensureFirstUser } from "./users/first-user.ts";
 
 /** What a start prints for people: where the API is, and a command that works when pasted. */
 export async function greeting({
-  foundation,
-  api,
+  foundation: { database },
+  config,
+  port,
+  tokens,
 }: {
   readonly foundation: Foundation;
-  readonly api: RunningApi;
+  readonly config: Config;
+  /** That the API listens on. */
+  readonly port: number;
+  readonly tokens: TokenProvider;
 }): Promise<string> {
-  const { config, database } = foundation;
   const host = ["0.0.0.0", "::"].includes(config.http.host) ? "localhost" : config.http.host;
-  const origin = config.http.publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${api.port}`;
+  const origin = config.http.publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const baseUrl = `${origin}${config.http.routePrefix}`;
   const tokenFile =
     config.database.url === undefined
-      ? await ensureFirstUser({ prisma: database.prisma, tokens: api.tokens, dataDir: config.dataDir })
+      ? await ensureFirstUser({ prisma: database.prisma, tokens, dataDir: config.dataDir })
       : undefined;
   const command =
     tokenFile === undefined

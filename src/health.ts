@@ -1,20 +1,57 @@
-import type { Foundation } from "./foundation.ts";
-import { createHealthListener } from "./http/health.ts";
+import type { Config } from "./config.ts";
+import { createHealthListener, type HealthCheck } from "./http/health.ts";
 import { startServer, type HttpServer } from "./http/server.ts";
 
-/** `/livez` and `/readyz` on the metrics port, the only paths that take no token. */
-export async function startHealth({ config, sql, broker }: Foundation): Promise<HttpServer> {
-  const listener = createHealthListener({
+/** What `/readyz` asks about, in the order in which it tells. */
+type Part = "configuration" | "database" | "migrations" | "broker" | "shutdown";
+
+/** Whether the process can do its work, from the first moment on. */
+export interface Readiness {
+  readonly checks: Readonly<Record<Part, HealthCheck>>;
+  /** Not ready: the part is still waited for. */
+  waitsFor(part: Part, reason: string): void;
+  /** From now on the part is as the check says. */
+  watch(part: Part, check: HealthCheck): void;
+}
+
+function failing(reason: string): HealthCheck {
+  return () => Promise.reject(new Error(reason));
+}
+
+export function createReadiness(): Readiness {
+  const current = new Map<Part, HealthCheck>([
+    ["configuration", failing("the program is starting")],
+    ["database", failing("waiting for it")],
+    ["migrations", failing("waiting for the database")],
+    ["broker", failing("waiting for it")],
+    ["shutdown", () => Promise.resolve(undefined)],
+  ]);
+  const checkOf =
+    (part: Part): HealthCheck =>
+    () =>
+      (current.get(part) as HealthCheck)();
+  return {
     checks: {
-      async database() {
-        await sql("SELECT 1");
-      },
-      async broker() {
-        if (!broker.isConnected()) throw new Error("not connected to RabbitMQ");
-      },
+      configuration: checkOf("configuration"),
+      database: checkOf("database"),
+      migrations: checkOf("migrations"),
+      broker: checkOf("broker"),
+      shutdown: checkOf("shutdown"),
     },
-  });
-  return startServer(listener, {
+    waitsFor: (part, reason) => void current.set(part, failing(`waiting for it: ${reason}`)),
+    watch: (part, check) => void current.set(part, check),
+  };
+}
+
+/** `/livez` and `/readyz` on the metrics port, the only paths that take no token. Needs neither database nor broker. */
+export async function startHealth({
+  config,
+  readiness,
+}: {
+  readonly config: Config;
+  readonly readiness: Readiness;
+}): Promise<HttpServer> {
+  return startServer(createHealthListener({ checks: readiness.checks }), {
     host: config.http.host,
     port: config.metrics.port,
     setting: "SVC_METRICS_PORT",

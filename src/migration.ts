@@ -199,6 +199,7 @@ function refuseFaults(faults: readonly string[]): void {
   if (faults.length > 0)
     throw new OperatorError(
       `The mapping files do not fit the database:\n${faults.map((line) => `  ${line}`).join("\n")}`,
+      { faults },
     );
 }
 

@@ -44,6 +44,7 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "got", files: /^deliveries\// },
   { package: "yaml", files: /^(yaml-source|config|settings[a-z-]*)\.ts$|^resources\/load/ },
   { package: "pino", files: /^log\.ts$/ },
+  { package: "prom-client", files: /^metrics(\.ts$|\/)/ },
 ];
 
 const programs = [
@@ -52,6 +53,8 @@ const programs = [
   "admin.ts",
   "admin-context.ts",
   "foundation.ts",
+  "configuration.ts",
+  "program.ts",
   "migration.ts",
   "migration-command.ts",
   "greeting.ts",

@@ -1,14 +1,17 @@
 #!/usr/bin/env node
 import { createRequire } from "node:module";
-import { startApi } from "../api.ts";
-import { loadConfig, type Config } from "../config.ts";
-import { startDispatcher } from "../dispatcher.ts";
+import {
+  bringUpToDate,
+  openConfiguration,
+  readConfiguration,
+  type CheckedConfiguration,
+} from "../configuration.ts";
 import { OperatorError } from "../errors.ts";
 import { openFoundation, type Foundation } from "../foundation.ts";
 import { greeting } from "../greeting.ts";
-import { startHealth } from "../health.ts";
+import { createReadiness, startHealth, type Readiness } from "../health.ts";
 import { createLog, type Log } from "../log.ts";
-import type { Running } from "../running.ts";
+import { startProgram } from "../program.ts";
 import { aborted } from "../worker.ts";
 
 const usage = `Usage: svc <program>
@@ -40,30 +43,36 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(usage);
     return 2;
   }
-  const config = loadConfig({ env: process.env, cwd: process.cwd(), program });
+  const checked = await readConfiguration({ env: process.env, cwd: process.cwd(), program });
+  const { config } = checked;
   const log = createLog({ level: config.log.level });
   const stopping = stopSignal(log);
-  const foundation = await openUnless(stopping, { config, log });
+  const readiness = createReadiness();
+  const health = await startHealth({ config, readiness });
+  const foundation = await openUnless(stopping, { checked, log, readiness });
   if (foundation === undefined) return stopped(program, log);
-  const running: Running[] = [];
-  const health = await startHealth(foundation);
   try {
-    if (program !== "api") running.push(await startDispatcher(foundation));
-    if (program !== "dispatcher") {
-      const api = await startApi(foundation);
-      running.push(api);
-      log.info({ program, port: api.port }, "started");
-      const text = await greeting({ foundation, api });
-      // People read the end of the output: the log lines before it first.
-      await flushed(log);
-      console.log(text);
-    } else log.info({ program }, "started");
-    await Promise.race([aborted(stopping), ...running.map(({ failed }) => failed)]);
+    await bringUpToDate({ checked, foundation });
+    const configuration = await openConfiguration({ checked, foundation });
+    readiness.watch("migrations", () => Promise.resolve());
+    const running = await startProgram({ name: program, foundation, configuration });
+    try {
+      readiness.watch("configuration", () => Promise.resolve());
+      const { port, tokens } = running;
+      log.info({ program, port }, "started");
+      if (port !== undefined) {
+        const text = await greeting({ foundation, config, port, tokens });
+        // People read the end of the output: the log lines before it first.
+        await flushed(log);
+        console.log(text);
+      }
+      await Promise.race([aborted(stopping), running.failed]);
+    } finally {
+      await running.stop();
+    }
   } finally {
-    await health.close();
-    // The API first: what it still takes in is work for the dispatcher.
-    for (const part of running.toReversed()) await part.stop();
     await foundation.close();
+    await health.close();
   }
   return stopped(program, log);
 }
@@ -71,10 +80,14 @@ async function main(args: readonly string[]): Promise<number> {
 /** Undefined when it was told to stop while it waited for a server. */
 async function openUnless(
   stopping: AbortSignal,
-  options: { readonly config: Config; readonly log: Log },
+  {
+    checked,
+    log,
+    readiness,
+  }: { readonly checked: CheckedConfiguration; readonly log: Log; readonly readiness: Readiness },
 ): Promise<Foundation | undefined> {
   try {
-    return await openFoundation({ ...options, signal: stopping });
+    return await openFoundation({ config: checked.config, log, readiness, signal: stopping });
   } catch (error) {
     if (stopping.aborted) return undefined;
     throw error;

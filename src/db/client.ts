@@ -73,15 +73,19 @@ const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 /**
  * Resolves when the server answers a query, asking again after 0.25 s, then twice as long each time, up to 5 s.
  * Throws OperatorError when the server answers with a fault that lasts, or when `signal` aborts first.
+ *
+ * @param onWait Told why, each time that it waits.
  */
 export async function waitForDatabase({
   url,
   log,
   signal,
+  onWait,
 }: {
   readonly url: string;
   readonly log: Log;
   readonly signal: AbortSignal;
+  readonly onWait?: (reason: string) => void;
 }): Promise<void> {
   let waitMs = 250;
   for (;;) {
@@ -92,6 +96,7 @@ export async function waitForDatabase({
       throw new OperatorError(`The database refuses the connection: ${reason}`, { cause: error });
     if (signal.aborted) throw new OperatorError(`The database does not answer: ${reason}`, { cause: error });
     log.warn({ reason, retryInMs: waitMs }, "the database does not answer yet");
+    onWait?.(reason);
     await pause(waitMs, signal);
     waitMs = Math.min(waitMs * 2, 5000);
   }

@@ -1,8 +1,9 @@
 import type { RequestListener, ServerResponse } from "node:http";
 import { messageOf } from "../errors.ts";
+import { securityHeaders } from "./security-headers.ts";
 
-/** Rejects when the part it names cannot do its work now; the message says why. */
-export type HealthCheck = () => Promise<void>;
+/** Rejects when the part it names cannot do its work now; the message says why. What it answers is told beside `ok`. */
+export type HealthCheck = () => Promise<string | void>;
 
 /**
  * Answers `/livez` (the process turns) and `/readyz` (it can do its work: every check passes) with 200 or 503;
@@ -35,8 +36,9 @@ export function createHealthListener({
 
 interface Outcome {
   readonly name: string;
-  /** Undefined: passed. */
-  readonly reason: string | undefined;
+  readonly isPassed: boolean;
+  /** Why it failed, or what there is to say besides. */
+  readonly remark: string | undefined;
 }
 
 function runChecks(
@@ -44,29 +46,32 @@ function runChecks(
   timeoutMs: number,
 ): Promise<readonly Outcome[]> {
   return Promise.all(
-    Object.entries(checks).map(async ([name, check]) => ({ name, reason: await reasonOf(check, timeoutMs) })),
+    Object.entries(checks).map(async ([name, check]) => ({ name, ...(await outcomeOf(check, timeoutMs)) })),
   );
 }
 
-async function reasonOf(check: HealthCheck, timeoutMs: number): Promise<string | undefined> {
+async function outcomeOf(check: HealthCheck, timeoutMs: number): Promise<Omit<Outcome, "name">> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, `no answer within ${timeoutMs} ms`);
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
-    return await Promise.race([check().then(() => undefined), late]);
+    const remark = await Promise.race([check(), late]);
+    return { isPassed: true, remark: remark ?? undefined };
   } catch (error) {
-    return messageOf(error);
+    return { isPassed: false, remark: messageOf(error) };
   } finally {
     clearTimeout(timer);
   }
 }
 
 function readiness(outcomes: readonly Outcome[], isVerbose: boolean): { status: number; text: string } {
-  const isReady = outcomes.every(({ reason }) => reason === undefined);
+  const isReady = outcomes.every(({ isPassed }) => isPassed);
   const summary = isReady ? "ok" : "not ready";
-  const lines = outcomes.map(({ name, reason }) =>
-    reason === undefined ? `[+] ${name} ok` : `[-] ${name} failed: ${reason}`,
+  const lines = outcomes.map(({ name, isPassed, remark }) =>
+    [isPassed ? `[+] ${name} ok` : `[-] ${name} failed`, ...(remark === undefined ? [] : [remark])].join(
+      ": ",
+    ),
   );
   return { status: isReady ? 200 : 503, text: isVerbose ? [...lines, summary].join("\n") : summary };
 }
@@ -77,6 +82,6 @@ function answer(
 ): void {
   response.statusCode = status;
   response.setHeader("Content-Type", "text/plain; charset=utf-8");
-  response.setHeader("Cache-Control", "no-store");
+  for (const [name, value] of Object.entries(securityHeaders())) response.setHeader(name, value);
   response.end(`${text}\n`);
 }

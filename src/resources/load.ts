@@ -59,7 +59,10 @@ export async function checkDefinitions(configDir: string): Promise<Check> {
  */
 export async function loadDefinitions(configDir: string): Promise<Definitions> {
   const { definitions, faults } = await checkDefinitions(configDir);
-  if (definitions === undefined) throw new OperatorError(describeFaults(faults, configDir));
+  if (definitions === undefined)
+    throw new OperatorError(describeFaults(faults, configDir), {
+      faults: faults.map((fault) => shownFault(fault, configDir)),
+    });
   return definitions;
 }
 

@@ -2,13 +2,14 @@ import { randomBytes } from "node:crypto";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startApi, type RunningApi } from "../../src/api.ts";
 import { loadConfig, type Config } from "../../src/config.ts";
 import { openEmbedded } from "../../src/db/embedded.ts";
-import { startDispatcher } from "../../src/dispatcher.ts";
+import { bringUpToDate, openConfiguration } from "../../src/configuration.ts";
 import { openFoundation, type Foundation } from "../../src/foundation.ts";
+import { createReadiness } from "../../src/health.ts";
 import { createLog } from "../../src/log.ts";
-import type { Running } from "../../src/running.ts";
+import { startProgram, type Program } from "../../src/program.ts";
+import { loadDefinitions } from "../../src/resources/load.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
@@ -35,7 +36,7 @@ export interface TestUser {
 
 export interface TestService {
   readonly foundation: Foundation;
-  readonly api: RunningApi;
+  readonly api: Program & { readonly port: number };
   readonly config: Config;
   /** Origin and route prefix. */
   readonly baseUrl: string;
@@ -51,6 +52,8 @@ export interface ServiceOptions {
   readonly prepare?: (url: string) => Promise<void>;
   readonly http?: Partial<Config["http"]>;
   readonly webhooks?: Partial<Config["webhooks"]>;
+  /** Variables that win over those of the mode. The database of a `DATABASE_URL` is there afterwards. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Small enough that a journey through retries takes less than a second, and no more than needed of the machine. */
@@ -113,11 +116,12 @@ export async function startService(options: ServiceOptions): Promise<TestService
     SVC_AUTO_MIGRATE: "true",
   };
   if (options.mode === "servers") {
-    database = await createTestDatabase();
-    env["DATABASE_URL"] = database.url;
+    if (options.env?.["DATABASE_URL"] === undefined) database = await createTestDatabase();
+    const url = options.env?.["DATABASE_URL"] ?? database?.url ?? "";
+    env["DATABASE_URL"] = url;
     env["AMQP_URL"] = await amqpUrl();
     env["SVC_SECRET_KEY"] = randomBytes(32).toString("base64");
-    await options.prepare?.(database.url);
+    await options.prepare?.(url);
   } else if (options.prepare !== undefined) {
     const embedded = await openEmbedded({ dataDir: join(folder, "data"), log });
     try {
@@ -126,19 +130,26 @@ export async function startService(options: ServiceOptions): Promise<TestService
       await embedded.close();
     }
   }
-  const loaded = loadConfig({ env, cwd: process.cwd(), program: "all" });
+  const loaded = loadConfig({ env: { ...env, ...options.env }, cwd: process.cwd(), program: "all" });
   const config: Config = {
     ...loaded,
     http: { ...loaded.http, host: "127.0.0.1", port: 0, ...options.http },
     webhooks: { ...loaded.webhooks, ...quick, ...options.webhooks },
     relay: { ...loaded.relay, pollIntervalMs: 50 },
   };
-  const foundation = await openFoundation({ config, log, signal: new AbortController().signal });
+  const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };
+  const foundation = await openFoundation({
+    config,
+    log,
+    readiness: createReadiness(),
+    signal: new AbortController().signal,
+  });
+  await bringUpToDate({ checked, foundation });
   // The queues are the server's, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
-  const running: Running[] = [await startDispatcher(foundation)];
-  const api = await startApi(foundation);
-  running.push(api);
+  const configuration = await openConfiguration({ checked, foundation });
+  const program = await startProgram({ name: "all", foundation, configuration });
+  const api = { ...program, port: program.port as number };
   const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
 
   return {
@@ -158,7 +169,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
       };
     },
     async stop() {
-      for (const part of running.toReversed()) await part.stop();
+      await api.stop();
       await foundation.close();
       await database?.drop();
       await rm(folder, { recursive: true, force: true });

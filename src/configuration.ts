@@ -1,0 +1,117 @@
+import { createHash } from "node:crypto";
+import { configDirOf, loadConfig, type Config, type ProgramName } from "./config.ts";
+import { openModelsClient, type ModelsClient } from "./db/models-client.ts";
+import { databaseFaultOf } from "./db/prisma-errors.ts";
+import { OperatorError } from "./errors.ts";
+import type { Foundation } from "./foundation.ts";
+import { applyMigration, migrationDue } from "./migration.ts";
+import type { Definitions } from "./resources/definition.ts";
+import { loadDefinitions } from "./resources/load.ts";
+import { prismaSchemaOf } from "./resources/models.ts";
+
+/** Settings and mapping files without a fault. */
+export interface CheckedConfiguration {
+  readonly config: Config;
+  readonly definitions: Definitions;
+  /** 12 hex digits, the same for the same settings, mapping files and code modules; secrets do not count. */
+  readonly hash: string;
+}
+
+/** What a reload replaces as a whole. */
+export interface Configuration extends CheckedConfiguration {
+  readonly models: ModelsClient;
+  readonly loadedAt: Date;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads the settings, the mapping files and their code modules.
+ *
+ * @throws OperatorError that lists every fault of all of them.
+ */
+export async function readConfiguration({
+  env,
+  cwd,
+  program,
+}: {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly program: ProgramName;
+}): Promise<CheckedConfiguration> {
+  const [settings, mapping] = await Promise.allSettled([
+    // In a promise of its own: the faults of the one must not hide those of the other.
+    Promise.resolve().then(() => loadConfig({ env, cwd, program })),
+    loadDefinitions(configDirOf({ env, cwd })),
+  ]);
+  if (settings.status === "rejected" || mapping.status === "rejected") throw faultOf(settings, mapping);
+  const { value: config } = settings;
+  const { value: definitions } = mapping;
+  return { config, definitions, hash: hashOf(config, definitions) };
+}
+
+function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown {
+  const reasons = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  const known = reasons.filter((reason) => reason instanceof OperatorError);
+  // Anything else is a fault of the program, and is not to be dressed up as one of the operator's.
+  if (known.length < reasons.length || known.length === 1)
+    return reasons.find((reason) => !(reason instanceof OperatorError)) ?? reasons[0];
+  return new OperatorError(known.map(({ message }) => message).join("\n"), {
+    faults: known.flatMap(({ faults }) => faults),
+  });
+}
+
+function hashOf(config: Config, definitions: Definitions): string {
+  const { secretKey: _, previousSecretKeys: __, broker: ___, database, ...settings } = config;
+  return createHash("sha256")
+    .update(JSON.stringify([settings, database.autoMigrate, [...definitions.values()]]))
+    .digest("hex")
+    .slice(0, 12);
+}
+
+/** Makes the client of the tables. Nothing of it is at work yet. */
+export async function openConfiguration({
+  checked,
+  foundation: { database, isEmbedded, log },
+}: {
+  readonly checked: CheckedConfiguration;
+  readonly foundation: Foundation;
+}): Promise<Configuration> {
+  const models = await openModelsClient({
+    schemaText: prismaSchemaOf(checked.definitions),
+    dataDir: checked.config.dataDir,
+    pool: database.pool,
+    isEmbedded,
+    log,
+  });
+  return { ...checked, models, loadedAt: new Date(), close: () => models.close() };
+}
+
+/**
+ * Applies the migrations that are due when the settings allow it.
+ *
+ * @throws OperatorError that lists what is due and names `svc-admin migrate` when they do not, or when a migration is refused.
+ */
+export async function bringUpToDate({
+  checked: { config, definitions },
+  foundation: { database, databaseUrl, log },
+}: {
+  readonly checked: CheckedConfiguration;
+  readonly foundation: Foundation;
+}): Promise<void> {
+  const due = await migrationDue({ database, definitions });
+  if (due.length === 0) return;
+  if (!config.database.autoMigrate) {
+    const hint =
+      "Look at the changes with `svc-admin migrate --plan` and make them with `svc-admin migrate`, or set SVC_AUTO_MIGRATE=true.";
+    throw new OperatorError(
+      `The database is not up to date with this version and the mapping files:\n${due.map((line) => `  - ${line}`).join("\n")}\n${hint}`,
+      { faults: [...due.map((line) => `the database is not up to date: ${line}`), hint] },
+    );
+  }
+  await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log });
+}
+
+/** Whether the database was lost on the way, so that the same may work later. */
+export function isDatabaseAway(error: unknown): boolean {
+  return databaseFaultOf(error).kind === "unavailable";
+}

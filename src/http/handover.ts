@@ -1,0 +1,68 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+
+/** A server's listener that can be replaced while it serves. */
+export interface Handover {
+  readonly listener: RequestListener;
+  /**
+   * Gives every request from now on to `next`. The answer resolves when the last request of the listener before has its
+   * answer, or has lost its client; at once when there was none.
+   */
+  pass(next: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<void>;
+  /** Tells clients on kept connections, with every answer from now on, to make a new one: it leads to another process. */
+  drain(): void;
+  /** Requests that have no answer yet. */
+  inFlight(): number;
+}
+
+interface Generation {
+  readonly listen: (request: IncomingMessage, response: ServerResponse) => unknown;
+  readonly open: Set<ServerResponse>;
+  isReplaced: boolean;
+  /** Called when it is replaced and has no open response any more. */
+  onDone: () => void;
+}
+
+export function createHandover(): Handover {
+  let current: Generation | undefined;
+  let isDraining = false;
+  const responses = new Set<ServerResponse>();
+
+  return {
+    listener(request, response) {
+      if (current === undefined) {
+        // The server listens from the first `pass` on.
+        response.writeHead(503).end();
+        return;
+      }
+      const generation = current;
+      generation.open.add(response);
+      responses.add(response);
+      // Comes after the answer, and when the client goes away before it.
+      response.once("close", () => {
+        generation.open.delete(response);
+        responses.delete(response);
+        if (generation.isReplaced && generation.open.size === 0) generation.onDone();
+      });
+      if (isDraining) askToClose(response);
+      generation.listen(request, response);
+    },
+    pass(next) {
+      const before = current;
+      current = { listen: next, open: new Set(), isReplaced: false, onDone: () => undefined };
+      if (before === undefined) return Promise.resolve();
+      before.isReplaced = true;
+      if (before.open.size === 0) return Promise.resolve();
+      return new Promise((resolve) => (before.onDone = resolve));
+    },
+    drain() {
+      isDraining = true;
+      for (const response of responses) askToClose(response);
+    },
+    inFlight: () => responses.size,
+  };
+}
+
+/** Node ends the connection after an answer with this header. */
+function askToClose(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader("Connection", "close");
+}
