@@ -35,6 +35,10 @@ describe("loadConfig", () => {
         publicUrl: undefined,
         bodyLimitBytes: 1_048_576,
         maxPerPage: 100,
+        concurrency: 1000,
+        maxConnections: 5000,
+        rateLimit: undefined,
+        corsOrigins: [],
       },
       secretKey: undefined,
       previousSecretKeys: [],
@@ -70,7 +74,8 @@ secretKey: ${secretKey}
 previousSecretKeys: [${previousKey}]
 database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
 broker: { url: "amqps://mq" }
-http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7 }
+http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7,
+  concurrency: 8, maxConnections: 9, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
 log: { level: debug }
 metrics: { port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
@@ -98,6 +103,10 @@ webhooks:
         publicUrl: "https://api.example.com",
         bodyLimitBytes: 524_288,
         maxPerPage: 7,
+        concurrency: 8,
+        maxConnections: 9,
+        rateLimit: { count: 600, windowMs: 60_000 },
+        corsOrigins: ["https://app.example.com", "http://localhost:3000"],
       },
       secretKey: Buffer.alloc(32, 7),
       previousSecretKeys: [Buffer.alloc(32, 8)],
@@ -179,6 +188,17 @@ webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
     expect(config.database.url).to.equal(external.DATABASE_URL);
     expect(config.broker.url).to.equal("amqp://mq");
     expect(config.secretKey).to.deep.equal(Buffer.alloc(32, 7));
+  });
+
+  it("reads previous keys from a variable with commas, and from a file with a line for each", () => {
+    const keys = [previousKey, secretKey];
+    writeFileSync(join(cwd, "keys"), `${keys.join("\n")}\n`);
+    const expected = [Buffer.alloc(32, 8), Buffer.alloc(32, 7)];
+
+    const fromVariable = load(undefined, { SVC_PREVIOUS_SECRET_KEYS: keys.join(",") });
+    expect(fromVariable.previousSecretKeys).to.deep.equal(expected);
+    const fromFile = load(undefined, { SVC_PREVIOUS_SECRET_KEYS_FILE: join(cwd, "keys") });
+    expect(fromFile.previousSecretKeys).to.deep.equal(expected);
   });
 
   it("takes the folder of SVC_CONFIG_DIR", () => {

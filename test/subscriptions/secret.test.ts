@@ -54,6 +54,24 @@ describe("createSecretBox", () => {
     expect(one.includes(secret.slice(4, 12))).to.equal(false);
   });
 
+  it("opens what was sealed with a previous key, and seals with the current one alone", () => {
+    const [first, second, third] = [randomBytes(32), randomBytes(32), randomBytes(32)];
+    const rotated = createSecretBox(third, [second, first]);
+
+    for (const key of [first, second, third])
+      expect(rotated.decrypt(createSecretBox(key).encrypt(secret))).to.equal(secret);
+    expect(createSecretBox(third).decrypt(rotated.encrypt(secret))).to.equal(secret);
+    expect(() => createSecretBox(second).decrypt(rotated.encrypt(secret))).to.throw(/another key/);
+  });
+
+  it("names the head of what it seals, and the heads of what it opens", () => {
+    const [old, key] = [randomBytes(32), randomBytes(32)];
+    const rotated = createSecretBox(key, [old]);
+
+    expect(Buffer.from(rotated.encrypt(secret).subarray(0, 5)).toString("hex")).to.equal(rotated.currentHead);
+    expect([...rotated.knownHeads]).to.have.members([rotated.currentHead, createSecretBox(old).currentHead]);
+  });
+
   it("says that another key was used", () => {
     const other = createSecretBox(randomBytes(32));
 
@@ -83,8 +101,9 @@ describe("createSecretBox", () => {
   });
 
   it("refuses a key that is not 32 bytes long", () => {
-    expect(() => createSecretBox(randomBytes(16))).to.throw(
-      "The secret key must have 32 bytes, this one has 16.",
-    );
+    const message = "The secret key must have 32 bytes, this one has 16.";
+
+    expect(() => createSecretBox(randomBytes(16))).to.throw(message);
+    expect(() => createSecretBox(randomBytes(32), [randomBytes(16)])).to.throw(message);
   });
 });
