@@ -120,6 +120,19 @@ describe("loadConfig, of bad settings", () => {
         "http.bodyLimit: expected a size such as 1mb, 512kb or 1048576, at least 1 byte and at most 1gb",
       ),
     ],
+    ...["600", "600/60s", "0/60", "10/0", "10/86401", "-1/5"].map(
+      (rate) =>
+        [
+          `${rate} for a rate`,
+          `http: { rateLimit: ${rate} }\n`,
+          at("1:20", "http.rateLimit: expected requests per seconds such as 600/60, at most a day"),
+        ] as const,
+    ),
+    [
+      "a page's URL for its origin",
+      "http: { corsOrigins: ['*', 'https://a/b'] }\n",
+      at("1:28", "http.corsOrigins: expected * or an origin such as https://app.example.com, without a path"),
+    ],
     [
       "an unknown level",
       "log: { level: loud }\n",

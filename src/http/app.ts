@@ -1,16 +1,28 @@
 import Koa from "koa";
 import { AppError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { Rate } from "../settings.ts";
+import { createConcurrencyLimit } from "./concurrency.ts";
+import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
+import { createRateLimit } from "./rate-limit.ts";
 import { createRequestLog } from "./request-log.ts";
+import { securityHeaders } from "./security-headers.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state.ts";
 
+/** Far more headers than any client sends; each costs more memory than its bytes. */
+const maxHeaders = 200;
+
 /**
- * The HTTP application: request id and log line, errors, authentication, routes. Bodies are read by the routes
+ * The HTTP application: request id and log line, errors, CORS, authentication, limits, routes. Bodies are read by the routes
  * themselves (body.ts), after their cheaper checks.
  *
  * @param routePrefix Every path under it needs a token, unknown ones too; every other path is a 404.
  * @param router Holds the routes of all rooms, already under the prefix.
+ * @param publicUrl Origin that clients use.
+ * @param concurrency Requests at work at one time; by default any number.
+ * @param rateLimit Of each token; by default none.
+ * @param corsOrigins Whose pages may call the API; by default nobody's.
  */
 export function createApp({
   log,
@@ -18,22 +30,44 @@ export function createApp({
   authenticate,
   router,
   isUnavailable,
+  publicUrl,
+  concurrency,
+  rateLimit,
+  corsOrigins = [],
 }: {
   readonly log: Log;
   readonly routePrefix: string;
   readonly authenticate: ApiMiddleware;
   readonly router: ApiRouter;
   readonly isUnavailable: (error: unknown) => boolean;
+  readonly publicUrl?: string | undefined;
+  readonly concurrency?: number;
+  readonly rateLimit?: Rate | undefined;
+  readonly corsOrigins?: readonly string[];
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
   // Koa's own handler prints to stderr; what reaches this one is a connection that broke while the answer was on its way.
   app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
   app.use(createRequestLog({ log }));
   app.use(createErrorRenderer({ isUnavailable }));
+  app.use(createHeaders(publicUrl));
+  // A preflight carries no token.
+  if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
+  if (concurrency !== undefined) app.use(createConcurrencyLimit(concurrency));
   app.use(guard({ routePrefix, authenticate }));
+  if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
   app.use(router.routes());
   app.use(createFallback(router));
   return app;
+}
+
+/** On every answer, errors too. */
+function createHeaders(publicUrl: string | undefined): ApiMiddleware {
+  const headers = Object.entries(securityHeaders(publicUrl));
+  return (ctx, next) => {
+    for (const [name, value] of headers) ctx.res.setHeader(name, value);
+    return next();
+  };
 }
 
 function guard({
@@ -44,9 +78,12 @@ function guard({
   readonly authenticate: ApiMiddleware;
 }): ApiMiddleware {
   return (ctx, next) => {
-    ctx.set("X-Content-Type-Options", "nosniff");
-    // Answers are somebody's own records: no cache on the way may keep them.
-    ctx.set("Cache-Control", "no-store");
+    // Names and values in turn.
+    if (ctx.req.rawHeaders.length / 2 > maxHeaders)
+      throw new AppError(
+        "request.headers_too_large",
+        `The request must not have more than ${maxHeaders} headers.`,
+      );
     const path = pathOf(ctx);
     if (path !== routePrefix && !path.startsWith(`${routePrefix}/`)) throw unknownRoute(path);
     return authenticate(ctx, next);

@@ -24,6 +24,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   if (encoding !== "" && encoding !== "identity")
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
+  inviteBody(ctx, limitBytes);
   const body = await parse(ctx, limitBytes);
   if (ctx.request.rawBody === "") return {};
   if (typeof body !== "object" || body === null || Array.isArray(body))
@@ -40,6 +41,20 @@ function hasBody(ctx: ApiContext): boolean {
   return (
     ctx.req.headers["transfer-encoding"] !== undefined || Number(ctx.req.headers["content-length"] ?? 0) > 0
   );
+}
+
+/**
+ * Asks for the body of a client that waits for it (`Expect: 100-continue`), unless it says that the body is too large. The
+ * server has taken its connection for one to be closed, since a body that was not asked for may come or not.
+ */
+function inviteBody({ req, res }: ApiContext, limitBytes: number): void {
+  if (
+    !/100-continue/i.test(req.headers.expect ?? "") ||
+    Number(req.headers["content-length"] ?? 0) > limitBytes
+  )
+    return;
+  res.writeContinue();
+  res.shouldKeepAlive = true;
 }
 
 async function parse(ctx: ApiContext, limitBytes: number): Promise<unknown> {

@@ -28,7 +28,9 @@ export function createErrorRenderer({
       serialise(ctx);
     } catch (thrown: unknown) {
       const error = appErrorOf(thrown, isUnavailable);
-      if (error.status >= 500) ctx.state.log.error({ err: error.cause ?? error }, "request failed");
+      // Not for an overload: many lines without a cause would add to it.
+      if (error.status >= 500 && error.code !== "server.overloaded")
+        ctx.state.log.error({ err: error.cause ?? error }, "request failed");
       ctx.status = error.status;
       ctx.set(error.headers);
       ctx.body = errorBodyOf(error);

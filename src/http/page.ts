@@ -1,7 +1,7 @@
 import type { ParsedUrlQuery } from "node:querystring";
 import type { ApiContext } from "./state.ts";
 
-/** Which part of a list is asked for. `skip` stays below 2^31, whatever the page number. */
+/** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
 export interface Page {
   readonly page: number;
   readonly perPage: number;
@@ -21,17 +21,17 @@ export interface Envelope<T> {
 
 /** Specification 8. */
 const defaultPerPage = 15;
-/** Bound of OFFSET in Prisma, a 32-bit integer. */
-const maxSkip = 2 ** 31 - 1;
+/** Bound of OFFSET in Prisma, a 32-bit integer; pages are counted no further either. */
+const maxInteger = 2 ** 31 - 1;
 
 /**
  * Reads `page` and `per_page`. What is below 1 or not an integer counts as the default (1 and 15), a larger
- * `per_page` as `maxPerPage`; a page number beyond every possible record is lowered to one that still is.
+ * `per_page` as `maxPerPage`, a larger `page` as 2147483647.
  */
 export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerPage: number }): Page {
   const perPage = Math.min(positiveInteger(lastOf(query["per_page"])) ?? defaultPerPage, maxPerPage);
-  const page = Math.min(positiveInteger(lastOf(query["page"])) ?? 1, Math.floor(maxSkip / perPage));
-  return { page, perPage, skip: (page - 1) * perPage };
+  const page = Math.min(positiveInteger(lastOf(query["page"])) ?? 1, maxInteger);
+  return { page, perPage, skip: Math.min((page - 1) * perPage, maxInteger) };
 }
 
 /** The value of a query parameter; of a repeated one the last, undefined when it is absent. */

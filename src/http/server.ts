@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { OperatorError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { answerClientErrors } from "./refusal.ts";
 
 export interface HttpServer {
   /** The port it listens on, also when 0 was asked for. */
@@ -11,6 +13,9 @@ export interface HttpServer {
   close(options?: { readonly limitMs?: number }): Promise<void>;
 }
 
+type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** What holds for every connection; in ms and bytes. */
 const limits = {
   /** Slow senders hold a connection no longer than this. Both bounds are checked every `connectionsCheckingInterval`. */
   headersTimeout: 10_000,
@@ -18,21 +23,58 @@ const limits = {
   connectionsCheckingInterval: 5000,
   /** Longer than the 60 s that proxies keep idle connections, so that a proxy never writes into one just closed here. */
   keepAliveTimeout: 65_000,
-  /** Bytes; bounds the URL too, and with it the search term. */
+  /** Bounds the URL too, and with it the search term. */
   maxHeaderSize: 16 * 1024,
+  /** Without a byte in either direction: a client that does not read its answer, above all. */
+  stallTimeout: 60_000,
+  /** From the head of a request to the last byte of its answer, for clients that read a byte a minute. */
+  exchangeTimeout: 300_000,
 };
 
+/** Of the ports that no client but the operator's own calls. */
+const fewConnections = 1000;
+
 /**
- * Listens with limits on slow and large requests. Port 0 takes a free one.
+ * Listens with limits on slow, large and malformed requests, and on connections. Port 0 takes a free one. Not limited is the number of requests
+ * on one connection: a client beyond it would get an error where a new connection would do.
  *
  * @param setting What to change when the port cannot be had, for the message.
+ * @param log Told of requests that never reach the listener.
+ * @param changes For tests: other limits.
  * @throws OperatorError when the address cannot be had.
  */
 export async function startServer(
-  listener: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { host, port, setting }: { readonly host: string; readonly port: number; readonly setting?: string },
+  listener: Listener,
+  {
+    host,
+    port,
+    setting,
+    log,
+    maxConnections = fewConnections,
+    changes = {},
+  }: {
+    readonly host: string;
+    readonly port: number;
+    readonly setting?: string;
+    readonly log?: Log;
+    readonly maxConnections?: number;
+    readonly changes?: Partial<typeof limits>;
+  },
 ): Promise<HttpServer> {
-  const server = createServer(limits, listener);
+  const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
+  const listen = bounded(listener, exchangeTimeout);
+  const server = createServer(options, listen);
+  server.timeout = stallTimeout;
+  server.maxConnections = maxConnections;
+  // The listener asks for the body when it wants it (body.ts); whoever is refused before keeps it.
+  server.on("checkContinue", (request, response) => {
+    response.shouldKeepAlive = false;
+    listen(request, response);
+  });
+  // RFC 9110, 10.1.1: other expectations may be disregarded.
+  server.on("checkExpectation", listen);
+  answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });
+  reportDropped(server, log);
   await new Promise<void>((resolve, reject) => {
     // For good: later errors are connections that could not be accepted, and must not end the process.
     server.on("error", (error) => {
@@ -48,6 +90,29 @@ export async function startServer(
     port: typeof address === "object" && address !== null ? address.port : port,
     close: ({ limitMs = 10_000 } = {}) => drain(server, limitMs),
   };
+}
+
+/** Ends an exchange that takes too long as a whole, whoever is to blame. */
+function bounded(listener: Listener, limitMs: number): Listener {
+  return (request, response) => {
+    const deadline = setTimeout(() => request.socket.destroy(), limitMs);
+    response.once("close", () => clearTimeout(deadline));
+    listener(request, response);
+  };
+}
+
+/** One line a second at most, however many there are. */
+function reportDropped(server: Server, log: Log | undefined): void {
+  let dropped = 0;
+  server.on("drop", () => {
+    dropped += 1;
+    if (dropped > 1) return;
+    const report = (): void => {
+      log?.warn({ dropped, maxConnections: server.maxConnections }, "connections closed: there are too many");
+      dropped = 0;
+    };
+    setTimeout(report, 1000).unref();
+  });
 }
 
 async function drain(server: Server, limitMs: number): Promise<void> {

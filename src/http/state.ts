@@ -11,6 +11,8 @@ export interface RequestState {
   log: Log;
   /** Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
+  /** Of the token that the request carries; set with `caller`. */
+  tokenId: number;
 }
 
 export type ApiContext = ParameterizedContext<RequestState>;

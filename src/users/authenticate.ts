@@ -5,7 +5,7 @@ import { parseBearer } from "./token.ts";
 
 const scheme = "Bearer";
 
-/** Puts the token's user on `ctx.state.caller`; throws AppError `token.missing` or `token.invalid`, which one only by the header. */
+/** Puts the token's user and id on `ctx.state`; throws AppError `token.missing` or `token.invalid`, which one only by the header. */
 export function createAuthenticate({
   tokens,
 }: {
@@ -18,6 +18,7 @@ export function createAuthenticate({
     const caller = credentials.kind === "token" ? await tokens.find(credentials.token) : undefined;
     if (caller === undefined) throw unauthenticated("token.invalid", `${scheme} error="invalid_token"`);
     ctx.state.caller = caller;
+    ctx.state.tokenId = caller.tokenId;
     await next();
   };
 }

@@ -16,6 +16,11 @@ export interface IssuedToken extends TokenInfo {
   readonly token: string;
 }
 
+/** A user, and which of its tokens it came with. */
+export interface TokenHolder extends Caller {
+  readonly tokenId: number;
+}
+
 /** Issues personal access tokens, and tells whose they are. The only part of the service that knows how they are stored. */
 export interface TokenProvider {
   /**
@@ -33,7 +38,7 @@ export interface TokenProvider {
    * The user of a token; undefined when it is not a token, unknown, revoked or expired, or its user is disabled.
    * One statement; none for what cannot be a token. A use is noted afterwards, at most once a minute.
    */
-  find(token: string): Promise<Caller | undefined>;
+  find(token: string): Promise<TokenHolder | undefined>;
   /** A user's tokens, newest first, spent ones too. */
   list(userId: number): Promise<readonly TokenInfo[]>;
   /** The token, revoked now or before; undefined when there is none with that id. Takes effect with the next request. */
@@ -42,8 +47,7 @@ export interface TokenProvider {
   close(): Promise<void>;
 }
 
-interface FoundToken extends Caller {
-  readonly tokenId: number;
+interface FoundToken extends TokenHolder {
   readonly hash: Buffer;
   readonly isUseUnnoted: boolean;
 }
@@ -110,7 +114,8 @@ export function createTokenProvider({
       const [found] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
       if (found === undefined || !timingSafeEqual(found.hash, hash)) return undefined;
       if (found.isUseUnnoted) noteUse(found.tokenId);
-      return { id: found.id, name: found.name, email: found.email, isAdmin: found.isAdmin };
+      const { id, name, email, isAdmin, tokenId } = found;
+      return { id, name, email, isAdmin, tokenId };
     },
     async list(userId) {
       return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });

@@ -91,6 +91,7 @@ describe("user commands", () => {
         name: "Ada",
         email: "ada@example.com",
         isAdmin: false,
+        tokenId: 1,
       });
     });
 

@@ -58,13 +58,14 @@ describe("createTokenProvider", () => {
   });
 
   it("finds the user of a token", async () => {
-    const { token } = await tokens.issue({ userId, name: "x" });
+    const { id, token } = await tokens.issue({ userId, name: "x" });
 
     expect(await tokens.find(token)).to.deep.equal({
       id: userId,
       name: "Ada",
       email: "ada@example.com",
       isAdmin: true,
+      tokenId: id,
     });
   });
 

@@ -1,0 +1,36 @@
+import cors from "@koa/cors";
+import type { ApiMiddleware } from "./state.ts";
+
+/** What a page may read of an answer besides its body and type. */
+const exposedHeaders = [
+  "Allow",
+  "RateLimit",
+  "RateLimit-Limit",
+  "RateLimit-Policy",
+  "RateLimit-Remaining",
+  "RateLimit-Reset",
+  "Retry-After",
+  "WWW-Authenticate",
+  "X-Request-Id",
+];
+
+/**
+ * Lets the pages of `origins` call the API, and answers their preflights, which carry no token. Others get no header, and
+ * their browsers then refuse. Never with credentials: the API knows tokens, not cookies.
+ *
+ * @param origins As browsers send them (`https://app.example.com`); `*` for every page.
+ */
+export function createCors(origins: readonly string[]): ApiMiddleware {
+  const isForAll = origins.includes("*");
+  const allowed = new Set(origins);
+  return cors({
+    // An empty origin is one that gets no header.
+    origin: isForAll ? "*" : (ctx) => (allowed.has(ctx.get("Origin")) ? ctx.get("Origin") : ""),
+    allowMethods: ["GET", "HEAD", "POST", "PUT", "DELETE"],
+    allowHeaders: ["Authorization", "Content-Type", "X-Request-Id", "traceparent", "tracestate"],
+    exposeHeaders: exposedHeaders,
+    maxAge: 600,
+    // Whatever is thrown becomes an answer further out, with the headers that are set already.
+    keepHeadersOnError: false,
+  });
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { AppError, type ErrorCode } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { securityHeaders } from "./security-headers.ts";
+
+/** How long a client may take to read a refusal and close. */
+const lingerMs = 1000;
+
+/** What Node's parser and its clocks say. Only the code of the error is looked at: the rest may hold parts of the request. */
+interface ClientError extends Error {
+  readonly code?: string;
+  /** The bytes that were being parsed. */
+  readonly rawPacket?: Buffer;
+}
+
+/**
+ * Answers requests that never become one for the application (not HTTP, too large a head, too slow) with an error body
+ * like every other, and closes their connection. Without it Node answers them with an empty body.
+ */
+export function answerClientErrors(
+  server: Server,
+  { log, maxHeaderSize }: { readonly log: Log | undefined; readonly maxHeaderSize: number },
+): void {
+  const leaving = new WeakSet<Duplex>();
+  server.on("clientError", (error: ClientError, socket) => {
+    // What still comes in is parsed again, and fails again.
+    if (leaving.has(socket)) return;
+    if (error.code === "ECONNRESET" || !socket.writable || hasOtherAnswer(socket)) {
+      socket.destroy();
+      return;
+    }
+    leaving.add(socket);
+    const refusal = refusalOf(error, maxHeaderSize);
+    const requestId = randomUUID();
+    log?.info({ requestId, status: refusal.status, reason: error.code }, "request refused");
+    socket.end(answerText(refusal, requestId));
+    // Destroyed at once, a client that is still sending would get a reset in place of the answer.
+    const linger = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once("close", () => clearTimeout(linger));
+  });
+}
+
+/**
+ * Whether an answer is due or under way to a request before the one at fault: a refusal would be taken for it. As in Node's own
+ * handler, by the response that a socket carries, which its types do not show.
+ */
+function hasOtherAnswer(socket: Duplex): boolean {
+  const { _httpMessage: response } = socket as { readonly _httpMessage?: ServerResponse | null };
+  if (response === undefined || response === null) return false;
+  return response.headersSent || response.req.complete;
+}
+
+function refusalOf({ code, rawPacket }: ClientError, maxHeaderSize: number): AppError {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return isTargetTooLong(rawPacket, maxHeaderSize)
+        ? refuse(
+            "request.target_too_long",
+            `The request target must not be larger than ${maxHeaderSize} bytes.`,
+          )
+        : refuse(
+            "request.headers_too_large",
+            `The request's headers must not be larger than ${maxHeaderSize} bytes.`,
+          );
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return refuse("request.too_large", "The request body has too large chunk extensions.");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return refuse("request.timeout", "The request took too long to arrive.");
+    case undefined:
+    default:
+      return refuse("request.malformed", "The request is not valid HTTP.");
+  }
+}
+
+function refuse(code: ErrorCode, message: string): AppError {
+  return new AppError(code, message);
+}
+
+/** Told by the request line, as long as it came in one piece. */
+function isTargetTooLong(packet: Buffer | undefined, maxHeaderSize: number): boolean {
+  const line = packet?.subarray(0, packet.indexOf("\n") + 1 || packet.length);
+  return line !== undefined && line.length > maxHeaderSize && /^[A-Z]+ /.test(line.toString("latin1", 0, 20));
+}
+
+function answerText({ status, message }: AppError, requestId: string): string {
+  const body = JSON.stringify({ message });
+  const headers = {
+    ...securityHeaders(),
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": String(Buffer.byteLength(body)),
+    "X-Request-Id": requestId,
+    Date: new Date().toUTCString(),
+    Connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
+}
