@@ -7,6 +7,8 @@ import { openEmbedded } from "./db/embedded.ts";
 import { createSql, type Sql } from "./db/sql.ts";
 import type { Readiness } from "./health.ts";
 import type { Log } from "./log.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { addScrapeSources } from "./scrape-sources.ts";
 import { loadSecretKey } from "./secret-key.ts";
 import { createSecretBox, type SecretBox } from "./subscriptions/secret.ts";
 
@@ -16,6 +18,7 @@ const ownTimeoutMs = 15_000;
 /** What lives as long as the process, whatever its configuration. One of it serves API and dispatcher in `svc all`. */
 export interface Foundation {
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly database: Database;
   readonly sql: Sql;
   readonly broker: Broker;
@@ -38,11 +41,13 @@ export interface Foundation {
 export async function openFoundation({
   config,
   log,
+  metrics = createMetrics(),
   readiness,
   signal,
 }: {
   readonly config: Config;
   readonly log: Log;
+  readonly metrics?: Metrics;
   readonly readiness: Readiness;
   readonly signal: AbortSignal;
 }): Promise<Foundation> {
@@ -115,7 +120,8 @@ export async function openFoundation({
     readiness.watch("database", async () => {
       await sql("SELECT 1");
     });
-    return { log, database, sql, broker, secretBox, databaseUrl, isEmbedded, close };
+    addScrapeSources({ metrics, database, sql, broker });
+    return { log, metrics, database, sql, broker, secretBox, databaseUrl, isEmbedded, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,6 +1,7 @@
 import type { Config } from "./config.ts";
 import { createHealthListener, type HealthCheck } from "./http/health.ts";
 import { startServer, type HttpServer } from "./http/server.ts";
+import type { Metrics } from "./metrics.ts";
 
 /** What `/readyz` asks about, in the order in which it tells. */
 type Part = "configuration" | "database" | "migrations" | "broker" | "shutdown";
@@ -43,15 +44,17 @@ export function createReadiness(): Readiness {
   };
 }
 
-/** `/livez` and `/readyz` on the metrics port, the only paths that take no token. Needs neither database nor broker. */
+/** `/livez`, `/readyz` and `/metrics` on the metrics port, the only paths that take no token. Needs neither database nor broker. */
 export async function startHealth({
   config,
+  metrics,
   readiness,
 }: {
   readonly config: Config;
+  readonly metrics: Metrics;
   readonly readiness: Readiness;
 }): Promise<HttpServer> {
-  return startServer(createHealthListener({ checks: readiness.checks }), {
+  return startServer(createHealthListener({ checks: readiness.checks, metrics }), {
     host: config.http.host,
     port: config.metrics.port,
     setting: "SVC_METRICS_PORT",

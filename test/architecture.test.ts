@@ -60,6 +60,7 @@ const programs = [
   "greeting.ts",
   "health.ts",
   "running.ts",
+  "scrape-sources.ts",
 ];
 const rooms = ["resources", "events", "subscriptions", "deliveries", "users", "http", "broker", "db", "bin"];
 

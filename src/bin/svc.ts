@@ -11,6 +11,7 @@ import { openFoundation, type Foundation } from "../foundation.ts";
 import { greeting } from "../greeting.ts";
 import { createReadiness, startHealth, type Readiness } from "../health.ts";
 import { createLog, type Log } from "../log.ts";
+import { createMetrics, type Metrics } from "../metrics.ts";
 import { startProgram } from "../program.ts";
 import { aborted } from "../worker.ts";
 
@@ -47,9 +48,11 @@ async function main(args: readonly string[]): Promise<number> {
   const { config } = checked;
   const log = createLog({ level: config.log.level });
   const stopping = stopSignal(log);
+  const metrics = createMetrics();
+  metrics.describeProcess({ version, program });
   const readiness = createReadiness();
-  const health = await startHealth({ config, readiness });
-  const foundation = await openUnless(stopping, { checked, log, readiness });
+  const health = await startHealth({ config, metrics, readiness });
+  const foundation = await openUnless(stopping, { checked, log, metrics, readiness });
   if (foundation === undefined) return stopped(program, log);
   try {
     await bringUpToDate({ checked, foundation });
@@ -83,11 +86,17 @@ async function openUnless(
   {
     checked,
     log,
+    metrics,
     readiness,
-  }: { readonly checked: CheckedConfiguration; readonly log: Log; readonly readiness: Readiness },
+  }: {
+    readonly checked: CheckedConfiguration;
+    readonly log: Log;
+    readonly metrics: Metrics;
+    readonly readiness: Readiness;
+  },
 ): Promise<Foundation | undefined> {
   try {
-    return await openFoundation({ config: checked.config, log, readiness, signal: stopping });
+    return await openFoundation({ config: checked.config, log, metrics, readiness, signal: stopping });
   } catch (error) {
     if (stopping.aborted) return undefined;
     throw error;

@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from "node:http";
 import { messageOf } from "../errors.ts";
+import type { Metrics } from "../metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** Rejects when the part it names cannot do its work now; the message says why. What it answers is told beside `ok`. */
@@ -7,15 +8,17 @@ export type HealthCheck = () => Promise<string | void>;
 
 /**
  * Answers `/livez` (the process turns) and `/readyz` (it can do its work: every check passes) with 200 or 503;
- * the reasons are told with `?verbose`, as Kubernetes does. Takes no token: it is meant for a port of its own.
+ * the reasons are told with `?verbose`, as Kubernetes does; and `/metrics` for Prometheus. Takes no token: it is meant for a port of its own.
  *
  * @param timeoutMs A check that takes longer has failed.
  */
 export function createHealthListener({
   checks,
+  metrics,
   timeoutMs = 2000,
 }: {
   readonly checks: Readonly<Record<string, HealthCheck>>;
+  readonly metrics: Pick<Metrics, "scrape" | "contentType">;
   readonly timeoutMs?: number;
 }): RequestListener {
   return (request, response) => {
@@ -28,10 +31,24 @@ export function createHealthListener({
       answer(response, { status: 200, text: "ok" });
     } else if (pathname === "/readyz") {
       void runChecks(checks, timeoutMs).then((outcomes) => answer(response, readiness(outcomes, isVerbose)));
+    } else if (pathname === "/metrics") {
+      void scrape(response, metrics);
     } else {
       answer(response, { status: 404, text: "not found" });
     }
   };
+}
+
+async function scrape(
+  response: ServerResponse,
+  metrics: Pick<Metrics, "scrape" | "contentType">,
+): Promise<void> {
+  try {
+    const text = (await metrics.scrape()).trimEnd();
+    answer(response, { status: 200, text, type: metrics.contentType });
+  } catch (error) {
+    answer(response, { status: 500, text: `the metrics could not be collected: ${messageOf(error)}` });
+  }
 }
 
 interface Outcome {
@@ -78,10 +95,14 @@ function readiness(outcomes: readonly Outcome[], isVerbose: boolean): { status: 
 
 function answer(
   response: ServerResponse,
-  { status, text }: { readonly status: number; readonly text: string },
+  {
+    status,
+    text,
+    type = "text/plain; charset=utf-8",
+  }: { readonly status: number; readonly text: string; readonly type?: string },
 ): void {
   response.statusCode = status;
-  response.setHeader("Content-Type", "text/plain; charset=utf-8");
+  response.setHeader("Content-Type", type);
   for (const [name, value] of Object.entries(securityHeaders())) response.setHeader(name, value);
   response.end(`${text}\n`);
 }

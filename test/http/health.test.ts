@@ -6,10 +6,12 @@ import { call } from "../support/http.ts";
 describe("createHealthListener", () => {
   let server: HttpServer;
   let database: () => Promise<void>;
+  let scrape: () => Promise<string>;
 
   before(async () => {
     const checks = { database: () => database(), broker: () => Promise.resolve() };
-    server = await startServer(createHealthListener({ checks, timeoutMs: 50 }), {
+    const metrics = { scrape: () => scrape(), contentType: "text/plain; version=0.0.4" };
+    server = await startServer(createHealthListener({ checks, metrics, timeoutMs: 50 }), {
       host: "127.0.0.1",
       port: 0,
     });
@@ -69,5 +71,25 @@ describe("createHealthListener", () => {
     const method = await call(server.port, "/livez", { method: "POST" });
 
     expect([path.status, method.status, method.headers["allow"]]).to.deep.equal([404, 405, "GET, HEAD"]);
+  });
+
+  it("answers /metrics with what the scrape gives, in its content type", async () => {
+    scrape = () => Promise.resolve("# HELP one One.\none 1\n");
+
+    const answer = await call(server.port, "/metrics");
+
+    expect([answer.status, answer.text]).to.deep.equal([200, "# HELP one One.\none 1\n"]);
+    expect(answer.headers["content-type"]).to.equal("text/plain; version=0.0.4");
+  });
+
+  it("answers /metrics with 500 and the reason when the scrape fails", async () => {
+    scrape = () => Promise.reject(new Error("no registry"));
+
+    const answer = await call(server.port, "/metrics");
+
+    expect([answer.status, answer.text]).to.deep.equal([
+      500,
+      "the metrics could not be collected: no registry\n",
+    ]);
   });
 });
