@@ -106,7 +106,10 @@ export function configDirOf({ env, cwd }: Surroundings): string {
 export function loadConfig({ env, cwd, program }: Surroundings & { readonly program: ProgramName }): Config {
   const configDir = configDirOf({ env, cwd });
   const isFolder = statSync(configDir, { throwIfNoEntry: false })?.isDirectory() === true;
-  const faults = env["SVC_CONFIG_DIR"] && !isFolder ? ["SVC_CONFIG_DIR: expected the path of a folder"] : [];
+  const faults =
+    env["SVC_CONFIG_DIR"] && !isFolder
+      ? [`SVC_CONFIG_DIR: expected the path of a folder; ${configDir} is none`]
+      : [];
 
   const inFile = readSettingsFile({ configDir, env, cwd });
   const inEnvironment = readEnvironment(env, faults);

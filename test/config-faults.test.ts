@@ -28,7 +28,7 @@ describe("loadConfig, of bad settings", () => {
       if (!(error instanceof OperatorError)) throw error;
       const [head, ...lines] = error.message.split("\n");
       expect(head).to.match(new RegExp(`^${lines.length} faults? in the settings:$`));
-      return lines.map((line) => line.trim());
+      return lines.map((line) => line.trim().replaceAll(cwd, "<here>"));
     }
     return [];
   }
@@ -131,7 +131,10 @@ describe("loadConfig, of bad settings", () => {
     [
       "a page's URL for its origin",
       "http: { corsOrigins: ['*', 'https://a/b'] }\n",
-      at("1:28", "http.corsOrigins: expected * or an origin such as https://app.example.com, without a path"),
+      at(
+        "1:28",
+        "http.corsOrigins[1]: expected * or an origin such as https://app.example.com, without a path",
+      ),
     ],
     [
       "an unknown level",
@@ -204,7 +207,7 @@ describe("loadConfig, of bad settings", () => {
       "a folder that is not there",
       { SVC_CONFIG_DIR: "nowhere" },
       "all",
-      "SVC_CONFIG_DIR: expected the path of a folder",
+      "SVC_CONFIG_DIR: expected the path of a folder; <here>/nowhere is none",
     ],
     [
       "two ports alike",

@@ -13,6 +13,7 @@ import { createReadiness, startHealth, type Readiness } from "../health.ts";
 import { createLog, type Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import { startProgram } from "../program.ts";
+import { unknownVariables } from "../unknown-variables.ts";
 import { aborted } from "../worker.ts";
 
 const usage = `Usage: svc <program>
@@ -47,6 +48,7 @@ async function main(args: readonly string[]): Promise<number> {
   const checked = await readConfiguration({ env: process.env, cwd: process.cwd(), program });
   const { config } = checked;
   const log = createLog({ level: config.log.level });
+  for (const warning of unknownVariables({ env: process.env, cwd: process.cwd() })) log.warn(warning);
   const stopping = stopSignal(log);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program });

@@ -30,7 +30,7 @@ const folder = "resources";
 export async function checkDefinitions(configDir: string): Promise<Check> {
   const files = await listFiles(configDir);
   if (files === undefined) {
-    const message = "expected a folder with mapping files; it may be empty";
+    const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty`;
     return { definitions: undefined, faults: [{ file: folder, line: 1, column: 1, key: "", message }] };
   }
   const validate = compileMappingSchema();

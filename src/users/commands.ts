@@ -154,9 +154,10 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
         expiresIn,
         json = false,
       }: Json & { user: number; name: string; expiresIn?: number }) => {
-        const issued = await withUsers(open, ({ tokens }) =>
-          tokens.issue({ userId: user, name, expiresAt: expiryOf(expiresIn) }),
-        );
+        const { issued, isDisabled } = await withUsers(open, async ({ users, tokens }) => ({
+          issued: await tokens.issue({ userId: user, name, expiresAt: expiryOf(expiresIn) }),
+          isDisabled: (await users.find(user))?.disabledAt instanceof Date,
+        }));
         printRow(
           terminal,
           {
@@ -170,6 +171,10 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
           { json },
         );
         terminal.stderr(shownOnce);
+        if (isDisabled)
+          terminal.stderr(
+            `The user ${user} is disabled: the token answers 401 until svc-admin users enable ${user}\n`,
+          );
       },
     );
   group

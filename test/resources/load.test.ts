@@ -277,7 +277,7 @@ webhookBackoff: [0.5, 10]
 
     const { faults } = await checkDefinitions("/nonexistent");
     expect(faults.map(({ file, message }) => [file, message])).to.deep.equal([
-      ["resources", "expected a folder with mapping files; it may be empty"],
+      ["resources", "expected a folder with mapping files at /nonexistent/resources; it may be empty"],
     ]);
   });
 

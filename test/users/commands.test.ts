@@ -270,6 +270,18 @@ describe("user commands", () => {
       expect(await json("tokens", "create", "--user", "1")).to.include({ name: "default", expires_at: null });
     });
 
+    it("says that the token of a disabled user does not work yet, and only then", async () => {
+      const warning = "The user 1 is disabled: the token answers 401 until svc-admin users enable 1\n";
+      expect((await run(["tokens", "create", "--user", "1"])).stderr).not.to.contain(warning);
+      await run(["users", "disable", "1"]);
+
+      const { stderr, stdout, error } = await run(["tokens", "create", "--user", "1", "--json"]);
+
+      expect(error).to.equal(undefined);
+      expect(JSON.parse(stdout)).to.include({ user_id: 1 });
+      expect(stderr).to.contain(warning);
+    });
+
     it("lists a user's tokens with their use, newest first", async () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
       await tokens.find(String(token));
