@@ -1,0 +1,125 @@
+{{/* Names end at 40 characters: the longest suffix, -dispatcher-metrics, must fit into the 63 of a Service. */}}
+{{- define "svc.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Never changes for a release: a Deployment's selector cannot. */}}
+{{- define "svc.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "svc.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "svc.selectorLabels" . }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | trimAll "-._" | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: svc
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/*
+The metadata of an object. Takes a dict: root; name, a suffix of the release's name ("" for none); component ("" for none);
+optionally fullname instead of name, namespace, labels and annotations.
+*/}}
+{{- define "svc.metadata" -}}
+{{- $name := printf "%s%s" (include "svc.fullname" .root) (ternary "" (printf "-%s" .name) (empty .name)) -}}
+name: {{ default $name .fullname }}
+namespace: {{ default .root.Release.Namespace .namespace }}
+labels:
+  {{- include "svc.labels" .root | nindent 2 }}
+  {{- with .component }}
+  app.kubernetes.io/component: {{ . }}
+  {{- end }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with mergeOverwrite (dict) .root.Values.commonAnnotations (default (dict) .annotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Made before the Job and taken away after it. Takes the weight. */}}
+{{- define "svc.hookAnnotations" -}}
+helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{- define "svc.image" -}}
+{{- $version := ternary (printf "@%s" .Values.image.digest) (printf ":%s" (default .Chart.AppVersion .Values.image.tag)) (not (empty .Values.image.digest)) -}}
+{{- printf "%s%s" .Values.image.repository $version -}}
+{{- end -}}
+
+{{- define "svc.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "svc.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "svc.secretName" -}}
+{{- default (include "svc.fullname" .) .Values.secret.existingSecret -}}
+{{- end -}}
+
+{{- define "svc.settingsName" -}}
+{{- default (printf "%s-settings" (include "svc.fullname" .)) .Values.config.existingSettings -}}
+{{- end -}}
+
+{{- define "svc.resourcesName" -}}
+{{- default (printf "%s-resources" (include "svc.fullname" .)) .Values.config.existingResources -}}
+{{- end -}}
+
+{{/* What a Secret of the chart holds; the Job has one of its own. */}}
+{{- define "svc.secretData" -}}
+{{- $keys := .Values.secret.keys -}}
+{{ $keys.databaseUrl }}: {{ .Values.secret.databaseUrl | quote }}
+{{ $keys.amqpUrl }}: {{ .Values.secret.amqpUrl | quote }}
+{{ $keys.secretKey }}: {{ .Values.secret.secretKey | quote }}
+{{- with .Values.secret.previousSecretKeys }}
+{{ $keys.previousSecretKeys }}: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "svc.settingsData" -}}
+service.yaml: |
+  {{- if .Values.config.settings }}
+  {{- toYaml .Values.config.settings | nindent 2 }}
+  {{- else }}
+  # Every setting has its default.
+  {{- end }}
+{{- end -}}
+
+{{- define "svc.resourcesData" -}}
+{{- range $file, $content := .Values.config.resources }}
+{{ $file }}: |
+  {{- kindIs "string" $content | ternary $content (toYaml $content) | nindent 2 }}
+{{- else }}
+{}
+{{- end }}
+{{- end -}}
+
+{{/* Before every path; without a slash at the end, so nothing for "/". */}}
+{{- define "svc.routePrefix" -}}
+{{- $http := default (dict) .Values.config.settings.http -}}
+{{- default "/svc-api" $http.routePrefix | trimSuffix "/" -}}
+{{- end -}}
+
+{{- define "svc.publicUrl" -}}
+{{- if .Values.api.publicUrl -}}
+{{- .Values.api.publicUrl -}}
+{{- else if .Values.ingress.enabled -}}
+{{- printf "%s://%s" (ternary "https" "http" (not (empty .Values.ingress.tls))) (first .Values.ingress.hosts) -}}
+{{- end -}}
+{{- end -}}
