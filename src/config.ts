@@ -10,6 +10,7 @@ import {
   type SettingKey,
   type SettingValues,
 } from "./settings.ts";
+import { readTracingSettings, type TracingSettings } from "./tracing-settings.ts";
 import {
   compareFaults,
   faultText,
@@ -59,6 +60,8 @@ export interface Config {
   readonly previousSecretKeys: readonly Buffer[];
   readonly log: { readonly level: string };
   readonly metrics: { readonly port: number };
+  /** Undefined: off. */
+  readonly tracing: TracingSettings | undefined;
   readonly relay: {
     /** How often changes made by other programs are looked for. */
     readonly pollIntervalMs: number;
@@ -76,6 +79,10 @@ export interface Config {
     /** CIDRs. */
     readonly allowedNetworks: readonly string[];
     readonly concurrency: number;
+    /** Most attempts in flight to one receiver. */
+    readonly receiverConcurrency: number;
+    /** Whether receivers that do not answer are left alone for a while. */
+    readonly breaker: boolean;
     /** How often due retries and stranded deliveries are looked for. */
     readonly sweepIntervalMs: number;
     /** How long a message is believed to be in the broker before its delivery is published again. */
@@ -142,6 +149,8 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     if (inFileOnly === undefined) faults.push(message);
     else inFile.faults.push(inFileOnly.fault([], inFileMessage));
   }
+  // A command of an operator must not fail for it.
+  const tracing = program === "admin" ? undefined : readTracingSettings({ env, program, faults });
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
     const count = all.length === 1 ? "1 fault" : `${all.length} faults`;
@@ -149,7 +158,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
       faults: all,
     });
   }
-  return toConfig({ values, configDir, cwd });
+  return toConfig({ values, tracing, configDir, cwd });
 }
 
 const settingKeys = Object.keys(settings) as SettingKey[];
@@ -339,10 +348,12 @@ function contradictions({
 
 function toConfig({
   values,
+  tracing,
   configDir,
   cwd,
 }: {
   readonly values: SettingValues;
+  readonly tracing: TracingSettings | undefined;
   readonly configDir: string;
   readonly cwd: string;
 }): Config {
@@ -372,6 +383,7 @@ function toConfig({
     previousSecretKeys: values.previousSecretKeys ?? [],
     log: { level: values["log.level"] },
     metrics: { port: values["metrics.port"] },
+    tracing,
     relay: { pollIntervalMs: values["relay.pollInterval"], batchSize: values["relay.batchSize"] },
     webhooks: {
       timeoutMs: values["webhooks.timeout"],
@@ -381,6 +393,10 @@ function toConfig({
       manualRetryLimit: values["webhooks.manualRetryLimit"],
       allowedNetworks: values["webhooks.allowedNetworks"] ?? (isEmbedded ? ["127.0.0.0/8", "::1/128"] : []),
       concurrency: values["webhooks.concurrency"],
+      receiverConcurrency:
+        values["webhooks.receiverConcurrency"] ??
+        Math.max(1, Math.floor(values["webhooks.concurrency"] / 4)),
+      breaker: values["webhooks.breaker"],
       sweepIntervalMs: values["webhooks.sweepInterval"],
       requeueAfterMs: values["webhooks.requeueAfter"],
     },

@@ -1,4 +1,5 @@
 import type { Configuration } from "./configuration.ts";
+import { createAdmission } from "./deliveries/admission.ts";
 import { createDeliver } from "./deliveries/deliver.ts";
 import { createFanOut } from "./deliveries/fan-out.ts";
 import type { ScheduleOf } from "./deliveries/schedule.ts";
@@ -18,7 +19,7 @@ import type { Caller } from "./users/caller.ts";
  * is at work, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, sql, broker, secretBox },
+  foundation: { log, tracing, sql, broker, secretBox },
   configuration: { config, definitions },
 }: {
   readonly foundation: Foundation;
@@ -44,6 +45,14 @@ export function createDispatcher({
       return false;
     }
   };
+  const admission = createAdmission({
+    perReceiver: webhooks.receiverConcurrency,
+    hasBreakers: webhooks.breaker,
+    timeoutMs: webhooks.timeoutMs,
+    log,
+    now: () => performance.now(),
+    random: Math.random,
+  });
   const sweep = createSweep({
     broker,
     store,
@@ -64,6 +73,7 @@ export function createDispatcher({
         scheduleOf,
         requeueAfterMs: webhooks.requeueAfterMs,
         log,
+        tracing,
       }),
       createDeliver({
         broker,
@@ -75,7 +85,9 @@ export function createDispatcher({
         jitter: webhooks.jitter,
         timeoutMs: webhooks.timeoutMs,
         concurrency: webhooks.concurrency,
+        admission,
         log,
+        tracing,
         onRetry: (delayMs) => sweep.wakeIn(delayMs),
         random: Math.random,
       }),

@@ -67,6 +67,8 @@ export const settings = {
   "webhooks.manualRetryLimit": { kind: integer(0, 1_000_000), default: 5 },
   "webhooks.allowedNetworks": { kind: list(network(), 0) },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
+  "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },
+  "webhooks.breaker": { kind: boolean(), default: true },
   "webhooks.sweepInterval": { kind: timer, default: 1 },
   "webhooks.requeueAfter": { kind: timer, default: 60 },
 } as const satisfies Readonly<Record<string, Setting>>;

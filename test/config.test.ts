@@ -53,6 +53,8 @@ describe("loadConfig", () => {
         manualRetryLimit: 5,
         allowedNetworks: ["127.0.0.0/8", "::1/128"],
         concurrency: 64,
+        receiverConcurrency: 16,
+        breaker: true,
         sweepIntervalMs: 1000,
         requeueAfterMs: 60_000,
       },
@@ -86,7 +88,9 @@ webhooks:
   jitter: 0
   manualRetryLimit: 0
   allowedNetworks: [10.0.0.0/8, "fd00::/8"]
-  concurrency: 2
+  concurrency: 3
+  receiverConcurrency: 2
+  breaker: false
   sweepInterval: 3
   requeueAfter: 4
 `);
@@ -120,7 +124,9 @@ webhooks:
         jitter: 0,
         manualRetryLimit: 0,
         allowedNetworks: ["10.0.0.0/8", "fd00::/8"],
-        concurrency: 2,
+        concurrency: 3,
+        receiverConcurrency: 2,
+        breaker: false,
         sweepIntervalMs: 3000,
         requeueAfterMs: 4000,
       },

@@ -1,17 +1,18 @@
 import { createBatcher, type Batcher } from "../batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
-import { queues } from "../broker/topology.ts";
+import { queues, type Lane } from "../broker/topology.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
+import { hostOf, laneShares, type Admission, type Admitted } from "./admission.ts";
 import { decide } from "./decide.ts";
 import type { AttemptResult, NextStep } from "./delivery.ts";
 import { deadDeliveryMessage, deadMessage, deliveryIdOf } from "./messages.ts";
-import type { ScheduleOf } from "./schedule.ts";
+import { longestPostponementMs, type ScheduleOf } from "./schedule.ts";
 import { signedHeaders } from "./sign.ts";
-import type { DeliveryStore, LeasedDelivery, Outcome } from "./store.ts";
+import type { DeliveryStore, LeasedDelivery, Outcome, Postponement } from "./store.ts";
 
 export interface DeliverOptions {
   readonly broker: Broker;
@@ -29,8 +30,10 @@ export interface DeliverOptions {
   readonly timeoutMs: number;
   /** Attempts in flight. */
   readonly concurrency: number;
+  readonly admission: Pick<Admission, "admit">;
   readonly log: Log;
-  /** Told of every retry that was written, with its wait. */
+  readonly tracing?: Tracing;
+  /** Told of every retry and postponement that was written, with its wait. */
   readonly onRetry: (delayMs: number) => void;
   readonly random: () => number;
 }
@@ -69,6 +72,16 @@ export function createDeliver(options: DeliverOptions): Worker {
     },
   });
 
+  const postponements: Batcher<Postponement, void> = createBatcher({
+    maxItems: options.concurrency,
+    async handle(items) {
+      await store.postpone(items);
+      options.onRetry(Math.min(...items.map(({ delayMs }) => delayMs)));
+      log.debug({ event: "delivery.postponed", deliveries: items.length }, "deliveries postponed");
+      return items.map(() => undefined);
+    },
+  });
+
   /**
    * Writes an outcome, and while the database is away tries again for as long as the lease holds: given up at once, every POST
    * that was in flight would be made twice.
@@ -90,7 +103,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     }
   }
 
-  async function handle(message: IncomingMessage, signal: AbortSignal): Promise<void> {
+  async function handle(message: IncomingMessage, lane: Lane, signal: AbortSignal): Promise<void> {
     const id = deliveryIdOf(message);
     if (id === undefined) {
       const [outcome] = await broker.publish([deadMessage(message, "not a delivery")]);
@@ -98,19 +111,57 @@ export function createDeliver(options: DeliverOptions): Worker {
       return;
     }
     const delivery = await leases.add(id);
-    if (delivery !== undefined) await attempt(delivery, signal);
+    if (delivery !== undefined) await handleLeased(delivery, lane, signal);
   }
 
-  async function attempt(delivery: LeasedDelivery, signal: AbortSignal): Promise<void> {
+  async function handleLeased(delivery: LeasedDelivery, lane: Lane, signal: AbortSignal): Promise<void> {
     if (!mayReceive(delivery)) {
       const lastError = "The subscriber may no longer see this record.";
       await records.add({ lease: delivery, status: "cancelled", attempt: delivery.attempt, lastError });
       return;
     }
+    const admitted = await options.admission.admit(delivery, lane);
+    if (admitted.kind === "wait") await putOff(delivery, admitted);
+    // It waited for a slot while the process began to stop: another one takes it up.
+    else if (signal.aborted) {
+      admitted.done();
+      await postponements.add({ lease: delivery, delayMs: 0, reason: undefined });
+    } else await attempt(delivery, admitted, signal);
+  }
+
+  /** Makes the delivery wait for its receiver, or gives it up when it has waited for too long. */
+  async function putOff(
+    delivery: LeasedDelivery,
+    { delayMs, reason }: Extract<Admitted, { kind: "wait" }>,
+  ): Promise<void> {
+    const host = hostOf(delivery.url);
+    const { backoffMs } = options.scheduleOf(delivery.resource);
+    const waitedMs = Date.now() - delivery.updatedAt.getTime();
+    if (reason === "busy" || waitedMs <= longestPostponementMs({ ...delivery, backoffMs })) {
+      const shown = reason === "silent" ? `Waiting for ${host}, which does not answer.` : undefined;
+      await postponements.add({ lease: delivery, delayMs, reason: shown });
+      return;
+    }
+    const lastError = `Given up after ${delivery.attempt} of ${delivery.maxAttempts} attempts: ${host} has not answered anything for too long.`;
+    const { attempt } = delivery;
+    if (await records.add({ lease: delivery, status: "failed", attempt, lastError }))
+      await bury({ ...delivery, lastError });
+  }
+
+  async function attempt(
+    delivery: LeasedDelivery,
+    { done }: Extract<Admitted, { kind: "go" }>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { body, eventUuid, uuid, url } = delivery;
-    const secret = options.decryptSecret(delivery.encryptedSecret);
-    const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
-    const result = await options.send({ url, headers, body });
+    let result: AttemptResult | undefined;
+    try {
+      const secret = options.decryptSecret(delivery.encryptedSecret);
+      const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
+      result = await sendTraced(delivery, { url, headers, body });
+    } finally {
+      done(result);
+    }
     const step = decide({
       attempt: delivery.attempt + 1,
       maxAttempts: delivery.maxAttempts,
@@ -156,8 +207,8 @@ export function createDeliver(options: DeliverOptions): Worker {
     name: "deliver",
     async run(signal) {
       const inFlight = new Set<Promise<void>>();
-      const onMessage = (message: IncomingMessage): void => {
-        const done = handle(message, signal)
+      const onMessage = (message: IncomingMessage, lane: Lane): void => {
+        const done = handle(message, lane, signal)
           .then(
             () => message.ack(),
             async (error: unknown) => {
@@ -170,16 +221,16 @@ export function createDeliver(options: DeliverOptions): Worker {
           .finally(() => inFlight.delete(done));
         inFlight.add(done);
       };
-      // Retries get a share of their own, so that receivers that are down cannot take every slot from those that are up.
-      const retrySlots = Math.max(1, Math.floor(options.concurrency / 4));
-      const consumptions = await Promise.all([
-        broker.consume({
-          queue: queues.first,
-          prefetch: Math.max(1, options.concurrency - retrySlots),
-          onMessage,
-        }),
-        broker.consume({ queue: queues.retry, prefetch: retrySlots, onMessage }),
-      ]);
+      const shares = laneShares(options.concurrency);
+      const consumptions = await Promise.all(
+        (["first", "retry"] as const).map((lane) =>
+          broker.consume({
+            queue: queues[lane],
+            prefetch: shares[lane],
+            onMessage: (message) => onMessage(message, lane),
+          }),
+        ),
+      );
       await aborted(signal);
       await Promise.all(consumptions.map((consumption) => consumption.stop()));
       await Promise.all(inFlight);

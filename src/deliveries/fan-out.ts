@@ -3,7 +3,9 @@ import { createBatcher } from "../batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { EventEnvelope } from "../events/event.ts";
-import type { Log } from "../log.ts";
+import { idsForLog, type Log } from "../log.ts";
+import type { DeliveryMetrics } from "../metrics/deliveries.ts";
+import type { EventMetrics } from "../metrics/events.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
 import { deliveryBody } from "./body.ts";
 import { deadMessage, deliveryMessage, eventOf } from "./messages.ts";
@@ -25,6 +27,7 @@ export interface FanOutOptions {
   readonly scheduleOf: ScheduleOf;
   readonly requeueAfterMs: number;
   readonly log: Log;
+  readonly metrics: Pick<EventMetrics, "fannedOut"> & Pick<DeliveryMetrics, "deadLettered">;
 }
 
 const batchSize = 200;
@@ -40,42 +43,47 @@ export function createFanOut({
   scheduleOf,
   requeueAfterMs,
   log,
+  metrics,
 }: FanOutOptions): Worker {
   async function fanOut(messages: readonly IncomingMessage[]): Promise<void> {
-    const events: EventEnvelope[] = [];
-    const foreign: IncomingMessage[] = [];
-    for (const message of messages) {
-      const event = eventOf(message);
-      if (event === undefined) foreign.push(message);
-      else events.push(event);
-    }
+    const startedAt = performance.now();
+    const read = messages.map((message) => ({ message, event: eventOf(message) }));
+    const events = read.flatMap(({ event }) => (event === undefined ? [] : [event]));
     const subscribers = await findSubscribers(events);
     const deliveries = events.flatMap((event, index) =>
       (subscribers[index] ?? []).map((to) => newDelivery(event, to)),
     );
-    const inserted = await store.insertMissing({
+    const { inserted, unknownEvents } = await store.insertMissing({
       eventUuids: events.map(({ event_id }) => event_id),
       deliveries,
       queuedForMs: requeueAfterMs,
     });
+    const dead = read.flatMap(({ message, event }) => {
+      if (event === undefined) return [deadMessage(message, "not an event")];
+      // Published by a stranger, or its row was deleted since.
+      return unknownEvents.has(event.event_id) ? [deadMessage(message, "unknown event", event.event_id)] : [];
+    });
+    metrics.fannedOut({ events: events.length - unknownEvents.size, deliveries: inserted.length });
     // An unconfirmed one is found by the sweep when it is no longer believed to be queued.
     const outcomes = await broker.publish([
-      ...foreign.map((message) => deadMessage(message, "not an event")),
+      ...dead,
       ...inserted.map((delivery) => deliveryMessage(delivery, "first")),
     ]);
-    const isUnburied = outcomes.slice(0, foreign.length).some(({ kind }) => kind !== "confirmed");
-    if (isUnburied) throw new Error("A dead letter was not confirmed.");
-    if (events.length > 0) {
-      log.info(
-        {
-          event: "fan_out.turn",
-          events: events.length,
-          deliveries: inserted.length,
-          foreign: foreign.length,
-        },
-        "fan-out turn",
-      );
-    }
+    const buried = outcomes.slice(0, dead.length).filter(({ kind }) => kind === "confirmed");
+    metrics.deadLettered("foreign", buried.length);
+    if (buried.length < dead.length) throw new Error("A dead letter was not confirmed.");
+    log.info(
+      {
+        event: "fan_out.turn",
+        events: events.length,
+        deliveries: inserted.length,
+        foreign: dead.length,
+        resources: [...new Set(events.map(({ resource }) => resource))],
+        eventUuids: idsForLog(events.map(({ event_id }) => event_id)),
+        durationMs: Math.round(performance.now() - startedAt),
+      },
+      "fan-out turn",
+    );
   }
 
   function newDelivery(event: EventEnvelope, { subscriptionId, userId, url }: Subscriber): NewDelivery {

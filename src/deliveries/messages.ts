@@ -53,14 +53,14 @@ export function deadDeliveryMessage({ uuid, eventUuid, lastError, body }: DeadDe
   };
 }
 
-/** A message that no consumer can handle, as it came. */
-export function deadMessage(message: IncomingMessage, reason: string): OutgoingMessage {
+/** A message that no consumer can handle, as it came; with the event's UUID when it is one. */
+export function deadMessage(message: IncomingMessage, reason: string, eventUuid?: string): OutgoingMessage {
   return {
     exchange: exchanges.dead,
     routingKey: "",
     messageId: message.messageId,
     body: message.body,
-    headers: { "x-svc-reason": reason },
+    headers: { "x-svc-reason": reason, ...(eventUuid === undefined ? {} : { "x-svc-event": eventUuid }) },
   };
 }
 

@@ -11,6 +11,8 @@ export interface NewDelivery {
   readonly url: string;
   readonly maxAttempts: number;
   readonly body: Buffer;
+  /** W3C `traceparent` that its attempts are a part of. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A delivery that this process may attempt until the lease ends. */
@@ -23,11 +25,17 @@ export interface LeasedDelivery {
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
+  /** Whether somebody asked for it. */
+  readonly isManual: boolean;
+  /** When it was made, attempted, or released from a pause, whichever was last. */
+  readonly updatedAt: Date;
   readonly body: Buffer;
   /** The subscription's as they are now, so that a corrected URL reaches the retries. */
   readonly url: string;
   readonly encryptedSecret: Buffer;
   readonly ownerId: string | null;
+  /** W3C `traceparent` of what made the delivery; null when it was not traced. */
+  readonly traceparent: string | null;
   readonly user: {
     readonly id: number;
     readonly name: string;
@@ -50,6 +58,14 @@ export interface Outcome {
   readonly result?: AttemptResult;
 }
 
+/** A delivery that must wait although it is due. */
+export interface Postponement {
+  readonly lease: Pick<LeasedDelivery, "id" | "leasedUntil">;
+  readonly delayMs: number;
+  /** Shown while there is no attempt to show the error of; undefined for none. */
+  readonly reason: string | undefined;
+}
+
 export interface DeadDelivery {
   readonly id: string;
   readonly uuid: string;
@@ -62,13 +78,16 @@ export interface DeadDelivery {
 export interface DeliveryStore {
   /**
    * Inserts what is not there yet for (event, subscription) and answers those, believed queued for `queuedForMs`; marks the
-   * events as fanned out, in the same statement.
+   * events as fanned out, in the same statement. Answers also which of the events there are no rows of.
    */
   insertMissing(options: {
     readonly eventUuids: readonly string[];
     readonly deliveries: readonly NewDelivery[];
     readonly queuedForMs: number;
-  }): Promise<readonly { id: string; uuid: string }[]>;
+  }): Promise<{
+    readonly inserted: readonly { readonly id: string; readonly uuid: string }[];
+    readonly unknownEvents: ReadonlySet<string>;
+  }>;
   /** Takes those of the deliveries that are due, active and nobody else's. */
   lease(options: {
     readonly ids: readonly string[];
@@ -78,11 +97,13 @@ export interface DeliveryStore {
   settleUnleasable(ids: readonly string[]): Promise<void>;
   /** Writes outcomes and their attempts, each only while its lease holds; answers the ids that were written. */
   record(outcomes: readonly Outcome[]): Promise<ReadonlySet<string>>;
+  /** Gives leases back, and makes the deliveries due later. Counts no attempt. */
+  postpone(postponements: readonly Postponement[]): Promise<void>;
   /** Takes due deliveries that no message stands for, oldest first, and believes them queued for `queuedForMs`. */
   claimDue(options: {
     readonly limit: number;
     readonly queuedForMs: number;
-  }): Promise<readonly { id: string; uuid: string }[]>;
+  }): Promise<readonly { id: string; uuid: string; attempt: number }[]>;
   /** Until the next delivery falls due that is not due yet; undefined when none waits. */
   nextDueInMs(): Promise<number | undefined>;
   /** Takes the belief back, after a publish that was not confirmed. */
@@ -107,19 +128,24 @@ export interface DeliveryStore {
 const insertMissingText = `
   WITH marked AS (
     UPDATE svc.events SET fanned_out_at = now() WHERE uuid = ANY($10::uuid[]) AND fanned_out_at IS NULL
-  )
+  ), inserted AS (
   INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
-    url, max_attempts, body, next_attempt_at, queued_until)
+    url, max_attempts, body, traceparent, next_attempt_at, queued_until)
   SELECT fresh.id, fresh.id, fresh.uuid, event.id, event.uuid, fresh.subscription_id, fresh.user_id, fresh.resource, 'automatic',
-    fresh.url, fresh.max_attempts, fresh.body, date_trunc('milliseconds', now()), now() + $9 * interval '1 millisecond'
+    fresh.url, fresh.max_attempts, fresh.body, fresh.traceparent, date_trunc('milliseconds', now()), now() + $9 * interval '1 millisecond'
   FROM (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.*
-    FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bytea[])
-      AS given (uuid, event_uuid, subscription_id, user_id, resource, url, max_attempts, body)
+    FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bytea[], $11::text[])
+      AS given (uuid, event_uuid, subscription_id, user_id, resource, url, max_attempts, body, traceparent)
   ) AS fresh
   JOIN svc.events AS event ON event.uuid = fresh.event_uuid
   ON CONFLICT (event_id, subscription_id) WHERE trigger_kind = 'automatic' DO NOTHING
-  RETURNING id, uuid`;
+  RETURNING id, uuid
+  )
+  SELECT id, uuid FROM inserted
+  UNION ALL
+  SELECT NULL, given.uuid FROM unnest($10::uuid[]) AS given (uuid)
+  WHERE NOT EXISTS (SELECT FROM svc.events AS event WHERE event.uuid = given.uuid)`;
 
 // The lease is rounded to what a JavaScript Date can hold, since it is compared when the outcome is written.
 const leaseText = `
@@ -133,8 +159,8 @@ const leaseText = `
     AND delivery.status IN ('pending', 'retrying') AND delivery.next_attempt_at <= now()
     AND (delivery.leased_until IS NULL OR delivery.leased_until < now())
   RETURNING delivery.id, delivery.uuid, delivery.event_uuid AS "eventUuid", delivery.resource, delivery.attempt,
-    delivery.max_attempts AS "maxAttempts", delivery.body, delivery.url, subscription.encrypted_secret AS "encryptedSecret",
-    event.owner_id AS "ownerId", delivery.leased_until AS "leasedUntil",
+    delivery.max_attempts AS "maxAttempts", delivery.trigger_kind = 'manual' AS "isManual", delivery.updated_at AS "updatedAt", delivery.body, delivery.url, subscription.encrypted_secret AS "encryptedSecret",
+    event.owner_id AS "ownerId", delivery.traceparent, delivery.leased_until AS "leasedUntil",
     json_build_object('id', subscriber.id, 'name', subscriber.name, 'email', subscriber.email, 'isAdmin', subscriber.is_admin) AS user`;
 
 const settleUnleasableText = `
@@ -175,6 +201,14 @@ const recordText = `
   )
   SELECT id FROM written`;
 
+// Rounded up to a tenth of a second: they come back in groups, and wake the sweep ten times a second at most.
+const postponeText = `
+  UPDATE svc.deliveries AS delivery
+  SET next_attempt_at = to_timestamp(ceil((extract(epoch FROM now()) + given.delay_ms / 1000) * 10) / 10),
+    last_error = coalesce(delivery.last_error, given.reason), leased_until = NULL, queued_until = NULL
+  FROM unnest($1::bigint[], $2::timestamptz[], $3::float8[], $4::text[]) AS given (id, leased_until, delay_ms, reason)
+  WHERE delivery.id = given.id AND delivery.leased_until = given.leased_until AND delivery.status IN ('pending', 'retrying')`;
+
 const claimDueText = `
   UPDATE svc.deliveries AS delivery
   SET queued_until = now() + $2 * interval '1 millisecond'
@@ -187,7 +221,7 @@ const claimDueText = `
     FOR UPDATE SKIP LOCKED
   ) AS due
   WHERE delivery.id = due.id
-  RETURNING delivery.id, delivery.uuid`;
+  RETURNING delivery.id, delivery.uuid, delivery.attempt`;
 
 const nextDueText = `
   SELECT (extract(epoch FROM min(next_attempt_at) - now()) * 1000)::float8 AS ms
@@ -203,7 +237,7 @@ const forgetQueuedText = `
 
 const releaseHeldText = `
   UPDATE svc.deliveries AS delivery
-  SET next_attempt_at = date_trunc('milliseconds', now())
+  SET next_attempt_at = date_trunc('milliseconds', now()), updated_at = now()
   FROM svc.subscriptions AS subscription, svc.users AS subscriber
   WHERE delivery.status IN ('pending', 'retrying') AND delivery.next_attempt_at IS NULL
     AND subscription.id = delivery.subscription_id AND subscription.is_active
@@ -221,8 +255,8 @@ const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now()
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
     async insertMissing({ eventUuids, deliveries, queuedForMs }) {
-      if (eventUuids.length === 0) return [];
-      return sql(insertMissingText, [
+      if (eventUuids.length === 0) return { inserted: [], unknownEvents: new Set() };
+      const rows = await sql<{ id: string | null; uuid: string }>(insertMissingText, [
         deliveries.map(({ uuid }) => uuid),
         deliveries.map(({ eventUuid }) => eventUuid),
         deliveries.map(({ subscriptionId }) => subscriptionId),
@@ -233,7 +267,12 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         deliveries.map(({ body }) => body),
         queuedForMs,
         eventUuids,
+        deliveries.map(({ traceparent }) => traceparent ?? null),
       ]);
+      return {
+        inserted: rows.flatMap(({ id, uuid }) => (id === null ? [] : [{ id, uuid }])),
+        unknownEvents: new Set(rows.flatMap(({ id, uuid }) => (id === null ? [uuid] : []))),
+      };
     },
     async lease({ ids, leaseMs }) {
       return sql(leaseText, [ids, leaseMs]);
@@ -260,6 +299,14 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
       ]);
       return new Set(written.map(({ id }) => id));
+    },
+    async postpone(postponements) {
+      await sql(postponeText, [
+        postponements.map(({ lease }) => lease.id),
+        postponements.map(({ lease }) => lease.leasedUntil),
+        postponements.map(({ delayMs }) => delayMs),
+        postponements.map(({ reason }) => reason ?? null),
+      ]);
     },
     async claimDue({ limit, queuedForMs }) {
       return sql(claimDueText, [limit, queuedForMs]);

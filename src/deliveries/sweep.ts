@@ -1,6 +1,7 @@
 import type { Broker } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
-import type { Log } from "../log.ts";
+import { idsForLog, type Log } from "../log.ts";
+import type { DeliveryMetrics } from "../metrics/deliveries.ts";
 import { createAlarm, pause, type Worker } from "../worker.ts";
 import { deadDeliveryMessage, deliveryMessage } from "./messages.ts";
 import type { DeliveryStore } from "./store.ts";
@@ -14,6 +15,7 @@ export interface SweepOptions {
   readonly broker: Broker;
   readonly store: DeliveryStore;
   readonly log: Log;
+  readonly metrics: Pick<DeliveryMetrics, "swept" | "deadLettered">;
   readonly intervalMs: number;
   readonly requeueAfterMs: number;
 }
@@ -28,7 +30,14 @@ const leastGapMs = 25;
  * The retry clock: publishes deliveries that are due, and those that a lost message or a dead process left behind.
  * With it, losing every message in the broker loses no retry.
  */
-export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: SweepOptions): Sweep {
+export function createSweep({
+  broker,
+  store,
+  log,
+  metrics,
+  intervalMs,
+  requeueAfterMs,
+}: SweepOptions): Sweep {
   const alarm = createAlarm();
   let tidiedAt = -intervalMs;
 
@@ -37,12 +46,25 @@ export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: 
     // While the lanes are long, a delivery without an answer is most likely still in them.
     const room = mostQueued - Math.max(...depths);
     if (room <= 0) return 0;
+    const startedAt = performance.now();
     const due = await store.claimDue({ limit: Math.min(batchSize, room), queuedForMs: requeueAfterMs });
     if (due.length === 0) return 0;
-    const outcomes = await broker.publish(due.map((delivery) => deliveryMessage(delivery, "retry")));
+    const outcomes = await broker.publish(
+      due.map((delivery) => deliveryMessage(delivery, delivery.attempt === 0 ? "first" : "retry")),
+    );
     const unconfirmed = due.filter((_, index) => outcomes[index]?.kind !== "confirmed").map(({ id }) => id);
     if (unconfirmed.length > 0) await store.unqueue(unconfirmed);
-    log.info({ event: "sweep.turn", due: due.length, unconfirmed: unconfirmed.length }, "sweep turn");
+    metrics.swept(due.length - unconfirmed.length);
+    log.info(
+      {
+        event: "sweep.turn",
+        due: due.length,
+        unconfirmed: unconfirmed.length,
+        deliveries: idsForLog(due.map(({ uuid }) => uuid)),
+        durationMs: Math.round(performance.now() - startedAt),
+      },
+      "sweep turn",
+    );
     return unconfirmed.length > 0 ? 0 : due.length;
   }
 
@@ -50,9 +72,9 @@ export function createSweep({ broker, store, log, intervalMs, requeueAfterMs }: 
     const dead = await store.findUndeadLettered({ limit: batchSize, olderThanMs: requeueAfterMs });
     if (dead.length === 0) return;
     const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
-    await store.markDeadLettered(
-      dead.filter((_, index) => outcomes[index]?.kind === "confirmed").map(({ id }) => id),
-    );
+    const buried = dead.filter((_, index) => outcomes[index]?.kind === "confirmed");
+    metrics.deadLettered("spent", buried.length);
+    await store.markDeadLettered(buried.map(({ id }) => id));
   }
 
   /** What need not be done to the moment. */

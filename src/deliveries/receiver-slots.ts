@@ -1,0 +1,118 @@
+/** Frees the slot. The duration is that of the attempt; left out when none was made. */
+export type ReleaseSlot = (durationMs?: number) => void;
+
+export type Taking =
+  | { readonly kind: "taken"; readonly release: ReleaseSlot }
+  /** When to come back. */
+  | { readonly kind: "full"; readonly delayMs: number };
+
+/** Bounds the attempts in flight to each receiver, so that one that hangs leaves the others their slots. */
+export interface ReceiverSlots {
+  /** Waits for a slot where one should fall free within `patienceMs`, and no longer. */
+  take(receiver: string): Promise<Taking>;
+}
+
+interface Receiver {
+  inUse: number;
+  /** In the order in which they came. */
+  readonly waiting: Set<() => void>;
+  /** Of an attempt, by the recent ones; 0 while there is none. */
+  usualMs: number;
+  /** When a slot was last taken or freed. */
+  movedAtMs: number;
+  /** When the next delivery that finds no slot may come back; each has a time of its own. */
+  nextPlaceMs: number;
+}
+
+const defaultPatienceMs = 250;
+/** Share of the latest attempt in what is usual. */
+const weight = 0.2;
+const longestPlaceMs = 10;
+
+/**
+ * @param perReceiver Slots of each receiver.
+ * @param now In ms, never going back.
+ */
+export function createReceiverSlots({
+  perReceiver,
+  patienceMs = defaultPatienceMs,
+  now,
+}: {
+  readonly perReceiver: number;
+  readonly patienceMs?: number;
+  readonly now: () => number;
+}): ReceiverSlots {
+  // Only those with attempts in flight, and so never more than there are attempts in flight.
+  const receivers = new Map<string, Receiver>();
+
+  /** Between two slots that fall free. */
+  const paceOf = ({ usualMs }: Receiver): number => usualMs / perReceiver;
+
+  function slotOf(name: string, receiver: Receiver): Taking {
+    let isReleased = false;
+    receiver.movedAtMs = now();
+    return {
+      kind: "taken",
+      release(durationMs) {
+        if (isReleased) return;
+        isReleased = true;
+        if (durationMs !== undefined)
+          receiver.usualMs =
+            receiver.usualMs === 0 ? durationMs : receiver.usualMs + weight * (durationMs - receiver.usualMs);
+        receiver.movedAtMs = now();
+        receiver.inUse -= 1;
+        const [next] = receiver.waiting;
+        if (next !== undefined) next();
+        else if (receiver.inUse === 0) receivers.delete(name);
+      },
+    };
+  }
+
+  /** They come back at the pace at which slots fall free, and later the longer none has. */
+  function full(receiver: Receiver): Taking {
+    const stalledMs = now() - receiver.movedAtMs;
+    const dueMs = Math.max(now() + Math.max(patienceMs, stalledMs), receiver.nextPlaceMs);
+    const paceMs = paceOf(receiver);
+    // A little faster, so that the slots do not run dry.
+    receiver.nextPlaceMs = dueMs + (paceMs === 0 ? longestPlaceMs : Math.min(0.8 * paceMs, longestPlaceMs));
+    return { kind: "full", delayMs: dueMs - now() };
+  }
+
+  function waitFor(name: string, receiver: Receiver): Promise<Taking> {
+    return new Promise((resolve) => {
+      const leave = (): void => {
+        clearTimeout(timer);
+        receiver.waiting.delete(enter);
+      };
+      const enter = (): void => {
+        leave();
+        receiver.inUse += 1;
+        resolve(slotOf(name, receiver));
+      };
+      const timer = setTimeout(() => {
+        leave();
+        resolve(full(receiver));
+      }, patienceMs);
+      receiver.waiting.add(enter);
+    });
+  }
+
+  return {
+    async take(name) {
+      let receiver = receivers.get(name);
+      if (receiver === undefined) {
+        receiver = { inUse: 0, waiting: new Set(), usualMs: 0, movedAtMs: now(), nextPlaceMs: 0 };
+        receivers.set(name, receiver);
+      }
+      if (receiver.inUse < perReceiver) {
+        receiver.inUse += 1;
+        return slotOf(name, receiver);
+      }
+      const expectedMs = Math.max(
+        (receiver.waiting.size + 1) * paceOf(receiver),
+        now() - receiver.movedAtMs,
+      );
+      return expectedMs > patienceMs ? full(receiver) : waitFor(name, receiver);
+    },
+  };
+}
