@@ -11,6 +11,7 @@ import {
   type SettingValues,
 } from "./settings.ts";
 import { readTracingSettings, type TracingSettings } from "./tracing-settings.ts";
+import { fillIn } from "./variables.ts";
 import {
   compareFaults,
   faultText,
@@ -243,36 +244,6 @@ function childrenOf(path: YamlPath): ReadonlySet<string> {
     .map((key) => key.split("."))
     .filter((steps) => path.every((step, i) => steps[i] === step));
   return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
-}
-
-/**
- * Replaces `${NAME}` and `${NAME:-default}` (for a variable that is unset or empty); `$${` stands for `${` itself.
- * Undefined when nothing is left of a text that had a variable in it.
- */
-function fillIn(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; faults: readonly string[] } {
-  if (Array.isArray(value)) {
-    const items = value.map((item: unknown) => fillIn(item, env));
-    return {
-      value: items.map((item) => item.value),
-      faults: items.flatMap((item) => item.faults),
-    };
-  }
-  if (typeof value !== "string") return { value, faults: [] };
-  const faults: string[] = [];
-  const filled = value.replace(/\$\$\{|\$\{([^}]*)\}|\$\{/g, (match, inside: string | undefined) => {
-    if (match === "$${") return "${";
-    const [, name, fallback] = /^([A-Za-z_]\w*)(?::-(.*))?$/s.exec(inside ?? "") ?? [];
-    if (name === undefined) {
-      faults.push("expected ${NAME} or ${NAME:-default}; $${ stands for ${ itself");
-      return "";
-    }
-    const text = env[name];
-    if (fallback !== undefined) return text || fallback;
-    if (text === undefined)
-      faults.push(`the variable ${name} is not set; expected it, or \${${name}:-default}`);
-    return text ?? "";
-  });
-  return { value: filled === "" && value !== "" ? undefined : filled, faults };
 }
 
 /** Reads the variables, and the files that `<NAME>_FILE` names; what is wrong is added to `faults`. */
