@@ -22,7 +22,7 @@ import { addWhoamiRoute } from "./users/routes.ts";
  * of it is at work, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, database, sql, broker, secretBox },
+  foundation: { log, tracing, database, sql, broker, secretBox },
   configuration: { config, definitions, models },
   tokens,
 }: {
@@ -37,6 +37,7 @@ export function createApi({
     present: createEventPresenter({ definitions, models, log }),
     broker,
     log,
+    tracing,
     pollIntervalMs: config.relay.pollIntervalMs,
     batchSize: config.relay.batchSize,
     requeueAfterMs: config.webhooks.requeueAfterMs,
@@ -61,7 +62,7 @@ export function createApi({
     refusalOfUrl: (url) => targets.refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ prisma }),
+    history: createDeliveryHistory({ prisma, tracing }),
     maxPerPage,
     publicUrl,
     manualRetryLimit: config.webhooks.manualRetryLimit,
@@ -70,6 +71,7 @@ export function createApi({
   const app = createApp({
     ...config.http,
     log,
+    tracing,
     authenticate: createAuthenticate({ tokens }),
     router,
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",

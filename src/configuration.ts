@@ -71,7 +71,7 @@ function hashOf(config: Config, definitions: Definitions): string {
 /** Makes the client of the tables. Nothing of it is at work yet. */
 export async function openConfiguration({
   checked,
-  foundation: { database, isEmbedded, log },
+  foundation: { database, isEmbedded, tracing, log },
 }: {
   readonly checked: CheckedConfiguration;
   readonly foundation: Foundation;
@@ -81,6 +81,7 @@ export async function openConfiguration({
     dataDir: checked.config.dataDir,
     pool: database.pool,
     isEmbedded,
+    tracing,
     log,
   });
   return { ...checked, models, loadedAt: new Date(), close: () => models.close() };

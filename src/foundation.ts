@@ -11,6 +11,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { addScrapeSources } from "./scrape-sources.ts";
 import { loadSecretKey } from "./secret-key.ts";
 import { createSecretBox, type SecretBox } from "./subscriptions/secret.ts";
+import { startTracing, type Tracing } from "./tracing.ts";
 
 /** Longer than a command of svc-admin on a new data dir, and than another service takes to stop. */
 const ownTimeoutMs = 15_000;
@@ -22,6 +23,7 @@ export interface Foundation {
   readonly database: Database;
   readonly sql: Sql;
   readonly broker: Broker;
+  readonly tracing: Tracing;
   /** Seals with the secret key, and opens with the previous ones too. */
   readonly secretBox: SecretBox;
   /** Of the database, the embedded one included. */
@@ -67,6 +69,9 @@ export async function openFoundation({
     }
   };
   try {
+    const tracing = await startTracing({ settings: config.tracing, log });
+    // Closed last, so that nothing that ends before it is missing.
+    releasers.push(() => tracing.close());
     const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
     const secretBox = createSecretBox(secretKey, config.previousSecretKeys);
     const isEmbedded = config.database.url === undefined;
@@ -121,7 +126,7 @@ export async function openFoundation({
       await sql("SELECT 1");
     });
     addScrapeSources({ metrics, database, sql, broker });
-    return { log, metrics, database, sql, broker, secretBox, databaseUrl, isEmbedded, close };
+    return { log, metrics, database, sql, broker, tracing, secretBox, databaseUrl, isEmbedded, close };
   } catch (error) {
     await close();
     throw error;

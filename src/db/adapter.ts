@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
+import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool, types } from "pg";
+import { noTracing, type Tracing } from "../tracing.ts";
 
 const textListOid: number = 1009;
 
@@ -20,14 +22,19 @@ const maxStatementParameters = 32;
  *
  * @param isEmbedded The embedded database has one backend behind many sockets, where the names of prepared
  *   statements would collide: they stay unnamed.
+ * @param tracing When on, writes carry the `traceparent` of the span that they happen in.
  */
 export function createAdapter({
   pool,
   isEmbedded,
+  tracing = noTracing,
 }: {
   readonly pool: Pool;
   readonly isEmbedded: boolean;
+  readonly tracing?: Tracing | undefined;
 }): SqlDriverAdapterFactory {
+  const prepare = <Q extends SqlQueryable>(queryable: Q): Q =>
+    tracing.isOn ? withTraceparent(keepConstraint(queryable), tracing) : keepConstraint(queryable);
   const factory = new PrismaPg(pool, {
     userDefinedTypeParser: createListParser(),
     ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer() }),
@@ -38,8 +45,8 @@ export function createAdapter({
     async connect() {
       const adapter = await factory.connect();
       const startTransaction = adapter.startTransaction.bind(adapter);
-      adapter.startTransaction = async (level) => keepConstraint(await startTransaction(level));
-      return keepConstraint(adapter);
+      adapter.startTransaction = async (level) => prepare(await startTransaction(level));
+      return prepare(adapter);
     },
   };
 }
@@ -47,7 +54,8 @@ export function createAdapter({
 /**
  * Names statements, so that the server parses each one once per connection; the empty name means "do not keep it".
  * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each one
- * for the life of the connection: those with many parameters, and all after the first 500, stay unnamed.
+ * for the life of the connection: those with many parameters, and all after the first 500, stay unnamed. So do those that
+ * carry a `traceparent`, which are never seen again.
  */
 export function createStatementNamer(): (query: {
   readonly sql: string;
@@ -57,12 +65,33 @@ export function createStatementNamer(): (query: {
   return ({ sql, args }) => {
     const known = names.get(sql);
     if (known !== undefined) return known;
-    if (args.length > maxStatementParameters || names.size >= maxStatements) return "";
+    const isKept = args.length <= maxStatementParameters && names.size < maxStatements && !sql.endsWith("*/");
+    if (!isKept) return "";
     const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
     names.set(sql, name);
     return name;
   };
 }
+
+/**
+ * Ends each write with the `traceparent` of the current span, in a comment in the form of sqlcommenter: `svc.statement_traceparent()` gives it
+ * to the events that the write makes. It takes no round trip, where a setting of the session would take one for each write.
+ *
+ * Not Prisma's `comments`: for every statement it copies the whole query, the body of the request included.
+ */
+function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, tracing: Tracing): Queryable {
+  const commented = (query: SqlQuery): SqlQuery => {
+    const traceparent = writes.test(query.sql) ? tracing.current()?.traceparent : undefined;
+    return traceparent === undefined ? query : { ...query, sql: `${query.sql} /*traceparent='${traceparent}'*/` };
+  };
+  const queryRaw = queryable.queryRaw.bind(queryable);
+  const executeRaw = queryable.executeRaw.bind(queryable);
+  queryable.queryRaw = (query) => queryRaw(commented(query));
+  queryable.executeRaw = (query) => executeRaw(commented(query));
+  return queryable;
+}
+
+const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
 
 /**
  * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else

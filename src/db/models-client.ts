@@ -8,6 +8,7 @@ import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { Pool } from "pg";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { Tracing } from "../tracing.ts";
 import { createAdapter } from "./adapter.ts";
 
 type Args = Readonly<Record<string, unknown>>;
@@ -55,23 +56,26 @@ const run = promisify(execFile);
  * Throws OperatorError with Prisma's own message when the schema is refused.
  *
  * @param schemaText See `prismaSchemaOf`.
+ * @param tracing Writes tell it to the database, for the capture (see `withTraceparent`).
  */
 export async function openModelsClient({
   schemaText,
   dataDir,
   pool,
   isEmbedded,
+  tracing,
   log,
 }: {
   readonly schemaText: string;
   readonly dataDir: string;
   readonly pool: Pool;
   readonly isEmbedded: boolean;
+  readonly tracing?: Tracing;
   readonly log: Log;
 }): Promise<ModelsClient> {
   const folder = await ensureGenerated({ schemaText, root: path.join(dataDir, "generated"), log });
   const { PrismaClient } = require(path.join(folder, "client")) as GeneratedModule;
-  const client = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
+  const client = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded, tracing }) });
   return {
     delegate(model) {
       const delegate = client[model.charAt(0).toLowerCase() + model.slice(1)];

@@ -6,10 +6,12 @@ import type { EventEnvelope } from "../events/event.ts";
 import { idsForLog, type Log } from "../log.ts";
 import type { DeliveryMetrics } from "../metrics/deliveries.ts";
 import type { EventMetrics } from "../metrics/events.ts";
+import { noTracing, type Span, type Tracing } from "../tracing.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
 import { deliveryBody } from "./body.ts";
 import { deadMessage, deliveryMessage, eventOf } from "./messages.ts";
 import type { ScheduleOf } from "./schedule.ts";
+import { beginFanOut } from "./spans.ts";
 import type { DeliveryStore, NewDelivery } from "./store.ts";
 
 /** A subscription that gets an event. */
@@ -27,6 +29,7 @@ export interface FanOutOptions {
   readonly scheduleOf: ScheduleOf;
   readonly requeueAfterMs: number;
   readonly log: Log;
+  readonly tracing?: Tracing;
   readonly metrics: Pick<EventMetrics, "fannedOut"> & Pick<DeliveryMetrics, "deadLettered">;
 }
 
@@ -43,15 +46,17 @@ export function createFanOut({
   scheduleOf,
   requeueAfterMs,
   log,
+  tracing = noTracing,
   metrics,
 }: FanOutOptions): Worker {
-  async function fanOut(messages: readonly IncomingMessage[]): Promise<void> {
+  async function fanOut(messages: readonly IncomingMessage[], spans: readonly Span[]): Promise<void> {
     const startedAt = performance.now();
-    const read = messages.map((message) => ({ message, event: eventOf(message) }));
-    const events = read.flatMap(({ event }) => (event === undefined ? [] : [event]));
+    const read = messages.map((message, index) => ({ message, event: eventOf(message), span: spans[index] }));
+    const known = read.flatMap(({ event, span }) => (event === undefined ? [] : [{ event, span }]));
+    const events = known.map(({ event }) => event);
     const subscribers = await findSubscribers(events);
-    const deliveries = events.flatMap((event, index) =>
-      (subscribers[index] ?? []).map((to) => newDelivery(event, to)),
+    const deliveries = known.flatMap(({ event, span }, index) =>
+      (subscribers[index] ?? []).map((to) => ({ ...newDelivery(event, to), traceparent: span?.traceparent })),
     );
     const { inserted, unknownEvents } = await store.insertMissing({
       eventUuids: events.map(({ event_id }) => event_id),
@@ -113,10 +118,13 @@ export function createFanOut({
       const batcher = createBatcher<IncomingMessage, void>({
         maxItems: batchSize,
         async handle(messages) {
+          const spans = messages.map((message) => beginFanOut(tracing, message));
           try {
-            await fanOut(messages);
+            await fanOut(messages, spans);
+            for (const span of spans) span.end();
             for (const message of messages) message.ack();
           } catch (error) {
+            for (const span of spans) span.end("failed");
             log.error({ err: error }, "fan-out turn failed; giving the events back");
             // Without the pause the messages would come straight back, for as long as the database is away.
             await pause(1_000, signal);

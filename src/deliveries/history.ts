@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { AttemptModel, DeliveryModel } from "../db/generated/models.ts";
+import { noTracing, type Tracing } from "../tracing.ts";
 import { withDeliveryUuid } from "./body.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
@@ -39,7 +40,14 @@ export interface DeliveryHistory {
 
 const omit = { body: true } as const;
 
-export function createDeliveryHistory({ prisma }: { readonly prisma: PrismaClient }): DeliveryHistory {
+export function createDeliveryHistory({
+  prisma,
+  tracing = noTracing,
+}: {
+  readonly prisma: PrismaClient;
+  /** A manual retry is part of the trace that asks for it, or else of the failed delivery's. */
+  readonly tracing?: Tracing;
+}): DeliveryHistory {
   return {
     async list({ filter, skip, take }) {
       const where = {
@@ -100,6 +108,7 @@ export function createDeliveryHistory({ prisma }: { readonly prisma: PrismaClien
             url: subscription.url,
             body: Uint8Array.from(withDeliveryUuid(Buffer.from(failed.body), uuid)),
             nextAttemptAt: new Date(),
+            traceparent: tracing.current()?.traceparent ?? failed.traceparent,
           },
         });
         return { kind: "created", delivery };

@@ -14,6 +14,8 @@ export interface OutboxEvent {
   readonly snapshot: Readonly<Record<string, unknown>>;
   /** When it happened: UTC, microseconds, trailing `Z`. */
   readonly timestamp: string;
+  /** W3C `traceparent` of what wrote the record; null when the writer is not traced. */
+  readonly traceparent: string | null;
   /** Turns of the relay that failed on it so far. */
   readonly failures: number;
 }
@@ -52,7 +54,7 @@ const claimText = (isDue: string, order: string): string => `
   FROM (SELECT id FROM svc.events WHERE ${isDue} ORDER BY ${order} LIMIT $1 FOR UPDATE SKIP LOCKED) AS due
   WHERE event.id = due.id
   RETURNING event.id, event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-    event.snapshot, event.relay_failures AS failures,
+    event.snapshot, event.traceparent, event.relay_failures AS failures,
     to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
 const claimFreshText = claimText(

@@ -1,9 +1,11 @@
 import type { Broker, OutgoingMessage } from "../broker/broker.ts";
 import { exchanges, queues } from "../broker/topology.ts";
 import type { Log } from "../log.ts";
+import { noTracing, type Span, type Tracing } from "../tracing.ts";
 import { createAlarm, type Worker } from "../worker.ts";
 import type { EventEnvelope } from "./event.ts";
 import type { Outbox, OutboxEvent, Postponement } from "./outbox.ts";
+import { beginPublish } from "./publish-span.ts";
 
 /** The record of an event as JSON, or why it cannot be had now. */
 export type Presented =
@@ -21,6 +23,7 @@ export interface RelayOptions {
   readonly present: (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
   readonly broker: Broker;
   readonly log: Log;
+  readonly tracing?: Tracing;
   readonly pollIntervalMs: number;
   readonly batchSize: number;
   /** How long a confirmed event is believed to be in the broker before it is published again. */
@@ -35,6 +38,7 @@ const strandedIntervalMs = 5_000;
 /** Publishes captured events to the exchange `svc.events`: claim, transform, publish, confirm, mark. At least once. */
 export function createRelay(options: RelayOptions): Relay {
   const { outbox, present, broker, log, pollIntervalMs, batchSize, requeueAfterMs } = options;
+  const { tracing = noTracing } = options;
   const alarm = createAlarm();
   let lookedForStrandedAt = -strandedIntervalMs;
 
@@ -65,17 +69,20 @@ export function createRelay(options: RelayOptions): Relay {
   async function publish(events: readonly OutboxEvent[]): Promise<void> {
     const startedAt = performance.now();
     const presented = await present(events);
-    const ready: { event: OutboxEvent; message: OutgoingMessage }[] = [];
+    const ready: { event: OutboxEvent; span: Span; message: OutgoingMessage }[] = [];
     const postponed: Postponement[] = [];
     events.forEach((event, index) => {
       const answer = presented[index];
-      if (answer?.kind === "presented") ready.push({ event, message: toMessage(event, answer.data) });
-      else postponed.push(postpone(event, answer?.reason ?? "not presented"));
+      if (answer?.kind === "presented") {
+        const span = beginPublish(tracing, event);
+        ready.push({ event, span, message: toMessage(event, answer.data, span) });
+      } else postponed.push(postpone(event, answer?.reason ?? "not presented"));
     });
     const outcomes = await broker.publish(ready.map(({ message }) => message));
     const published: string[] = [];
-    ready.forEach(({ event }, index) => {
+    ready.forEach(({ event, span }, index) => {
       const outcome = outcomes[index];
+      span.end(outcome?.kind === "confirmed" ? undefined : "unconfirmed");
       if (outcome?.kind === "confirmed") published.push(event.id);
       else postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
     });
@@ -119,7 +126,7 @@ export function createRelay(options: RelayOptions): Relay {
   };
 }
 
-function toMessage(event: OutboxEvent, data: unknown): OutgoingMessage {
+function toMessage(event: OutboxEvent, data: unknown, { traceparent }: Span): OutgoingMessage {
   const envelope: EventEnvelope = {
     event_id: event.uuid,
     event: event.trigger,
@@ -134,6 +141,7 @@ function toMessage(event: OutboxEvent, data: unknown): OutgoingMessage {
     routingKey: `${event.resource}.${event.trigger}`,
     messageId: event.uuid,
     body: Buffer.from(JSON.stringify(envelope)),
+    ...(traceparent === undefined ? {} : { headers: { traceparent } }),
   };
 }
 

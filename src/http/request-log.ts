@@ -22,7 +22,8 @@ export function createRequestLog({
     const startedAt = now();
     const given = ctx.get("X-Request-Id");
     ctx.state.requestId = saneRequestId.test(given) ? given : randomUUID();
-    ctx.state.log = log.child({ requestId: ctx.state.requestId });
+    const { requestId, traceId } = ctx.state;
+    ctx.state.log = log.child(traceId === undefined ? { requestId } : { requestId, traceId });
     ctx.set("X-Request-Id", ctx.state.requestId);
     ctx.res.once("close", () => writeLine(ctx, now() - startedAt));
     return next();
@@ -46,7 +47,7 @@ function writeLine(ctx: ApiContext, durationMs: number): void {
 }
 
 /** The matched pattern, by which lines can be grouped; undefined for an unknown path. */
-function routeOf(ctx: ApiContext): string | undefined {
+export function routeOf(ctx: ApiContext): string | undefined {
   const route: unknown = ctx["_matchedRoute"];
   return typeof route === "string" ? route : undefined;
 }

@@ -7,6 +7,8 @@ import type { Caller } from "../users/caller.ts";
 export interface RequestState {
   /** From `X-Request-Id`, or made; returned in the same header. */
   requestId: string;
+  /** Of the trace that the request is recorded in; undefined when it is in none. */
+  traceId: string | undefined;
   /** Carries the request id. */
   log: Log;
   /** Set by authenticate.ts; every route behind the prefix has it. */

@@ -66,6 +66,22 @@ CREATE TABLE svc.subscriptions (
 CREATE INDEX subscriptions_user_id_idx ON svc.subscriptions (user_id);
 CREATE INDEX subscriptions_resource_is_active_idx ON svc.subscriptions (resource, is_active);
 
+-- The W3C traceparent in a comment at the end of the client's statement, in the form of sqlcommenter; null without one.
+-- current_query() copies the whole statement, and right() walks over it: for each row of a statement with 10,000 rows (900 kB) that
+-- took 26 s instead of 0.2 s. So it is read once per statement, which statement_timestamp() tells apart, and kept until the transaction ends.
+CREATE FUNCTION svc.statement_traceparent() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  statement text := pg_catalog.statement_timestamp()::pg_catalog.text;
+BEGIN
+  IF pg_catalog.current_setting('svc.statement', true) IS DISTINCT FROM statement THEN
+    PERFORM pg_catalog.set_config('svc.statement', statement, true);
+    PERFORM pg_catalog.set_config('svc.traceparent', coalesce(pg_catalog.substring(pg_catalog.right(pg_catalog.current_query(), 1000),
+      '/\*[^*]*traceparent=''(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})''[^*]*\*/[[:space:];]*$'), ''), true);
+  END IF;
+  RETURN nullif(pg_catalog.current_setting('svc.traceparent', true), '');
+END
+$$;
+
 CREATE TABLE svc.events (
   id bigserial PRIMARY KEY,
   uuid uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -80,6 +96,7 @@ CREATE TABLE svc.events (
   claimed_until timestamptz(3),
   relay_failures integer NOT NULL DEFAULT 0,
   relay_error text,
+  traceparent text DEFAULT svc.statement_traceparent(),
   CONSTRAINT events_trigger_check CHECK (trigger IN ('on_create', 'on_update', 'on_delete'))
 );
 CREATE UNIQUE INDEX events_uuid_key ON svc.events (uuid);
@@ -109,6 +126,7 @@ CREATE TABLE svc.deliveries (
   leased_until timestamptz(6),
   last_error text,
   dead_lettered_at timestamptz(3),
+  traceparent text,
   created_at timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   updated_at timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   CONSTRAINT deliveries_status_check

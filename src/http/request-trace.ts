@@ -1,0 +1,31 @@
+import { traceparentOf, type Tracing } from "../tracing.ts";
+import { routeOf } from "./request-log.ts";
+import type { ApiMiddleware } from "./state.ts";
+
+/**
+ * A span for every request, as part of the trace that its `traceparent` names, from here until the answer is out or the client
+ * is gone. What it says of a request is what the log says: no headers, no body, no query string.
+ */
+export function createRequestTrace({ tracing }: { readonly tracing: Tracing }): ApiMiddleware {
+  return (ctx, next) => {
+    const span = tracing.begin({
+      name: ctx.method,
+      kind: "server",
+      parent: traceparentOf(ctx.req.headers),
+      attributes: {
+        "http.request.method": ctx.method,
+        "url.path": ctx.originalUrl.split("?", 1)[0],
+        "network.protocol.version": ctx.req.httpVersion,
+      },
+    });
+    ctx.state.traceId = span.traceId;
+    ctx.res.once("close", () => {
+      const route = routeOf(ctx);
+      const status = ctx.res.headersSent ? ctx.res.statusCode : undefined;
+      if (route !== undefined) span.rename(`${ctx.method} ${route}`);
+      span.set({ "http.route": route, "http.response.status_code": status });
+      span.end(status !== undefined && status >= 500 ? String(status) : undefined);
+    });
+    return tracing.run(span, next);
+  };
+}
