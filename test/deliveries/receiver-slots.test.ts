@@ -1,0 +1,145 @@
+import { expect } from "chai";
+import { createReceiverSlots, type ReceiverSlots, type Taking } from "../../src/deliveries/receiver-slots.ts";
+import { until } from "../support/wait.ts";
+
+describe("createReceiverSlots", () => {
+  let nowMs: number;
+
+  beforeEach(() => {
+    nowMs = 50_000;
+  });
+
+  /** Slots whose waits last for as long as the test likes, but for the ones that it makes short. */
+  const create = (perReceiver: number, patienceMs = 250): ReceiverSlots =>
+    createReceiverSlots({ perReceiver, patienceMs, now: () => nowMs });
+  const release = (taking: Taking | undefined, durationMs?: number): void => {
+    if (taking?.kind !== "taken") throw new Error("expected a slot");
+    taking.release(durationMs);
+  };
+  const takeAll = (slots: ReceiverSlots, count: number): Promise<Taking[]> =>
+    Promise.all(Array.from({ length: count }, () => slots.take("a")));
+  const delayOf = (taking: Taking): number => (taking.kind === "full" ? taking.delayMs : Number.NaN);
+  /** Notes in which order takings come to an end. */
+  const watch = (takings: readonly Promise<Taking>[]): [number, Taking][] => {
+    const settled: [number, Taking][] = [];
+    takings.forEach((taking, index) => void taking.then((value) => settled.push([index, value])));
+    return settled;
+  };
+
+  it("gives each receiver its share, and no more", async () => {
+    const slots = create(2);
+
+    const taken = await takeAll(slots, 2);
+    const [third, other] = [watch([slots.take("a")]), await slots.take("b")];
+
+    expect([...taken, other].map(({ kind }) => kind)).to.deep.equal(["taken", "taken", "taken"]);
+    expect(third).to.deep.equal([]);
+    release(taken[0]);
+    await until(() => third.length === 1, { what: "the slot that was freed" });
+    expect(third[0]?.[1].kind).to.equal("taken");
+  });
+
+  it("hands freed slots on in the order of arrival", async () => {
+    const slots = create(1);
+    const first = await slots.take("a");
+    const settled = watch([slots.take("a"), slots.take("a")]);
+
+    release(first);
+    await until(() => settled.length === 1, { what: "the second" });
+    release(settled[0]?.[1]);
+    await until(() => settled.length === 2, { what: "the third" });
+
+    expect(settled.map(([index, { kind }]) => [index, kind])).to.deep.equal([
+      [0, "taken"],
+      [1, "taken"],
+    ]);
+  });
+
+  it("frees a slot once, however often it is released", async () => {
+    const slots = create(1);
+    const first = await slots.take("a");
+    release(first);
+    release(first);
+
+    await slots.take("a");
+    nowMs += 251;
+
+    expect((await slots.take("a")).kind).to.equal("full");
+  });
+
+  it("is full after the patience of one who waits", async () => {
+    const slots = create(1, 20);
+    await slots.take("a");
+
+    expect(await slots.take("a")).to.deep.equal({ kind: "full", delayMs: 20 });
+  });
+
+  it("is full at once when no slot has fallen free within the patience", async () => {
+    const slots = create(2);
+    await takeAll(slots, 2);
+    nowMs += 251;
+
+    expect((await slots.take("a")).kind).to.equal("full");
+    expect((await slots.take("b")).kind).to.equal("taken");
+  });
+
+  it("lets as many wait as are likely to be served within the patience", async () => {
+    const slots = create(2);
+    // Every 50 ms a slot: two at a time, of 100 ms each.
+    for (const taking of await takeAll(slots, 2)) release(taking, 100);
+    const [first] = await takeAll(slots, 2);
+    release(first, 100);
+    await slots.take("a");
+
+    const settled = watch(Array.from({ length: 6 }, () => slots.take("a")));
+    await until(() => settled.length > 0, { what: "one that need not wait" });
+
+    expect(settled.map(([index, { kind }]) => [index, kind])).to.deep.equal([[5, "full"]]);
+  });
+
+  describe("once full", () => {
+    const fill = async (durationMs?: number): Promise<ReceiverSlots> => {
+      const slots = create(2);
+      const [first] = await takeAll(slots, 2);
+      release(first, durationMs);
+      await slots.take("a");
+      nowMs += 300;
+      return slots;
+    };
+
+    for (const [durationMs, paceMs, of] of [
+      [undefined, 10, "an unknown receiver"],
+      [5_000, 10, "a slow receiver"],
+      [10, 4, "a quick receiver"],
+    ] as const) {
+      it(`has the deliveries of ${of} come back one every ${paceMs} ms`, async () => {
+        const slots = await fill(durationMs);
+
+        const delays = (await takeAll(slots, 3)).map(delayOf);
+
+        expect(delays).to.deep.equal([300, 300 + paceMs, 300 + 2 * paceMs]);
+      });
+    }
+
+    it("has them come back the later, the longer no slot has fallen free", async () => {
+      const slots = await fill();
+      nowMs += 9_700;
+
+      expect(delayOf(await slots.take("a"))).to.equal(10_000);
+    });
+  });
+
+  it("forgets a receiver that has no attempts in flight", async () => {
+    const slots = create(1);
+    const first = await slots.take("a");
+    release(first, 60_000);
+    const second = await slots.take("a");
+
+    // Known to take a minute, it would have nobody wait.
+    const settled = watch([slots.take("a")]);
+
+    release(second);
+    await until(() => settled.length === 1, { what: "the slot" });
+    expect(settled[0]?.[1].kind).to.equal("taken");
+  });
+});
