@@ -2,13 +2,11 @@ import Koa from "koa";
 import { AppError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Rate } from "../settings.ts";
-import { noTracing, type Tracing } from "../tracing.ts";
 import { createConcurrencyLimit } from "./concurrency.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import { createRequestLog } from "./request-log.ts";
-import { createRequestTrace } from "./request-trace.ts";
 import { securityHeaders } from "./security-headers.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state.ts";
 
@@ -36,7 +34,6 @@ export function createApp({
   concurrency,
   rateLimit,
   corsOrigins = [],
-  tracing = noTracing,
 }: {
   readonly log: Log;
   readonly routePrefix: string;
@@ -47,12 +44,10 @@ export function createApp({
   readonly concurrency?: number;
   readonly rateLimit?: Rate | undefined;
   readonly corsOrigins?: readonly string[];
-  readonly tracing?: Tracing;
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
   // Koa's own handler prints to stderr; what reaches this one is a connection that broke while the answer was on its way.
   app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
-  if (tracing.isOn) app.use(createRequestTrace({ tracing }));
   app.use(createRequestLog({ log }));
   app.use(createErrorRenderer({ isUnavailable }));
   app.use(createHeaders(publicUrl));
@@ -83,6 +78,9 @@ function guard({
   readonly authenticate: ApiMiddleware;
 }): ApiMiddleware {
   return (ctx, next) => {
+    // RFC 9112, 3.2.
+    if (ctx.req.headers.host === undefined && ctx.req.httpVersion === "1.1")
+      throw new AppError("request.malformed", "The request has no Host header.");
     // Names and values in turn.
     if (ctx.req.rawHeaders.length / 2 > maxHeaders)
       throw new AppError(

@@ -63,7 +63,8 @@ export async function startServer(
 ): Promise<HttpServer> {
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
   const listen = bounded(listener, exchangeTimeout);
-  const server = createServer(options, listen);
+  // A request without a host is refused by the listener (app.ts), with an error body.
+  const server = createServer({ ...options, requireHostHeader: false }, listen);
   server.timeout = stallTimeout;
   server.maxConnections = maxConnections;
   // The listener asks for the body when it wants it (body.ts); whoever is refused before keeps it.

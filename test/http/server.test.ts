@@ -4,7 +4,9 @@ import { connect } from "node:net";
 import { expect } from "chai";
 import { OperatorError } from "../../src/errors.ts";
 import { startServer } from "../../src/http/server.ts";
-import { call } from "../support/http.ts";
+import { call, createMemoryLog } from "../support/http.ts";
+import { openRaw } from "../support/raw.ts";
+import { until } from "../support/wait.ts";
 
 const local = { host: "127.0.0.1", port: 0 };
 
@@ -69,5 +71,29 @@ describe("startServer", () => {
     await server.close({ limitMs: 100 });
 
     await Promise.all(ends);
+  });
+
+  it("closes connections beyond the limit at once, says so, and takes new ones when others are gone", async () => {
+    const { log, lines } = createMemoryLog();
+    const server = await startServer((_request, response) => void response.end(), {
+      ...local,
+      log,
+      maxConnections: 2,
+    });
+    const kept = [await openRaw(server.port), await openRaw(server.port)];
+    for (const connection of kept) {
+      connection.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      await connection.untilAnswers(1);
+    }
+
+    const refused = await openRaw(server.port);
+
+    expect(await refused.untilClosed()).to.equal("");
+    const line = await until(() => lines[0], { what: "a line" });
+    expect(line).to.include({ level: 40, dropped: 1, maxConnections: 2 });
+    kept[0]?.socket.destroy();
+    await until(async () => (await call(server.port, "/")).status === 200, { what: "a new connection" });
+    kept[1]?.socket.destroy();
+    await server.close();
   });
 });

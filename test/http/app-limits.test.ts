@@ -1,0 +1,229 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { createApp } from "../../src/http/app.ts";
+import { securityHeaders } from "../../src/http/security-headers.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { openRaw } from "../support/raw.ts";
+import { until } from "../support/wait.ts";
+
+type Options = Partial<Parameters<typeof createApp>[0]>;
+
+const statusesOf = (answers: readonly Answer[]): readonly number[] => answers.map(({ status }) => status);
+
+/** The token is its own id. */
+const authenticate: ApiMiddleware = async (ctx, next) => {
+  const id = Number(ctx.get("Authorization"));
+  if (!(id > 0))
+    throw new AppError("token.missing", "Unauthenticated.", { headers: { "WWW-Authenticate": "Bearer" } });
+  ctx.state.caller = { id, name: "Ada", email: "ada@example.com", isAdmin: false };
+  ctx.state.tokenId = id;
+  await next();
+};
+
+describe("createApp, with limits", () => {
+  const { log, lines } = createMemoryLog();
+  const servers: HttpServer[] = [];
+  let held: (() => void)[];
+
+  beforeEach(() => {
+    held = [];
+  });
+  afterEach(async () => {
+    for (const release of held) release();
+    await Promise.all(servers.splice(0).map((server) => server.close()));
+  });
+
+  /** Serves, and gives what sends a request as the token with an id. */
+  async function serve(options: Options): Promise<{
+    readonly port: number;
+    readonly get: (
+      path: string,
+      token?: number,
+      headers?: Record<string, string>,
+      method?: string,
+    ) => Promise<Answer>;
+  }> {
+    const router = createRouter("/api");
+    router.get("/things", (ctx) => {
+      ctx.body = { data: [] };
+    });
+    router.post("/things", () => {
+      throw new AppError("validation.failed", "No.", { errors: { name: ["No."] } });
+    });
+    router.get("/broken", () => {
+      throw new Error("broken");
+    });
+    router.get("/held", async (ctx) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      ctx.body = {};
+    });
+    const app = createApp({
+      log,
+      routePrefix: "/api",
+      authenticate,
+      router,
+      isUnavailable: () => false,
+      ...options,
+    });
+    const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    servers.push(server);
+    return {
+      port: server.port,
+      get: (path, token = 1, headers = {}, method = "GET") =>
+        call(server.port, path, {
+          method,
+          headers: { ...(token > 0 ? { Authorization: String(token) } : {}), ...headers },
+        }),
+    };
+  }
+
+  describe("security headers", () => {
+    it("are on every answer, whatever its status, and tell nothing of the software", async () => {
+      const publicUrl = "https://api.example.com";
+      const { get } = await serve({ publicUrl, rateLimit: { count: 6, windowMs: 60_000 } });
+      const expected = Object.fromEntries(
+        Object.entries(securityHeaders(publicUrl)).map(([name, value]) => [name.toLowerCase(), value]),
+      );
+
+      const answers = [
+        await get("/api/things"),
+        await get("/api/things", 0),
+        await get("/elsewhere"),
+        await get("/api/none"),
+        await get("/api/things", 1, {}, "PUT"),
+        await get("/api/things", 1, {}, "POST"),
+        await get("/api/broken"),
+        await get("/api/things", 1, {}, "OPTIONS"),
+        await get("/api/things"),
+      ];
+
+      expect(statusesOf(answers)).to.deep.equal([200, 401, 404, 404, 405, 422, 500, 204, 429]);
+      for (const { headers } of answers) {
+        expect(headers).to.include(expected);
+        expect(headers).not.to.have.any.keys("x-powered-by", "server");
+      }
+    });
+  });
+
+  describe("a rate limit", () => {
+    it("says how many requests a token has left", async () => {
+      const { get } = await serve({ rateLimit: { count: 3, windowMs: 60_000 } });
+
+      const first = await get("/api/things");
+      const second = await get("/api/none");
+
+      expect(first.headers).to.include({
+        "ratelimit-policy": '"token";q=3;w=60',
+        ratelimit: '"token";r=2;t=60',
+        "ratelimit-limit": "3",
+        "ratelimit-remaining": "2",
+        "ratelimit-reset": "60",
+      });
+      expect(second.headers["ratelimit-remaining"]).to.equal("1");
+      expect(first.headers).not.to.have.property("retry-after");
+    });
+
+    it("answers 429 beyond it and says when to come back, before anything else is looked at", async () => {
+      const { get } = await serve({ rateLimit: { count: 1, windowMs: 30_000 } });
+      await get("/api/things");
+
+      const answers = [await get("/api/things"), await get("/api/none"), await get("/api/broken")];
+
+      expect(statusesOf(answers)).to.deep.equal([429, 429, 429]);
+      const seconds = Number(answers[0]?.headers["retry-after"]);
+      expect(seconds).to.be.within(20, 30);
+      expect(answers[0]?.json).to.deep.equal({
+        message: `Too many requests. Try again in ${seconds} seconds.`,
+      });
+      expect(answers[0]?.headers).to.include({ ratelimit: `"token";r=0;t=${seconds}` });
+    });
+
+    it("counts each token by itself, and nothing without one", async () => {
+      const { get } = await serve({ rateLimit: { count: 1, windowMs: 60_000 } });
+
+      const answers = [
+        await get("/api/things", 0),
+        await get("/api/things", 0),
+        await get("/api/things", 1),
+        await get("/api/things", 2),
+        await get("/api/things", 1),
+        await get("/api/things", 0),
+      ];
+
+      expect(statusesOf(answers)).to.deep.equal([401, 401, 200, 200, 429, 401]);
+      expect(answers[0]?.headers).not.to.have.property("ratelimit");
+    });
+
+    it("holds for requests that come at the same time", async () => {
+      const { get } = await serve({ rateLimit: { count: 5, windowMs: 60_000 } });
+
+      const answers = await Promise.all(Array.from({ length: 20 }, () => get("/api/things")));
+
+      expect(statusesOf(answers).filter((status) => status === 200)).to.have.length(5);
+    });
+
+    it("begins anew when its window is over", async () => {
+      const { get } = await serve({ rateLimit: { count: 1, windowMs: 1000 } });
+      await get("/api/things");
+      const refused = await get("/api/things");
+
+      await until(async () => (await get("/api/things")).status === 200, { what: "a new window" });
+
+      expect(refused.json).to.deep.equal({ message: "Too many requests. Try again in 1 second." });
+      expect((await get("/api/things")).status).to.equal(429);
+    });
+
+    it("adds nothing to answers when there is none", async () => {
+      const { get } = await serve({});
+
+      expect(Object.keys((await get("/api/things")).headers).join(" ")).not.to.include("ratelimit");
+    });
+  });
+
+  describe("a limit of requests at work", () => {
+    it("answers 503 at once beyond it, and serves again when one is done", async () => {
+      const { get } = await serve({ concurrency: 2 });
+      const atWork = [get("/api/held"), get("/api/held")];
+      await until(() => held.length === 2, { what: "both to be at work" });
+
+      const refused = await get("/api/things", 1, { "X-Request-Id": "refused" });
+
+      expect(refused.status).to.equal(503);
+      expect(refused.text).to.equal('{"message":"Server Error"}');
+      expect(refused.headers["retry-after"]).to.equal("1");
+      held[0]?.();
+      await atWork[0];
+      expect((await get("/api/things")).status).to.equal(200);
+      held[1]?.();
+      await atWork[1];
+    });
+
+    it("counts requests that fail, or whose client goes away, no longer than they are at work", async () => {
+      const { get, port } = await serve({ concurrency: 1 });
+      await get("/api/broken");
+      await get("/api/things", 0);
+      const connection = await openRaw(port);
+      connection.send("GET /api/held HTTP/1.1\r\nHost: x\r\nAuthorization: 1\r\n\r\n");
+      await until(() => held.length === 1, { what: "it to be at work" });
+      connection.socket.destroy();
+      held[0]?.();
+
+      await until(async () => (await get("/api/things")).status === 200, { what: "an answer" });
+    });
+
+    it("logs one line for a request beyond it, without a cause", async () => {
+      const { get } = await serve({ concurrency: 1 });
+      const atWork = get("/api/held");
+      await until(() => held.length === 1, { what: "it to be at work" });
+
+      await get("/api/things", 1, { "X-Request-Id": "one-line" });
+
+      const own = lines.filter(({ requestId }) => requestId === "one-line");
+      expect(own.map(({ msg }) => msg)).to.deep.equal(["request"]);
+      held[0]?.();
+      await atWork;
+    });
+  });
+});

@@ -1,0 +1,83 @@
+import { connect, type Socket } from "node:net";
+import { until } from "./wait.ts";
+
+/** A connection on which a test sends exactly the bytes that it wants to. */
+export interface RawConnection {
+  readonly socket: Socket;
+  send(bytes: string | Buffer): void;
+  /** What has come in so far. */
+  received(): string;
+  isClosed(): boolean;
+  /** Waits for the end of the connection, and gives all that came in. */
+  untilClosed(): Promise<string>;
+  /** Waits for so many answers, and gives them. */
+  untilAnswers(count: number): Promise<readonly RawAnswer[]>;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parsed, when there is one. */
+  readonly json: unknown;
+}
+
+/** Connects to a port of this machine. A reset counts as an end. */
+export async function openRaw(port: number): Promise<RawConnection> {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  let isClosed = false;
+  socket.setEncoding("utf8");
+  socket.on("data", (chunk: string) => (text += chunk));
+  socket.on("error", () => undefined);
+  socket.on("close", () => (isClosed = true));
+  await until(() => !socket.connecting, { what: "a connection" });
+  return {
+    socket,
+    send: (bytes) => void socket.write(bytes),
+    received: () => text,
+    isClosed: () => isClosed,
+    async untilClosed() {
+      await until(() => isClosed, { what: "the end of the connection", timeoutMs: 15_000 });
+      return text;
+    },
+    untilAnswers: (count) =>
+      until(
+        () => {
+          const answers = answersIn(text);
+          return answers.length >= count && answers;
+        },
+        { what: `${count} answers` },
+      ),
+  };
+}
+
+/** Sends bytes and gives the answers to them, once the server has closed the connection. */
+export async function exchange(port: number, bytes: string | Buffer): Promise<readonly RawAnswer[]> {
+  const connection = await openRaw(port);
+  connection.send(bytes);
+  return answersIn(await connection.untilClosed());
+}
+
+/** The complete answers at the start of a text, interim ones (1xx) too. */
+export function answersIn(text: string): readonly RawAnswer[] {
+  const [, status, head = ""] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n((?:[^\r]+\r\n)*)\r\n/.exec(text) ?? [];
+  if (status === undefined) return [];
+  const headers = Object.fromEntries(
+    head
+      .split("\r\n")
+      .filter(Boolean)
+      .map((line) => {
+        const [name = "", ...value] = line.split(": ");
+        return [name.toLowerCase(), value.join(": ")];
+      }),
+  );
+  const bodyAt = text.indexOf("\r\n\r\n") + 4;
+  const length = Number(headers["content-length"] ?? 0);
+  const body = text.slice(bodyAt, bodyAt + length);
+  if (body.length < length) return [];
+  return [
+    { status: Number(status), headers, json: body === "" ? undefined : JSON.parse(body) },
+    ...answersIn(text.slice(bodyAt + length)),
+  ];
+}
