@@ -4,6 +4,7 @@ import { queues, type Lane } from "../broker/topology.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { noTracing, type Tracing } from "../tracing.ts";
 import type { Caller } from "../users/caller.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
 import { hostOf, laneShares, type Admission, type Admitted } from "./admission.ts";
@@ -12,6 +13,7 @@ import type { AttemptResult, NextStep } from "./delivery.ts";
 import { deadDeliveryMessage, deadMessage, deliveryIdOf } from "./messages.ts";
 import { longestPostponementMs, type ScheduleOf } from "./schedule.ts";
 import { signedHeaders } from "./sign.ts";
+import { sendInSpan } from "./spans.ts";
 import type { DeliveryStore, LeasedDelivery, Outcome, Postponement } from "./store.ts";
 
 export interface DeliverOptions {
@@ -47,6 +49,7 @@ const recordRetryMs = 500;
  * keeps others off, and a process that dies leaves a lease that ends and a delivery that the sweep finds.
  */
 export function createDeliver(options: DeliverOptions): Worker {
+  const { tracing = noTracing } = options;
   const { broker, store, log } = options;
 
   const leases: Batcher<string, LeasedDelivery | undefined> = createBatcher({
@@ -158,7 +161,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     try {
       const secret = options.decryptSecret(delivery.encryptedSecret);
       const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
-      result = await sendTraced(delivery, { url, headers, body });
+      result = await sendInSpan({ tracing, delivery, post: { url, headers, body }, send: options.send });
     } finally {
       done(result);
     }
