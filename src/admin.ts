@@ -2,9 +2,11 @@ import { Command, CommanderError } from "commander";
 import { openAdmin, openMigratedAdmin, type AdminContext } from "./admin-context.ts";
 import { describeFailure, type Terminal } from "./cli-output.ts";
 import { configDirOf } from "./config.ts";
+import { readConfiguration } from "./configuration.ts";
 import { addDeliveryCommands } from "./deliveries/commands.ts";
 import { createLog } from "./log.ts";
 import { addMigrateCommand } from "./migration-command.ts";
+import { addReloadCommand } from "./reload-command.ts";
 import { addResourceCommands } from "./resources/commands.ts";
 import { addSubscriptionCommands } from "./subscriptions/commands.ts";
 import { addUserCommands } from "./users/commands.ts";
@@ -34,6 +36,11 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   addUserCommands(program, { open, terminal });
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
+  addReloadCommand(program, {
+    open,
+    read: () => readConfiguration({ env, cwd, program: "admin" }),
+    terminal,
+  });
   addDeliveryCommands(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });
   return program;

@@ -50,6 +50,8 @@ export interface Config {
     /** Requests at work at one time. */
     readonly concurrency: number;
     readonly maxConnections: number;
+    /** How long the API goes on serving, not ready, after it was told to stop. */
+    readonly drainDelayMs: number;
     /** Of one token. Undefined: none. */
     readonly rateLimit: Rate | undefined;
     /** Whose pages may call the API; `*` for all. Empty: nobody's. */
@@ -347,6 +349,7 @@ function toConfig({
       maxPerPage: values["http.maxPerPage"],
       concurrency: values["http.concurrency"],
       maxConnections: values["http.maxConnections"],
+      drainDelayMs: values["http.drainDelay"],
       rateLimit: values["http.rateLimit"],
       corsOrigins: values["http.corsOrigins"] ?? [],
     },
@@ -365,8 +368,7 @@ function toConfig({
       allowedNetworks: values["webhooks.allowedNetworks"] ?? (isEmbedded ? ["127.0.0.0/8", "::1/128"] : []),
       concurrency: values["webhooks.concurrency"],
       receiverConcurrency:
-        values["webhooks.receiverConcurrency"] ??
-        Math.max(1, Math.floor(values["webhooks.concurrency"] / 4)),
+        values["webhooks.receiverConcurrency"] ?? Math.max(1, Math.floor(values["webhooks.concurrency"] / 4)),
       breaker: values["webhooks.breaker"],
       sweepIntervalMs: values["webhooks.sweepInterval"],
       requeueAfterMs: values["webhooks.requeueAfter"],

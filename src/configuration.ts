@@ -13,7 +13,7 @@ import { prismaSchemaOf } from "./resources/models.ts";
 export interface CheckedConfiguration {
   readonly config: Config;
   readonly definitions: Definitions;
-  /** 12 hex digits, the same for the same settings, mapping files and code modules; secrets do not count. */
+  /** 12 hex digits, the same for the same mapping files, code modules and settings that can be reloaded. */
   readonly hash: string;
 }
 
@@ -60,10 +60,15 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
   });
 }
 
-function hashOf(config: Config, definitions: Definitions): string {
-  const { secretKey: _, previousSecretKeys: __, broker: ___, database, ...settings } = config;
+/** Of what a reload can change, so that processes on the same files have the same hash, whatever their ports and folders. */
+function hashOf(
+  { database: { autoMigrate }, http, log, relay, webhooks }: Config,
+  definitions: Definitions,
+): string {
+  const { host: _host, port: _port, maxConnections: _most, ...requests } = http;
+  const settings = { autoMigrate, requests, log, relay, webhooks };
   return createHash("sha256")
-    .update(JSON.stringify([settings, database.autoMigrate, [...definitions.values()]]))
+    .update(JSON.stringify([settings, [...definitions.values()]]))
     .digest("hex")
     .slice(0, 12);
 }

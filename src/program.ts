@@ -1,5 +1,5 @@
 import { createApi } from "./api.ts";
-import type { ProgramName } from "./config.ts";
+import type { Config, ProgramName } from "./config.ts";
 import type { Configuration } from "./configuration.ts";
 import { createDeliveryStore } from "./deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
@@ -45,6 +45,13 @@ interface Generation {
 
 /** How long requests in hand may take at the end. */
 const requestLimitMs = 10_000;
+/** What an attempt or a relay turn needs besides: its outcome is written and acknowledged. */
+const marginMs = 5_000;
+
+/** How long finishing what is in hand may take; an attempt takes `webhooks.timeout` at most, a publish as long as a request. */
+export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
+  return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
+}
 
 /** Starts `svc api`, `svc dispatcher` or both. */
 export async function startProgram({

@@ -47,6 +47,7 @@ export const settings = {
   "http.maxPerPage": { kind: integer(1, 100_000), default: 100 },
   "http.concurrency": { kind: integer(1, 100_000), default: 1000 },
   "http.maxConnections": { kind: integer(1, 1_000_000), default: 5000 },
+  "http.drainDelay": { kind: duration(0, 3600), default: 0 },
   "http.rateLimit": { kind: rate() },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
   "log.level": {

@@ -50,3 +50,15 @@ export function aborted(signal: AbortSignal): Promise<void> {
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }
+
+/** Whether `work` ends, well or not, within `limitMs`. A rejection in time is thrown; a later one is nobody's concern. */
+export async function endsWithin(limitMs: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, limitMs, false)));
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => undefined);
+  }
+}

@@ -37,6 +37,7 @@ describe("loadConfig", () => {
         maxPerPage: 100,
         concurrency: 1000,
         maxConnections: 5000,
+        drainDelayMs: 0,
         rateLimit: undefined,
         corsOrigins: [],
       },
@@ -77,7 +78,7 @@ previousSecretKeys: [${previousKey}]
 database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
 broker: { url: "amqps://mq" }
 http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7,
-  concurrency: 8, maxConnections: 9, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
+  concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
 log: { level: debug }
 metrics: { port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
@@ -109,6 +110,7 @@ webhooks:
         maxPerPage: 7,
         concurrency: 8,
         maxConnections: 9,
+        drainDelayMs: 2500,
         rateLimit: { count: 600, windowMs: 60_000 },
         corsOrigins: ["https://app.example.com", "http://localhost:3000"],
       },

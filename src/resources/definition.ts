@@ -131,6 +131,8 @@ export interface Definition {
   /** Seconds. */
   readonly webhookBackoff?: readonly number[];
   readonly code: CodeModule;
+  /** Of the code module's text. */
+  readonly codeHash?: string;
   /**
    * A sentence about a part of the mapping file, with the way there from the working folder:
    * `config/resources/orders.yaml:5:3: fields.id: ...`. The path is of keys and list items.

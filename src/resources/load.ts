@@ -148,6 +148,7 @@ function toDefinition({
     ...(content.webhookMaxAttempts !== undefined && { webhookMaxAttempts: content.webhookMaxAttempts }),
     ...(content.webhookBackoff !== undefined && { webhookBackoff: content.webhookBackoff }),
     code: draft.code,
+    ...(draft.codeHash !== undefined && { codeHash: draft.codeHash }),
     remark: (path, message) => shownFault(source.faultAt(path, message, "key"), configDir),
   };
 }

@@ -159,3 +159,18 @@ CREATE TABLE svc.attempts (
   response_truncated boolean NOT NULL DEFAULT false
 );
 CREATE UNIQUE INDEX attempts_delivery_id_number_key ON svc.attempts (delivery_id, number);
+
+CREATE TABLE svc.processes (
+  id uuid PRIMARY KEY,
+  program text NOT NULL,
+  host text NOT NULL,
+  pid integer NOT NULL,
+  started_at timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  seen_at timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  configuration text NOT NULL,
+  loaded_at timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  reloads_asked integer NOT NULL DEFAULT 0,
+  reloads_answered integer NOT NULL DEFAULT 0,
+  reload_faults text[] NOT NULL
+-- A row is written every few seconds: room for that on its own page.
+) WITH (fillfactor = 50);

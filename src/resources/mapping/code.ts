@@ -1,4 +1,5 @@
-import { realpath, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { hint } from "../../did-you-mean.ts";
@@ -26,11 +27,12 @@ export async function loadCode(draft: Draft, configDir: string): Promise<void> {
     draft.report(["module"], "expected the path of a file in the configuration folder, relative to this one");
     return;
   }
+  draft.codeHash = path.contentHash;
   let exported: object;
   try {
     const url = pathToFileURL(path.file);
-    // The loader keeps a module for ever under its URL.
-    url.searchParams.set("changed", String(path.changedMs));
+    // The loader keeps a module for ever under its URL, and whatever the module imports, too.
+    url.searchParams.set("content", path.contentHash);
     exported = (await import(url.href)) as object;
   } catch (error) {
     draft.report(["module"], `the code cannot be loaded: ${describe(error)}`);
@@ -60,13 +62,15 @@ function isExportName(name: string): name is keyof CodeModule {
 async function findModule(
   path: string,
   configDir: string,
-): Promise<{ file: string; changedMs: number } | undefined> {
+): Promise<{ file: string; contentHash: string } | undefined> {
   try {
     const [file, folder] = await Promise.all([realpath(path), realpath(configDir)]);
     const inside = relative(folder, file);
-    const stats = await stat(file);
-    if (!stats.isFile() || inside.startsWith("..") || isAbsolute(inside)) return undefined;
-    return { file, changedMs: stats.mtimeMs };
+    if (!(await stat(file)).isFile() || inside.startsWith("..") || isAbsolute(inside)) return undefined;
+    const contentHash = createHash("sha256")
+      .update(await readFile(file))
+      .digest("hex");
+    return { file, contentHash: contentHash.slice(0, 16) };
   } catch {
     return undefined;
   }

@@ -77,6 +77,8 @@ export interface Draft {
   /** Whether a relation of that name may be missing only because of a fault elsewhere. */
   mayHaveRelation: (name: string) => boolean;
   code: CodeModule;
+  /** Of the code module's text; undefined without one. */
+  codeHash?: string;
   readonly faults: Fault[];
   report(path: YamlPath, message: string, place?: "value" | "key"): void;
 }

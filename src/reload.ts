@@ -1,0 +1,149 @@
+import type { Config } from "./config.ts";
+import {
+  bringUpToDate,
+  openConfiguration,
+  type CheckedConfiguration,
+  type Configuration,
+} from "./configuration.ts";
+import { messageOf, OperatorError } from "./errors.ts";
+import type { Foundation } from "./foundation.ts";
+import type { ReloadOutcome } from "./processes.ts";
+import type { Program } from "./program.ts";
+import type { SettingKey } from "./settings.ts";
+
+/** Replaces the configuration of a program, or leaves everything as it is. */
+export interface Reloader {
+  /**
+   * Reads everything anew. Never rejects. One at a time: whoever asks during a reload gets one more, which begins when
+   * that one has ended, since the files may have changed behind it.
+   */
+  reload(): Promise<ReloadOutcome>;
+  /** What `/readyz?verbose` tells about the configuration. */
+  describe(): string;
+}
+
+/**
+ * @param read Reads settings, mapping files and code; throws OperatorError with every fault.
+ * @param stopping A reload that is not through by then is given up.
+ */
+export function createReloader({
+  program,
+  foundation,
+  read,
+  stopping,
+}: {
+  readonly program: Pick<Program, "configuration" | "prepare">;
+  readonly foundation: Foundation;
+  readonly read: () => Promise<CheckedConfiguration>;
+  readonly stopping: AbortSignal;
+}): Reloader {
+  const { log, metrics } = foundation;
+  let running: Promise<ReloadOutcome> | undefined;
+  let next: Promise<ReloadOutcome> | undefined;
+  let lastRefusal: { readonly at: Date; readonly faults: readonly string[] } | undefined;
+
+  async function replace(): Promise<Configuration> {
+    const checked = await read();
+    refuseFixed(program.configuration().config, checked.config);
+    const configuration = await openConfiguration({ checked, foundation });
+    try {
+      // All that can be refused comes before the database is changed.
+      const activate = program.prepare(configuration);
+      await bringUpToDate({ checked, foundation });
+      if (stopping.aborted) throw new OperatorError("the process is stopping");
+      activate();
+    } catch (error) {
+      await configuration.close();
+      throw error;
+    }
+    return configuration;
+  }
+
+  async function run(): Promise<ReloadOutcome> {
+    const startedAt = performance.now();
+    const before = program.configuration();
+    try {
+      const { config, definitions, hash } = await replace();
+      log.level = config.log.level;
+      lastRefusal = undefined;
+      metrics.configuration.reloaded(true);
+      const durationMs = Math.round(performance.now() - startedAt);
+      log.info(
+        { event: "reload.applied", hash, before: before.hash, resources: definitions.size, durationMs },
+        "the configuration was reloaded",
+      );
+      return { kind: "applied", hash };
+    } catch (error) {
+      const faults = faultsOf(error);
+      lastRefusal = { at: new Date(), faults };
+      metrics.configuration.reloaded(false);
+      const cause = error instanceof OperatorError ? {} : { err: error };
+      log.error(
+        { event: "reload.refused", hash: before.hash, faults, ...cause },
+        "the configuration was not reloaded; the one before goes on",
+      );
+      return { kind: "refused", hash: before.hash, faults };
+    }
+  }
+
+  function start(): Promise<ReloadOutcome> {
+    const current = run().finally(() => {
+      if (running === current) running = undefined;
+    });
+    running = current;
+    return current;
+  }
+
+  return {
+    reload() {
+      if (running === undefined) return start();
+      next ??= running.then(() => {
+        next = undefined;
+        return start();
+      });
+      return next;
+    },
+    describe() {
+      const { loadedAt, hash } = program.configuration();
+      const current = `loaded ${loadedAt.toISOString()}, hash ${hash}`;
+      if (lastRefusal === undefined) return current;
+      const [first = "", ...more] = lastRefusal.faults;
+      const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
+      return `${current}; the reload at ${lastRefusal.at.toISOString()} was refused, and this one goes on: ${first}${others}`;
+    },
+  };
+}
+
+/** A thrown value that is no OperatorError is a fault of the service or of a code module; its cause says more than its message. */
+function faultsOf(error: unknown): readonly string[] {
+  if (error instanceof OperatorError) return error.faults;
+  const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : "";
+  return [`${messageOf(error)}${cause}`];
+}
+
+/** What the process holds open for as long as it lives. */
+const fixed = {
+  dataDir: ({ dataDir }) => dataDir,
+  secretKey: ({ secretKey }) => secretKey?.toString("base64"),
+  previousSecretKeys: ({ previousSecretKeys }) =>
+    previousSecretKeys.map((key) => key.toString("base64")).join(),
+  "database.url": ({ database }) => database.url,
+  "database.poolSize": ({ database }) => database.poolSize,
+  "broker.url": ({ broker }) => broker.url,
+  "http.host": ({ http }) => http.host,
+  "http.port": ({ http }) => http.port,
+  "http.maxConnections": ({ http }) => http.maxConnections,
+  "metrics.port": ({ metrics }) => metrics.port,
+} as const satisfies Partial<Record<SettingKey, (config: Config) => unknown>>;
+
+/** The settings that take a restart to change. */
+export const fixedSettings: readonly string[] = Object.keys(fixed);
+
+function refuseFixed(current: Config, given: Config): void {
+  const changed = Object.entries(fixed).filter(([, valueIn]) => valueIn(current) !== valueIn(given));
+  if (changed.length === 0) return;
+  const faults = changed.map(
+    ([key]) => `${key} was changed, which takes a restart; put it back, or restart the process`,
+  );
+  throw new OperatorError(faults.join("\n"), { faults });
+}
