@@ -93,21 +93,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{- define "svc.settingsData" -}}
-service.yaml: |
-  {{- if .Values.config.settings }}
-  {{- toYaml .Values.config.settings | nindent 2 }}
-  {{- else }}
-  # Every setting has its default.
-  {{- end }}
-{{- end -}}
-
-{{- define "svc.resourcesData" -}}
-{{- range $file, $content := .Values.config.resources }}
-{{ $file }}: |
-  {{- kindIs "string" $content | ternary $content (toYaml $content) | nindent 2 }}
-{{- else }}
-{}
-{{- end }}
+{{- toYaml (dict "service.yaml" (toYaml .Values.config.settings)) -}}
 {{- end -}}
 
 {{/* Before every path; without a slash at the end, so nothing for "/". */}}

@@ -21,7 +21,7 @@ finishes its requests; a dispatcher finishes the attempts that it has begun, eac
 checksum/settings: {{ include "svc.settingsData" . | sha256sum }}
 {{- end }}
 {{- if not .Values.config.existingResources }}
-checksum/resources: {{ include "svc.resourcesData" . | sha256sum }}
+checksum/resources: {{ toYaml .Values.config.resources | sha256sum }}
 {{- end }}
 {{- if not .Values.secret.existingSecret }}
 checksum/secret: {{ include "svc.secretData" . | sha256sum }}

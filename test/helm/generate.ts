@@ -1,0 +1,3 @@
+import { generate } from "./generated.ts";
+
+generate();
