@@ -19,7 +19,7 @@ import type { Caller } from "./users/caller.ts";
  * is at work, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, tracing, sql, broker, secretBox },
+  foundation: { log, metrics, tracing, sql, broker, secretBox },
   configuration: { config, definitions },
 }: {
   readonly foundation: Foundation;
@@ -57,8 +57,26 @@ export function createDispatcher({
     broker,
     store,
     log,
+    metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
+  });
+  const deliver = createDeliver({
+    broker,
+    store,
+    send: (post) => sender.send(post),
+    decryptSecret: (sealed) => secretBox.decrypt(sealed),
+    isAdminFor: mayAdminister,
+    scheduleOf,
+    jitter: webhooks.jitter,
+    timeoutMs: webhooks.timeoutMs,
+    concurrency: webhooks.concurrency,
+    admission,
+    log,
+    metrics: metrics.deliveries,
+    tracing,
+    onRetry: (delayMs) => sweep.wakeIn(delayMs),
+    random: Math.random,
   });
   return {
     workers: [
@@ -73,24 +91,17 @@ export function createDispatcher({
         scheduleOf,
         requeueAfterMs: webhooks.requeueAfterMs,
         log,
+        metrics: { ...metrics.events, ...metrics.deliveries },
         tracing,
       }),
-      createDeliver({
-        broker,
-        store,
-        send: (post) => sender.send(post),
-        decryptSecret: (sealed) => secretBox.decrypt(sealed),
-        isAdminFor: mayAdminister,
-        scheduleOf,
-        jitter: webhooks.jitter,
-        timeoutMs: webhooks.timeoutMs,
-        concurrency: webhooks.concurrency,
-        admission,
-        log,
-        tracing,
-        onRetry: (delayMs) => sweep.wakeIn(delayMs),
-        random: Math.random,
-      }),
+      {
+        name: deliver.name,
+        run(signal) {
+          // Not before it is at work: a reload can still be refused, and the one before then goes on.
+          metrics.receivers.watchBreakers(() => admission.breakerCounts());
+          return deliver.run(signal);
+        },
+      },
       sweep,
     ],
     close: () => sender.close(),
