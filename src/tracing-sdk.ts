@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import {
@@ -75,9 +75,11 @@ export function createSdkTracing({
 
   return {
     isOn: true,
-    begin: ({ name, kind, parent, attributes = {} }) =>
-      toSpan(tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, contextOf(parent))),
-    run: (span, work) => (span.traceId === undefined ? work() : currents.run(span, work)),
+    begin({ name, kind, parent, isSampled, attributes = {} }) {
+      const context = isSampled === false ? unsampledContext() : contextOf(parent);
+      return toSpan(tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, context));
+    },
+    run: (span, work) => currents.run(span, work),
     current: () => currents.getStore(),
     async close() {
       let timer: NodeJS.Timeout | undefined;
@@ -115,6 +117,11 @@ function contextOf(parent: string | undefined): Context {
   const { traceId, spanId, isSampled } = given;
   const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
+
+function unsampledContext(): Context {
+  const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
+  return contextOf(formatTraceparent({ traceId, spanId, isSampled: false }));
 }
 
 function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {

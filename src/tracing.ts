@@ -9,6 +9,8 @@ export interface SpanStart {
   readonly kind: "server" | "client" | "producer" | "consumer";
   /** The `traceparent` of what this is a part of; undefined begins a trace. */
   readonly parent?: string | undefined;
+  /** False: of a trace that nobody records, whatever the sampler would say. */
+  readonly isSampled?: false;
   /** The names of the OpenTelemetry semantic conventions, and `svc.*` for what they do not know. */
   readonly attributes?: Attributes;
 }
@@ -34,7 +36,7 @@ export interface Tracing {
   begin(start: SpanStart): Span;
   /** Runs work, and all that it awaits, with the span as the current one. */
   run<T>(span: Span, work: () => T): T;
-  /** The span that the caller runs in; undefined when there is none, or it is not recorded. */
+  /** The span that the caller runs in, recorded or not; undefined when there is none. */
   current(): Span | undefined;
   /** Sends what is left, within 3 s. */
   close(): Promise<void>;
@@ -70,6 +72,12 @@ export async function startTracing({
   const { createSdkTracing } = await import("./tracing-sdk.ts");
   return createSdkTracing({ settings, log });
 }
+
+/**
+ * Stands in a statement for the traceparent of a span that is not recorded: one text for all, since a statement that is new every time
+ * is parsed and planned every time. No trace has this id.
+ */
+export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
 export interface Traceparent {
   readonly traceId: string;

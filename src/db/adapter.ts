@@ -3,7 +3,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool, types } from "pg";
-import { noTracing, type Tracing } from "../tracing.ts";
+import { noTracing, unsampledTraceparent, type Tracing } from "../tracing.ts";
 
 const textListOid: number = 1009;
 
@@ -55,7 +55,7 @@ export function createAdapter({
  * Names statements, so that the server parses each one once per connection; the empty name means "do not keep it".
  * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each one
  * for the life of the connection: those with many parameters, and all after the first 500, stay unnamed. So do those that
- * carry a `traceparent`, which are never seen again.
+ * carry the `traceparent` of a recorded span, which are never seen again.
  */
 export function createStatementNamer(): (query: {
   readonly sql: string;
@@ -65,8 +65,8 @@ export function createStatementNamer(): (query: {
   return ({ sql, args }) => {
     const known = names.get(sql);
     if (known !== undefined) return known;
-    const isKept = args.length <= maxStatementParameters && names.size < maxStatements && !sql.endsWith("*/");
-    if (!isKept) return "";
+    const isOnce = sql.endsWith("*/") && !sql.endsWith(unsampledComment);
+    if (isOnce || args.length > maxStatementParameters || names.size >= maxStatements) return "";
     const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
     names.set(sql, name);
     return name;
@@ -81,8 +81,10 @@ export function createStatementNamer(): (query: {
  */
 function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, tracing: Tracing): Queryable {
   const commented = (query: SqlQuery): SqlQuery => {
-    const traceparent = writes.test(query.sql) ? tracing.current()?.traceparent : undefined;
-    return traceparent === undefined ? query : { ...query, sql: `${query.sql} /*traceparent='${traceparent}'*/` };
+    const span = writes.test(query.sql) ? tracing.current() : undefined;
+    if (span?.traceparent === undefined) return query;
+    const comment = span.traceId === undefined ? unsampledComment : commentOf(span.traceparent);
+    return { ...query, sql: query.sql + comment };
   };
   const queryRaw = queryable.queryRaw.bind(queryable);
   const executeRaw = queryable.executeRaw.bind(queryable);
@@ -92,6 +94,12 @@ function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, t
 }
 
 const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
+
+function commentOf(traceparent: string): string {
+  return ` /*traceparent='${traceparent}'*/`;
+}
+
+const unsampledComment = commentOf(unsampledTraceparent);
 
 /**
  * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else

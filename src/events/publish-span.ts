@@ -1,16 +1,23 @@
 import { exchanges } from "../broker/topology.ts";
-import { traceparentOf, type Span, type Tracing } from "../tracing.ts";
+import { traceparentOf, unsampledTraceparent, type Span, type Tracing } from "../tracing.ts";
 import type { OutboxEvent } from "./outbox.ts";
 
 /** The span of one event's publish: part of the writer's trace, or the first of its own when the writer is not traced. */
 export function beginPublish(
   tracing: Tracing,
-  { uuid, resource, trigger, traceparent }: Pick<OutboxEvent, "uuid" | "resource" | "trigger" | "traceparent">,
+  {
+    uuid,
+    resource,
+    trigger,
+    traceparent,
+  }: Pick<OutboxEvent, "uuid" | "resource" | "trigger" | "traceparent">,
 ): Span {
   return tracing.begin({
     name: `publish ${exchanges.events}`,
     kind: "producer",
-    parent: traceparentOf({ traceparent }),
+    ...(traceparent === unsampledTraceparent
+      ? { isSampled: false }
+      : { parent: traceparentOf({ traceparent }) }),
     attributes: {
       "messaging.system": "rabbitmq",
       "messaging.operation.name": "publish",

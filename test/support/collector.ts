@@ -1,0 +1,165 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { gunzipSync } from "node:zlib";
+import { until } from "./wait.ts";
+
+export interface CollectedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty for the first one of a trace. */
+  readonly parentSpanId: string;
+  readonly name: string;
+  readonly kind: "internal" | "server" | "client" | "producer" | "consumer";
+  readonly durationMs: number;
+  readonly attributes: Attributes;
+  readonly isError: boolean;
+  /** Attributes of the process that made it. */
+  readonly resource: Attributes;
+}
+
+type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+/** An OpenTelemetry collector: takes OTLP over HTTP, and decodes the protobuf that really arrives. */
+export interface TestCollector {
+  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  readonly url: string;
+  /** As they came; never in the order in which they happened. */
+  readonly spans: readonly CollectedSpan[];
+  /** Headers of every export. */
+  readonly requests: readonly Readonly<Record<string, string | string[] | undefined>>[];
+  /** What exports are answered with from now on; 200 at first. */
+  status: number;
+  /** The spans that match, once there are `count` of them. */
+  waitFor(
+    matches: (span: CollectedSpan) => boolean,
+    options?: { readonly count?: number; readonly what?: string },
+  ): Promise<readonly CollectedSpan[]>;
+  close(): Promise<void>;
+}
+
+export async function startCollector(): Promise<TestCollector> {
+  const spans: CollectedSpan[] = [];
+  const requests: TestCollector["requests"][number][] = [];
+  const server = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      requests.push(request.headers);
+      const isTraces = request.method === "POST" && request.url === "/v1/traces";
+      if (isTraces && collector.status === 200)
+        spans.push(...decodeTraces(request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body));
+      response.statusCode = isTraces ? collector.status : 404;
+      response.setHeader("Content-Type", "application/x-protobuf");
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const collector: TestCollector = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    requests,
+    status: 200,
+    waitFor(matches, { count = 1, what = "spans" } = {}) {
+      const find = (): readonly CollectedSpan[] | undefined => {
+        const found = spans.filter(matches);
+        return found.length >= count ? found : undefined;
+      };
+      return until(find, { what: `${count} ${what}` });
+    },
+    close() {
+      return new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+  return collector;
+}
+
+const kinds = ["internal", "internal", "server", "client", "producer", "consumer"] as const;
+
+/** `ExportTraceServiceRequest` of opentelemetry-proto 1.x, as far as it is looked at. */
+function decodeTraces(request: Buffer): CollectedSpan[] {
+  return fieldsOf(request)
+    .all(1)
+    .flatMap((bytes) => {
+      const resourceSpans = fieldsOf(bytes);
+      const resource = attributesOf(resourceSpans.all(1).flatMap((one) => fieldsOf(one).all(1)));
+      return resourceSpans
+        .all(2)
+        .flatMap((scopeSpans) => fieldsOf(scopeSpans).all(2))
+        .map((one): CollectedSpan => {
+          const span = fieldsOf(one);
+          return {
+            traceId: span.bytes(1).toString("hex"),
+            spanId: span.bytes(2).toString("hex"),
+            parentSpanId: span.bytes(4).toString("hex"),
+            name: span.bytes(5).toString(),
+            kind: kinds[Number(span.number(6))] ?? "internal",
+            durationMs: Number(span.number(8) - span.number(7)) / 1e6,
+            attributes: attributesOf(span.all(9)),
+            isError: span.all(15).some((status) => fieldsOf(status).number(3) === 2n),
+            resource,
+          };
+        });
+    });
+}
+
+/** `KeyValue` messages with scalar values. */
+function attributesOf(pairs: readonly Buffer[]): Attributes {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const { bytes } = fieldsOf(pair);
+      const value = fieldsOf(bytes(2));
+      const [text] = value.all(1);
+      if (text !== undefined) return [bytes(1).toString(), text.toString()];
+      if (value.has(2)) return [bytes(1).toString(), value.number(2) === 1n];
+      if (value.has(3)) return [bytes(1).toString(), Number(BigInt.asIntN(64, value.number(3)))];
+      return [bytes(1).toString(), Number(value.number(4))];
+    }),
+  );
+}
+
+/** The fields of one protobuf message, by number. */
+interface Fields {
+  has(field: number): boolean;
+  /** Every occurrence of a length-delimited field. */
+  all(field: number): readonly Buffer[];
+  /** The last occurrence; empty, the default of proto3, when there is none. */
+  bytes(field: number): Buffer;
+  /** A varint or fixed64; 0 when there is none. */
+  number(field: number): bigint;
+}
+
+function fieldsOf(message: Buffer): Fields {
+  const delimited = new Map<number, Buffer[]>();
+  const numbers = new Map<number, bigint>();
+  let at = 0;
+  const varint = (): bigint => {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = message.readUInt8(at++);
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+  };
+  while (at < message.length) {
+    const tag = Number(varint());
+    const [field, wireType] = [tag >> 3, tag & 7];
+    if (wireType === 0) numbers.set(field, varint());
+    else if (wireType === 1) {
+      numbers.set(field, message.readBigUInt64LE(at));
+      at += 8;
+    } else if (wireType === 2) {
+      const length = Number(varint());
+      delimited.set(field, [...(delimited.get(field) ?? []), message.subarray(at, at + length)]);
+      at += length;
+    } else if (wireType === 5) at += 4;
+    else throw new Error(`Wire type ${wireType} at byte ${at}`);
+  }
+  return {
+    has: (field) => delimited.has(field) || numbers.has(field),
+    all: (field) => delimited.get(field) ?? [],
+    bytes: (field) => delimited.get(field)?.at(-1) ?? Buffer.alloc(0),
+    number: (field) => numbers.get(field) ?? 0n,
+  };
+}
