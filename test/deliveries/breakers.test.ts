@@ -26,8 +26,9 @@ describe("createBreakers", () => {
     Array.from({ length: times }, () => tell("costly", { receiver }));
   const delayOf = (permission: Permission): number =>
     permission.kind === "wait" ? permission.delayMs : Number.NaN;
-  const probe = (): void =>
-    expect(breakers.ask("a")).to.deep.equal({ kind: "go", isProbe: true }, "half open");
+  const probe = (): void => {
+    expect(breakers.ask("a"), "half open").to.deep.equal({ kind: "go", isProbe: true });
+  };
 
   describe("while closed", () => {
     it("lets every attempt through, up to the tenth costly one in a row, which opens it", () => {

@@ -7,13 +7,14 @@ import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { signedHeaders } from "../../src/deliveries/sign.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
+import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
-import { createWork, failure, inSeconds, secretBox, success, type Work } from "../support/work.ts";
+import { admitAll, createWork, failure, inSeconds, secretBox, success, type Work } from "../support/work.ts";
 
 type Post = Parameters<DeliverOptions["send"]>[0];
 
@@ -69,6 +70,8 @@ describe("createDeliver", () => {
       jitter: 0,
       timeoutMs: 5_000,
       concurrency: 8,
+      admission: admitAll,
+      metrics: createMetrics().deliveries,
       log: memory.log,
       onRetry: (delayMs) => retries.push(delayMs),
       random: () => 0.5,
@@ -383,7 +386,8 @@ describe("createDeliver", () => {
 
     it("keeps most slots free for fresh work while retries hang", async () => {
       const hanging = [];
-      for (let count = 0; count < 6; count++) hanging.push(await work.addDelivery(subscription));
+      for (let count = 0; count < 6; count++)
+        hanging.push(await work.addDelivery(subscription, { attempt: 1 }));
       start(({ url }) => (url.endsWith("/fast") ? success() : slow()), { concurrency: 8 });
       await broker.publish(hanging.map(({ id, uuid }) => deliveryMessage({ id: String(id), uuid }, "retry")));
       await until(() => posts.length === 2, { what: "the retries' share of slots" });

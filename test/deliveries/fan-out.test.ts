@@ -6,6 +6,7 @@ import type { EventModel, SubscriptionModel } from "../../src/db/generated/model
 import { createFanOut } from "../../src/deliveries/fan-out.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import { createSweep } from "../../src/deliveries/sweep.ts";
+import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -71,6 +72,7 @@ describe("createFanOut", () => {
   function start(requeueAfterMs = 60_000): void {
     const memory = createMemoryLog();
     lines = memory.lines;
+    const metrics = createMetrics();
     const fanOut = createFanOut({
       broker,
       store: createDeliveryStore({ sql: core.sql }),
@@ -82,6 +84,7 @@ describe("createFanOut", () => {
       scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
       requeueAfterMs,
       log: memory.log,
+      metrics: { ...metrics.events, ...metrics.deliveries },
     });
     running = runWorkers({ workers: [fanOut], log: memory.log });
   }
@@ -135,13 +138,24 @@ describe("createFanOut", () => {
     expect(madeOfIt()).to.have.length(1);
   });
 
-  it("takes events that it does not know without a delivery", async () => {
+  it("puts an event that it does not know on svc.dead as it came, and goes on with the others", async () => {
+    const unknown = eventMessage({ uuid: randomUUID(), ownerId: event.ownerId });
     start();
 
-    await broker.publish([eventMessage({ uuid: randomUUID(), ownerId: event.ownerId }), eventMessage(event)]);
+    await broker.publish([unknown, eventMessage(event)]);
     await untilTurns(1);
     await running?.stop();
 
+    const [dead] = madeOfIt();
+    expect(dead).to.include({
+      exchange: exchanges.dead,
+      messageId: unknown.messageId,
+      body: unknown.body,
+    });
+    expect(dead?.headers).to.deep.equal({
+      "x-svc-reason": "unknown event",
+      "x-svc-event": unknown.messageId,
+    });
     expect((await work.deliveries()).map(({ eventUuid }) => eventUuid)).to.deep.equal([event.uuid]);
     expect(await broker.depth(queues.fanout)).to.equal(0);
   });
@@ -158,10 +172,17 @@ describe("createFanOut", () => {
     broker.refuses = () => false;
     const { log } = createMemoryLog();
     const store = createDeliveryStore({ sql: core.sql });
-    const sweep = createSweep({ broker, store, log, intervalMs: 5, requeueAfterMs: 60_000 });
+    const sweep = createSweep({
+      broker,
+      store,
+      log,
+      metrics: createMetrics().deliveries,
+      intervalMs: 5,
+      requeueAfterMs: 60_000,
+    });
     running = runWorkers({ workers: [sweep], log });
 
-    await until(async () => (await broker.depth(queues.retry)) === 1, { what: "the sweep's message" });
+    await until(async () => (await broker.depth(queues.first)) === 1, { what: "the sweep's message" });
     expect(madeOfIt().at(-1)?.messageId).to.equal((await work.deliveries())[0]?.uuid);
   });
 

@@ -1,7 +1,8 @@
 import { expect } from "chai";
-import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import { createDeliveryStore, type DeliveryStore, type LeasedDelivery } from "../../src/deliveries/store.ts";
 import type { SubscriptionModel } from "../../src/db/generated/models.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { until } from "../support/wait.ts";
 import { createWork, inSeconds, type Work } from "../support/work.ts";
 
 const idsOf = (rows: readonly { readonly id: string | bigint }[]): readonly string[] =>
@@ -64,6 +65,67 @@ describe("createDeliveryStore", () => {
       const claims = await Promise.all(Array.from({ length: 4 }, () => claim(3)));
 
       expect(new Set(idsOf(claims.flat())).size).to.equal(claims.flat().length);
+    });
+  });
+
+  describe("postpone", () => {
+    const leaseOf = async (delivery: { readonly id: bigint }): Promise<LeasedDelivery> => {
+      const [lease] = await store.lease({ ids: [String(delivery.id)], leaseMs: 60_000 });
+      if (lease === undefined) throw new Error("expected a lease");
+      return lease;
+    };
+
+    it("makes a delivery due later, to the next tenth of a second, and gives its lease back", async () => {
+      const delivery = await work.addDelivery(subscription, { queuedUntil: inSeconds(60) });
+      const lease = await leaseOf(delivery);
+
+      await store.postpone([{ lease, delayMs: 30_010, reason: "Waiting." }]);
+
+      const row = await work.deliveryOf(delivery.id);
+      expect(row).to.include({
+        status: "pending",
+        attempt: 0,
+        lastError: "Waiting.",
+        leasedUntil: null,
+        queuedUntil: null,
+      });
+      expect(row.updatedAt).to.deep.equal(delivery.updatedAt);
+      const dueAt = row.nextAttemptAt?.getTime() ?? 0;
+      expect(dueAt).to.be.within(Date.now() + 25_000, Date.now() + 30_110);
+      expect(dueAt % 100).to.equal(0);
+      expect(await work.attemptsOf(delivery.id)).to.deep.equal([]);
+    });
+
+    it("makes those due at once that have not to wait, and keeps the error of an attempt", async () => {
+      const failed = await work.addDelivery(subscription, { status: "retrying", lastError: "HTTP 500" });
+      const fresh = await work.addDelivery(subscription);
+      const leases = await Promise.all([failed, fresh].map(leaseOf));
+
+      await store.postpone(leases.map((lease) => ({ lease, delayMs: 0, reason: undefined })));
+
+      await until(async () => (await claim()).length > 0, { what: "the next tenth of a second" });
+      const rows = await work.deliveries();
+      expect(rows.map(({ status, lastError }) => [status, lastError])).to.deep.equal([
+        ["retrying", "HTTP 500"],
+        ["pending", null],
+      ]);
+    });
+
+    it("leaves one that another holds by now, and one that was cancelled", async () => {
+      const taken = await work.addDelivery(subscription);
+      const cancelled = await work.addDelivery(subscription);
+      const leases = await Promise.all([taken, cancelled].map(leaseOf));
+      await core.sql("UPDATE svc.deliveries SET leased_until = now() + interval '1 hour' WHERE id = $1", [
+        taken.id,
+      ]);
+      await core.sql("UPDATE svc.deliveries SET status = 'cancelled', next_attempt_at = NULL WHERE id = $1", [
+        cancelled.id,
+      ]);
+      const before = await work.deliveries();
+
+      await store.postpone(leases.map((lease) => ({ lease, delayMs: 1_000, reason: "Waiting." })));
+
+      expect(await work.deliveries()).to.deep.equal(before);
     });
   });
 

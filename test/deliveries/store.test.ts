@@ -58,12 +58,10 @@ describe("createDeliveryStore", () => {
     maxAttempts: 3,
     body: Buffer.from([0, 1, 255]),
   });
-  const insert = (...deliveries: readonly NewDelivery[]): Promise<readonly { uuid: string }[]> =>
-    store.insertMissing({
-      eventUuids: deliveries.map(({ eventUuid }) => eventUuid),
-      deliveries,
-      queuedForMs: 60_000,
-    });
+  const insert = async (...deliveries: readonly NewDelivery[]): Promise<readonly { uuid: string }[]> => {
+    const eventUuids = deliveries.map(({ eventUuid }) => eventUuid);
+    return (await store.insertMissing({ eventUuids, deliveries, queuedForMs: 60_000 })).inserted;
+  };
   const settle = async (delivery: DeliveryModel): Promise<DeliveryModel> => {
     await store.settleUnleasable([String(delivery.id)]);
     return work.deliveryOf(delivery.id);
@@ -119,17 +117,17 @@ describe("createDeliveryStore", () => {
       expect(made.flat()).to.have.length(1);
     });
 
-    it("marks an event that nobody subscribes to, and leaves out one that it does not know", async () => {
+    it("marks an event that nobody subscribes to, and names one that it does not know", async () => {
       const event = await work.addEvent();
       const unknown = newDelivery({ uuid: randomUUID() });
 
-      const inserted = await store.insertMissing({
+      const answer = await store.insertMissing({
         eventUuids: [event.uuid, unknown.eventUuid],
         deliveries: [unknown],
         queuedForMs: 60_000,
       });
 
-      expect(inserted).to.deep.equal([]);
+      expect(answer).to.deep.equal({ inserted: [], unknownEvents: new Set([unknown.eventUuid]) });
       expect((await work.events())[0]?.fannedOutAt).to.be.instanceOf(Date);
     });
   });

@@ -4,6 +4,7 @@ import type { SubscriptionModel } from "../../src/db/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
+import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
@@ -48,6 +49,7 @@ describe("createSweep", () => {
       broker,
       store,
       log: memory.log,
+      metrics: createMetrics().deliveries,
       intervalMs: 5,
       requeueAfterMs: 60_000,
       ...overrides,
@@ -73,10 +75,11 @@ describe("createSweep", () => {
     };
   };
 
-  it("publishes what is due and what a lost message left behind, once, on the lane of retries", async () => {
+  it("publishes what is due and what a lost message left behind, once, fresh work apart from retries", async () => {
     const due = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(-9) });
     const stranded = await work.addDelivery(subscription, {
       status: "retrying",
+      attempt: 1,
       queuedUntil: inSeconds(-1),
       leasedUntil: inSeconds(-1),
     });
@@ -88,8 +91,10 @@ describe("createSweep", () => {
     await turns(3);
 
     expect(published()).to.have.members([due.uuid, stranded.uuid]);
-    expect(broker.published[0]).to.deep.include(deliveryMessage({ ...due, id: String(due.id) }, "retry"));
-    expect(await broker.depth(queues.retry)).to.equal(2);
+    expect(broker.published).to.deep.have.members([
+      deliveryMessage({ ...due, id: String(due.id) }, "first"),
+      deliveryMessage({ ...stranded, id: String(stranded.id) }, "retry"),
+    ]);
     const believed = (await work.deliveryOf(due.id)).queuedUntil?.getTime();
     expect(believed).to.be.within(Date.now() + 50_000, Date.now() + 60_000);
   });
@@ -150,7 +155,7 @@ describe("createSweep", () => {
   });
 
   it("fills a lane no further than its limit", async () => {
-    for (let count = 0; count < 3; count++) await work.addDelivery(subscription);
+    for (let count = 0; count < 3; count++) await work.addDelivery(subscription, { attempt: 1 });
     await broker.publish(
       Array.from({ length: 1998 }, (_, n) => deliveryMessage({ id: "1", uuid: `${n}` }, "retry")),
     );
@@ -173,7 +178,7 @@ describe("createSweep", () => {
 
     broker.refuses = () => false;
 
-    await until(async () => (await broker.depth(queues.retry)) === 2, { what: "both in the queue" });
+    await until(async () => (await broker.depth(queues.first)) === 2, { what: "both in the queue" });
     expect(published().filter((uuid) => uuid === taken.uuid)).to.have.length(1);
   });
 

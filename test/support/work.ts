@@ -12,6 +12,7 @@ import type {
   UserUncheckedCreateInput,
 } from "../../src/db/generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
+import type { Admission } from "../../src/deliveries/admission.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -117,3 +118,8 @@ export const failure = (): AttemptResult => ({
   detail: "127.0.0.1:9 answered 500.",
   isResponseTruncated: false,
 });
+
+/** Every receiver may have every attempt. */
+export const admitAll: Pick<Admission, "admit"> = {
+  admit: () => Promise.resolve({ kind: "go", done: () => undefined }),
+};
