@@ -12,6 +12,10 @@ const longestWaitMs = 5_000;
 /** How long a broker that does not answer may hold up a close. */
 const closeLimitMs = 3_000;
 
+const lastingRefusal = /ACCESS.REFUSED/;
+/** amqplib keeps the server's reason to itself then; it may be that the virtual host is still being started. */
+const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
+
 /** A channel that is opened again whenever it is lost. */
 export interface KeptChannel {
   /** Closes the channel, after what was sent on it, and opens no further one. */
@@ -43,15 +47,18 @@ export interface Link {
  * waits for the connection to close, which a broker that hangs never does.
  *
  * @param name What operators see in RabbitMQ's list of connections.
+ * @param onRefused Told why, each time that RabbitMQ answers with a refusal that lasts: of the user or the password.
  */
 export async function openLink({
   url,
   name,
   log,
+  onRefused,
 }: {
   readonly url: string;
   readonly name: string;
   readonly log: Log;
+  readonly onRefused?: (reason: string) => void;
 }): Promise<Link> {
   const address = new URL(url);
   if (!address.searchParams.has("heartbeat")) address.searchParams.set("heartbeat", String(heartbeatSeconds));
@@ -75,9 +82,11 @@ export async function openLink({
     isUp = false;
     log.warn({ ...facts, reason: error.message }, "lost the connection to RabbitMQ");
   });
-  connection.on("connect-failed", (error: Error) =>
-    log.warn({ ...facts, reason: reasonOf(error) }, "waiting for RabbitMQ"),
-  );
+  connection.on("connect-failed", (error: Error) => {
+    const reason = reasonOf(error);
+    log.warn({ ...facts, reason }, "waiting for RabbitMQ");
+    if (lastingRefusal.test(reason)) onRefused?.(reason);
+  });
   connection.on("blocked", (reason: string) => {
     blockedBecause = reason;
     log.warn({ ...facts, reason }, "RabbitMQ takes no messages");
@@ -190,7 +199,10 @@ function waitMs(failures: number): number {
 
 /** When a host has several addresses, the message of their joint error is empty. */
 function reasonOf(error: Error): string {
-  return error instanceof AggregateError ? error.errors.map(messageOf).join(", ") : error.message;
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
+  return refusedVirtualHost.test(error.message)
+    ? "RabbitMQ does not open the virtual host of the URL: it is not there, not up yet, or not this user's"
+    : error.message;
 }
 
 async function atMost(limitMs: number, work: Promise<unknown>): Promise<void> {

@@ -15,7 +15,7 @@ import { aborted } from "../worker.ts";
  *
  * @param publishTimeoutMs Deadline of one `publish`.
  * @param signal Gives up waiting for the first connection: rejects with its reason.
- * @throws OperatorError when `url` is not an AMQP URL.
+ * @throws OperatorError when `url` is not an AMQP URL, and when RabbitMQ does not know the user or the password.
  */
 export async function connectRabbitMq({
   url,
@@ -32,7 +32,13 @@ export async function connectRabbitMq({
   if (!URL.canParse(url) || !/^amqps?:$/.test(new URL(url).protocol)) {
     throw new OperatorError("The URL of RabbitMQ must begin with amqp:// or amqps://");
   }
-  const publishing = await openLink({ url, name: "svc publisher", log });
+  const refused = new AbortController();
+  const publishing = await openLink({
+    url,
+    name: "svc publisher",
+    log,
+    onRefused: (reason) => refused.abort(new OperatorError(`RabbitMQ refuses the connection: ${reason}`)),
+  });
   const consuming = await openLink({ url, name: "svc consumer", log });
   const consumptions = new Set<RabbitMqConsumption>();
 
@@ -66,10 +72,11 @@ export async function connectRabbitMq({
     },
   };
 
-  await aborted(signal === undefined ? started.signal : AbortSignal.any([started.signal, signal]));
+  const ends = [started.signal, refused.signal, ...(signal === undefined ? [] : [signal])];
+  await aborted(AbortSignal.any(ends));
   if (!started.signal.aborted) {
     await broker.close();
-    throw signal?.reason;
+    throw refused.signal.aborted ? refused.signal.reason : signal?.reason;
   }
   return broker;
 }

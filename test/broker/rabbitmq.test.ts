@@ -5,6 +5,7 @@ import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { OperatorError } from "../../src/errors.ts";
 import { createLog } from "../../src/log.ts";
+import { createMemoryLog } from "../support/http.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
 import { until } from "../support/wait.ts";
@@ -53,6 +54,32 @@ describe("connectRabbitMq", () => {
       expect(failure).to.be.instanceOf(OperatorError);
       expect(String(failure)).not.to.include("secret");
     }
+  });
+
+  it("does not wait for a server that refuses the password", async () => {
+    const url = new URL(server.url);
+    url.password = "wrong";
+
+    const failure = await connectRabbitMq({ url: url.href, log }).catch((error: unknown) => error);
+
+    expect(failure).to.be.instanceOf(OperatorError);
+    expect(String(failure)).to.include("RabbitMQ refuses the connection").and.include("ACCESS");
+  });
+
+  it("waits for a virtual host, and says so", async () => {
+    const { log: memory, lines } = createMemoryLog();
+    const giveUp = new AbortController();
+    const url = `${server.url.replace(/\/$/, "")}/nowhere`;
+    const connecting = connectRabbitMq({ url, log: memory, signal: giveUp.signal }).catch(
+      (error: unknown) => error,
+    );
+
+    await until(() => lines.some(({ reason }) => String(reason).includes("virtual host")), {
+      what: "a line",
+    });
+
+    giveUp.abort(new Error("given up"));
+    expect(String(await connecting)).to.equal("Error: given up");
   });
 
   it("names its two connections for operators", async () => {
