@@ -22,7 +22,7 @@ import { addWhoamiRoute } from "./users/routes.ts";
  * of it is at work, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, tracing, database, sql, broker, secretBox },
+  foundation: { log, metrics, tracing, database, sql, broker, secretBox },
   configuration: { config, definitions, models },
   tokens,
 }: {
@@ -37,6 +37,7 @@ export function createApi({
     present: createEventPresenter({ definitions, models, log }),
     broker,
     log,
+    metrics: metrics.events,
     tracing,
     pollIntervalMs: config.relay.pollIntervalMs,
     batchSize: config.relay.batchSize,
@@ -71,6 +72,7 @@ export function createApi({
   const app = createApp({
     ...config.http,
     log,
+    metrics: metrics.http,
     tracing,
     authenticate: createAuthenticate({ tokens }),
     router,

@@ -21,3 +21,13 @@ export function createLog({
     pino.destination({ dest: destination, sync: destination === 2, minLength: 1 }),
   );
 }
+
+/** Most ids that a line lists. */
+const longestList = 20;
+
+/** What a line says of many ids: all of them, or the first ones when they are too many. */
+export function idsForLog(ids: readonly string[]): readonly string[] {
+  return ids.length <= longestList
+    ? ids
+    : [...ids.slice(0, longestList - 1), `and ${ids.length - longestList + 1} more`];
+}

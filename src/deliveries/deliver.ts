@@ -4,10 +4,12 @@ import { queues, type Lane } from "../broker/topology.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { DeliveryMetrics } from "../metrics/deliveries.ts";
 import { noTracing, type Tracing } from "../tracing.ts";
 import type { Caller } from "../users/caller.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
 import { hostOf, laneShares, type Admission, type Admitted } from "./admission.ts";
+import { attemptLine } from "./attempt-line.ts";
 import { decide } from "./decide.ts";
 import type { AttemptResult, NextStep } from "./delivery.ts";
 import { deadDeliveryMessage, deadMessage, deliveryIdOf } from "./messages.ts";
@@ -34,6 +36,7 @@ export interface DeliverOptions {
   readonly concurrency: number;
   readonly admission: Pick<Admission, "admit">;
   readonly log: Log;
+  readonly metrics: DeliveryMetrics;
   readonly tracing?: Tracing;
   /** Told of every retry and postponement that was written, with its wait. */
   readonly onRetry: (delayMs: number) => void;
@@ -50,7 +53,7 @@ const recordRetryMs = 500;
  */
 export function createDeliver(options: DeliverOptions): Worker {
   const { tracing = noTracing } = options;
-  const { broker, store, log } = options;
+  const { broker, store, log, metrics } = options;
 
   const leases: Batcher<string, LeasedDelivery | undefined> = createBatcher({
     maxItems: options.concurrency,
@@ -111,6 +114,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     if (id === undefined) {
       const [outcome] = await broker.publish([deadMessage(message, "not a delivery")]);
       if (outcome?.kind !== "confirmed") throw new Error("A dead letter was not confirmed.");
+      metrics.deadLettered("foreign", 1);
       return;
     }
     const delivery = await leases.add(id);
@@ -137,6 +141,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     delivery: LeasedDelivery,
     { delayMs, reason }: Extract<Admitted, { kind: "wait" }>,
   ): Promise<void> {
+    metrics.postponed(reason);
     const host = hostOf(delivery.url);
     const { backoffMs } = options.scheduleOf(delivery.resource);
     const waitedMs = Date.now() - delivery.updatedAt.getTime();
@@ -157,6 +162,7 @@ export function createDeliver(options: DeliverOptions): Worker {
     signal: AbortSignal,
   ): Promise<void> {
     const { body, eventUuid, uuid, url } = delivery;
+    const ended = metrics.attemptStarted();
     let result: AttemptResult | undefined;
     try {
       const secret = options.decryptSecret(delivery.encryptedSecret);
@@ -164,7 +170,9 @@ export function createDeliver(options: DeliverOptions): Worker {
       result = await sendInSpan({ tracing, delivery, post: { url, headers, body }, send: options.send });
     } finally {
       done(result);
+      ended();
     }
+    const lagMs = performance.now() - delivery.happenedAtMs;
     const step = decide({
       attempt: delivery.attempt + 1,
       maxAttempts: delivery.maxAttempts,
@@ -174,22 +182,15 @@ export function createDeliver(options: DeliverOptions): Worker {
       random: options.random,
     });
     const outcome = toOutcome(delivery, result, step);
+    metrics.attempted({
+      outcome: step.kind,
+      error: result.error ?? "none",
+      durationMs: result.durationMs,
+      attempt: outcome.attempt,
+      lagMs: delivery.isManual ? undefined : lagMs,
+    });
     const isWritten = await record(outcome, signal);
-    log.info(
-      {
-        event: "delivery.attempt",
-        delivery: uuid,
-        eventUuid,
-        resource: delivery.resource,
-        attempt: outcome.attempt,
-        status: outcome.status,
-        statusCode: result.statusCode,
-        error: result.error,
-        durationMs: result.durationMs,
-        isWritten,
-      },
-      "delivery attempt",
-    );
+    log.info(attemptLine({ delivery, outcome, result, isWritten, lagMs }), "delivery attempt");
     if (isWritten && step.kind === "retry") options.onRetry(step.delayMs);
     if (isWritten && step.kind === "failed")
       await bury({ ...delivery, lastError: outcome.lastError ?? null });
@@ -201,9 +202,12 @@ export function createDeliver(options: DeliverOptions): Worker {
   }
 
   async function bury(delivery: LeasedDelivery & { readonly lastError: string | null }): Promise<void> {
+    metrics.failed();
     const [outcome] = await broker.publish([deadDeliveryMessage(delivery)]);
     // Otherwise the sweep publishes it.
-    if (outcome?.kind === "confirmed") await store.markDeadLettered([delivery.id]);
+    if (outcome?.kind !== "confirmed") return;
+    metrics.deadLettered("spent", 1);
+    await store.markDeadLettered([delivery.id]);
   }
 
   return {

@@ -34,6 +34,9 @@ export interface LeasedDelivery {
   readonly url: string;
   readonly encryptedSecret: Buffer;
   readonly ownerId: string | null;
+  readonly subscriptionId: number;
+  /** Of the event, on the clock of `performance.now()`: its age is the database's, whose time of day need not be this machine's. */
+  readonly happenedAtMs: number;
   /** W3C `traceparent` of what made the delivery; null when it was not traced. */
   readonly traceparent: string | null;
   readonly user: {
@@ -160,7 +163,8 @@ const leaseText = `
     AND (delivery.leased_until IS NULL OR delivery.leased_until < now())
   RETURNING delivery.id, delivery.uuid, delivery.event_uuid AS "eventUuid", delivery.resource, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.trigger_kind = 'manual' AS "isManual", delivery.updated_at AS "updatedAt", delivery.body, delivery.url, subscription.encrypted_secret AS "encryptedSecret",
-    event.owner_id AS "ownerId", delivery.traceparent, delivery.leased_until AS "leasedUntil",
+    event.owner_id AS "ownerId", delivery.traceparent, delivery.leased_until AS "leasedUntil", subscription.id AS "subscriptionId",
+    (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
     json_build_object('id', subscriber.id, 'name', subscriber.name, 'email', subscriber.email, 'isAdmin', subscriber.is_admin) AS user`;
 
 const settleUnleasableText = `
@@ -275,7 +279,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       };
     },
     async lease({ ids, leaseMs }) {
-      return sql(leaseText, [ids, leaseMs]);
+      const leased = await sql<LeasedDelivery & { readonly eventAgeMs: number }>(leaseText, [ids, leaseMs]);
+      const now = performance.now();
+      return leased.map((delivery) => ({ ...delivery, happenedAtMs: now - delivery.eventAgeMs }));
     },
     async settleUnleasable(ids) {
       await sql(settleUnleasableText, [ids]);

@@ -1,6 +1,7 @@
 import type { Broker, OutgoingMessage } from "../broker/broker.ts";
 import { exchanges, queues } from "../broker/topology.ts";
-import type { Log } from "../log.ts";
+import { idsForLog, type Log } from "../log.ts";
+import type { EventMetrics } from "../metrics/events.ts";
 import { noTracing, type Span, type Tracing } from "../tracing.ts";
 import { createAlarm, type Worker } from "../worker.ts";
 import type { EventEnvelope } from "./event.ts";
@@ -24,6 +25,7 @@ export interface RelayOptions {
   readonly broker: Broker;
   readonly log: Log;
   readonly tracing?: Tracing;
+  readonly metrics: EventMetrics;
   readonly pollIntervalMs: number;
   readonly batchSize: number;
   /** How long a confirmed event is believed to be in the broker before it is published again. */
@@ -37,7 +39,7 @@ const strandedIntervalMs = 5_000;
 
 /** Publishes captured events to the exchange `svc.events`: claim, transform, publish, confirm, mark. At least once. */
 export function createRelay(options: RelayOptions): Relay {
-  const { outbox, present, broker, log, pollIntervalMs, batchSize, requeueAfterMs } = options;
+  const { outbox, present, broker, log, metrics, pollIntervalMs, batchSize, requeueAfterMs } = options;
   const { tracing = noTracing } = options;
   const alarm = createAlarm();
   let lookedForStrandedAt = -strandedIntervalMs;
@@ -63,12 +65,14 @@ export function createRelay(options: RelayOptions): Relay {
       { event: "relay.stranded", events: events.length },
       "events were not fanned out in time; publishing them again",
     );
+    metrics.republished(events.length);
     await publish(events);
   }
 
   async function publish(events: readonly OutboxEvent[]): Promise<void> {
     const startedAt = performance.now();
     const presented = await present(events);
+    const presentedAt = performance.now();
     const ready: { event: OutboxEvent; span: Span; message: OutgoingMessage }[] = [];
     const postponed: Postponement[] = [];
     events.forEach((event, index) => {
@@ -76,28 +80,42 @@ export function createRelay(options: RelayOptions): Relay {
       if (answer?.kind === "presented") {
         const span = beginPublish(tracing, event);
         ready.push({ event, span, message: toMessage(event, answer.data, span) });
-      } else postponed.push(postpone(event, answer?.reason ?? "not presented"));
+      } else {
+        postponed.push(postpone(event, answer?.reason ?? "not presented"));
+        metrics.postponed("refused");
+      }
     });
     const outcomes = await broker.publish(ready.map(({ message }) => message));
+    const confirmedAt = performance.now();
     const published: string[] = [];
     ready.forEach(({ event, span }, index) => {
       const outcome = outcomes[index];
       span.end(outcome?.kind === "confirmed" ? undefined : "unconfirmed");
-      if (outcome?.kind === "confirmed") published.push(event.id);
-      else postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
+      if (outcome?.kind === "confirmed") {
+        published.push(event.id);
+        metrics.published(event);
+      } else {
+        postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
+        metrics.postponed("unconfirmed");
+      }
     });
     await Promise.all([
       outbox.markPublished({ ids: published, believedForMs: requeueAfterMs }),
       outbox.postpone(postponed),
     ]);
-    const durationMs = Math.round(performance.now() - startedAt);
+    const endedAt = performance.now();
     log.info(
       {
         event: "relay.turn",
         claimed: events.length,
         published: published.length,
         postponed: postponed.length,
-        durationMs,
+        resources: [...new Set(events.map(({ resource }) => resource))],
+        eventUuids: idsForLog(events.map(({ uuid }) => uuid)),
+        oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
+        presentMs: Math.round(presentedAt - startedAt),
+        publishMs: Math.round(confirmedAt - presentedAt),
+        durationMs: Math.round(endedAt - startedAt),
       },
       "relay turn",
     );

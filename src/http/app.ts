@@ -1,12 +1,15 @@
 import Koa from "koa";
 import { AppError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { HttpMetrics } from "../metrics/http.ts";
 import type { Rate } from "../settings.ts";
+import { noTracing, type Tracing } from "../tracing.ts";
 import { createConcurrencyLimit } from "./concurrency.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import { createRequestLog } from "./request-log.ts";
+import { createRequestTrace } from "./request-trace.ts";
 import { securityHeaders } from "./security-headers.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state.ts";
 
@@ -34,6 +37,8 @@ export function createApp({
   concurrency,
   rateLimit,
   corsOrigins = [],
+  metrics,
+  tracing = noTracing,
 }: {
   readonly log: Log;
   readonly routePrefix: string;
@@ -44,11 +49,14 @@ export function createApp({
   readonly concurrency?: number;
   readonly rateLimit?: Rate | undefined;
   readonly corsOrigins?: readonly string[];
+  readonly metrics?: HttpMetrics;
+  readonly tracing?: Tracing;
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
   // Koa's own handler prints to stderr; what reaches this one is a connection that broke while the answer was on its way.
   app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
-  app.use(createRequestLog({ log }));
+  if (tracing.isOn) app.use(createRequestTrace({ tracing }));
+  app.use(createRequestLog({ log, metrics }));
   app.use(createErrorRenderer({ isUnavailable }));
   app.use(createHeaders(publicUrl));
   // A preflight carries no token.

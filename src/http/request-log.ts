@@ -1,49 +1,84 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log.ts";
+import type { HttpMetrics } from "../metrics/http.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** What a client may choose as request id: printable in every log and header without quoting. */
 const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 
+/** A path says what was asked for in far less; what is longer is somebody's try. */
+const longestPath = 512;
+
 /**
- * Gives every request an id and a log that carries it, and writes one line when the answer is out or the client is gone.
+ * Gives every request an id and a log that carries it, and counts it and writes one line when the answer is out or the client is gone.
  * Never logged: headers, bodies and the query string, since any of them may hold a secret.
  *
  * @param now Monotonic clock, in ms.
  */
 export function createRequestLog({
   log,
+  metrics,
   now = () => performance.now(),
 }: {
   readonly log: Log;
+  readonly metrics?: HttpMetrics | undefined;
   readonly now?: () => number;
 }): ApiMiddleware {
   return (ctx, next) => {
     const startedAt = now();
+    metrics?.started();
     const given = ctx.get("X-Request-Id");
     ctx.state.requestId = saneRequestId.test(given) ? given : randomUUID();
     const { requestId, traceId } = ctx.state;
     ctx.state.log = log.child(traceId === undefined ? { requestId } : { requestId, traceId });
     ctx.set("X-Request-Id", ctx.state.requestId);
-    ctx.res.once("close", () => writeLine(ctx, now() - startedAt));
+    ctx.res.once("close", () => {
+      const durationMs = now() - startedAt;
+      const isAborted = !ctx.res.writableFinished;
+      metrics?.ended({
+        method: ctx.method,
+        route: routeOf(ctx),
+        status: ctx.res.statusCode,
+        isAborted,
+        durationMs,
+      });
+      writeLine(ctx, { durationMs, isAborted });
+    });
     return next();
   };
 }
 
-function writeLine(ctx: ApiContext, durationMs: number): void {
-  const isAborted = !ctx.res.writableFinished;
+function writeLine(
+  ctx: ApiContext,
+  { durationMs, isAborted }: { readonly durationMs: number; readonly isAborted: boolean },
+): void {
+  // Optional by life, not by type: a request without a valid token has no caller.
+  const { caller, tokenId, resource, recordId, errorCode } = ctx.state as Partial<typeof ctx.state>;
   const line = {
+    event: "request",
     method: ctx.method,
-    path: ctx.originalUrl.split("?", 1)[0],
+    path: ctx.originalUrl.split("?", 1)[0]?.slice(0, longestPath),
     route: routeOf(ctx),
     status: ctx.res.statusCode,
+    errorCode,
     durationMs: Math.round(durationMs * 10) / 10,
-    // Optional by life, not by type: a request without a valid token has none.
-    userId: (ctx.state as Partial<typeof ctx.state>).caller?.id,
+    // By their headers: undefined for a body of unknown length.
+    bytesIn: numberOf(ctx.req.headers["content-length"]),
+    bytesOut: numberOf(ctx.res.getHeader("Content-Length")),
+    userId: caller?.id,
+    tokenId,
+    resource,
+    recordId,
+    // Who is connected: behind a proxy, the proxy. What headers say of the client is whatever the client said.
+    client: ctx.req.socket.remoteAddress,
     ...(isAborted ? { isAborted } : {}),
   };
   if (ctx.res.statusCode >= 500) ctx.state.log.error(line, "request");
   else ctx.state.log.info(line, "request");
+}
+
+function numberOf(header: unknown): number | undefined {
+  return header === undefined ? undefined : Number(header);
 }
 
 /** The matched pattern, by which lines can be grouped; undefined for an unknown path. */

@@ -1,5 +1,6 @@
 import { Router } from "@koa/router";
 import type { Middleware, ParameterizedContext } from "koa";
+import type { ErrorCode } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
 
@@ -15,6 +16,11 @@ export interface RequestState {
   caller: Caller;
   /** Of the token that the request carries; set with `caller`. */
   tokenId: number;
+  /** What the request is about, for its log line: set by the routes that know it. */
+  resource: string | undefined;
+  recordId: string | undefined;
+  /** Of the error that it was answered with. */
+  errorCode: ErrorCode | undefined;
 }
 
 export type ApiContext = ParameterizedContext<RequestState>;

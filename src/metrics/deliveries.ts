@@ -3,21 +3,22 @@ import { addLiveGauge } from "./live-gauge.ts";
 
 /** How an attempt ended: what it made of the delivery, and what it failed of (`none`: nothing). */
 export interface EndedAttempt {
-  readonly outcome: "delivered" | "retrying" | "failed";
+  readonly outcome: "delivered" | "retry" | "failed";
   readonly error: string;
   readonly durationMs: number;
   /** 1 for the first POST. */
   readonly attempt: number;
   /** From the event to the end of the attempt. Undefined for a manual retry: its delay says nothing about the service. */
-  readonly eventAgeMs: number | undefined;
+  readonly lagMs: number | undefined;
 }
 
 /** Counts attempts and what becomes of deliveries. */
 export interface DeliveryMetrics {
-  attemptStarted(): void;
-  attemptEnded(attempt: EndedAttempt): void;
-  /** An attempt that was begun and came to no end that could be counted. */
-  attemptAbandoned(): void;
+  /** A POST begins. Answers what to call at its end. */
+  attemptStarted(): () => void;
+  attempted(attempt: EndedAttempt): void;
+  /** A due delivery has to wait: its receiver is `busy` with others, or `silent`. */
+  postponed(reason: "busy" | "silent"): void;
   /** A delivery's attempts are spent, and that is written. */
   failed(): void;
   /** Dead letters that the broker has confirmed: of deliveries that are `spent`, or messages that are `foreign` to the consumers. */
@@ -77,23 +78,31 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
     help: "Deliveries that the sweep has published: due retries, and what a lost message or a dead process left behind.",
     registers,
   });
+  const postponed = new Counter({
+    name: "svc_deliveries_postponed_total",
+    help: "Times that a due delivery had to wait: its receiver was `busy` with as many attempts as it may have, or `silent`.",
+    labelNames: ["reason"] as const,
+    registers,
+  });
   attempts.inc({ outcome: "delivered", error: "none" }, 0);
+  for (const reason of ["busy", "silent"]) postponed.inc({ reason }, 0);
   for (const reason of ["spent", "foreign"]) deadLettered.inc({ reason }, 0);
   for (const attempt of ["first", "later"]) lags.zero({ attempt });
+  const endAttempt = (): void => {
+    inFlight -= 1;
+  };
   return {
     attemptStarted() {
       inFlight += 1;
+      return endAttempt;
     },
-    attemptEnded({ outcome, error, durationMs, attempt, eventAgeMs }) {
-      inFlight -= 1;
+    attempted({ outcome, error, durationMs, attempt, lagMs }) {
       attempts.inc({ outcome, error });
       durations.observe({ outcome }, durationMs / 1_000);
-      if (outcome === "delivered" && eventAgeMs !== undefined)
-        lags.observe({ attempt: attempt === 1 ? "first" : "later" }, Math.max(0, eventAgeMs) / 1_000);
+      if (outcome === "delivered" && lagMs !== undefined)
+        lags.observe({ attempt: attempt === 1 ? "first" : "later" }, Math.max(0, lagMs) / 1_000);
     },
-    attemptAbandoned() {
-      inFlight -= 1;
-    },
+    postponed: (reason) => postponed.inc({ reason }),
     failed: () => failed.inc(),
     deadLettered: (reason, count) => deadLettered.inc({ reason }, count),
     swept: (count) => swept.inc(count),

@@ -49,6 +49,7 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
     const found = served.get(name);
     if (found === undefined)
       throw new AppError("resource.not_found", `The resource ${name} could not be found.`);
+    ctx.state.resource = name;
     return found;
   };
 
@@ -109,6 +110,7 @@ function serve(
     const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
     const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
     const row = await store.create({ ...values, ...own }, baseQueryOf(definition).include);
+    ctx.state.recordId = String(row[definition.key.name]);
     onChange();
     ctx.status = 201;
     ctx.body = transform(row);
@@ -145,6 +147,7 @@ function serve(
   function keyOf(ctx: ApiContext): unknown {
     const key = parseKey(definition.key, paramOf(ctx, "id"));
     if (key === undefined) throw unknownRecord(ctx);
+    ctx.state.recordId = paramOf(ctx, "id");
     return key;
   }
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import { createOutbox } from "../../src/events/outbox.ts";
+import { createMetrics } from "../../src/metrics.ts";
 import { createRelay, type Relay, type RelayOptions } from "../../src/events/relay.ts";
 import type { ModelsClient } from "../../src/db/models-client.ts";
 import { createEventPresenter } from "../../src/resources/present.ts";
@@ -64,6 +65,7 @@ describe("createRelay", () => {
       present,
       broker,
       log: memory.log,
+      metrics: createMetrics().events,
       pollIntervalMs: 5,
       batchSize: 5,
       requeueAfterMs,

@@ -1,0 +1,44 @@
+import { hostOf } from "./admission.ts";
+import type { AttemptResult } from "./delivery.ts";
+import type { LeasedDelivery, Outcome } from "./store.ts";
+
+/**
+ * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
+ * and so may what it answers.
+ *
+ * @param isWritten Whether the outcome was recorded; false when the lease had ended before.
+ * @param lagMs From the event to the end of the attempt.
+ */
+export function attemptLine({
+  delivery,
+  outcome,
+  result,
+  isWritten,
+  lagMs,
+}: {
+  readonly delivery: LeasedDelivery;
+  readonly outcome: Outcome;
+  readonly result: AttemptResult;
+  readonly isWritten: boolean;
+  readonly lagMs: number;
+}): Readonly<Record<string, unknown>> {
+  return {
+    event: "delivery.attempt",
+    delivery: delivery.uuid,
+    eventUuid: delivery.eventUuid,
+    subscriptionId: delivery.subscriptionId,
+    userId: delivery.user.id,
+    resource: delivery.resource,
+    receiver: hostOf(delivery.url),
+    attempt: outcome.attempt,
+    maxAttempts: delivery.maxAttempts,
+    status: outcome.status,
+    statusCode: result.statusCode,
+    error: result.error,
+    bytesOut: delivery.body.length,
+    durationMs: result.durationMs,
+    lagMs: Math.round(lagMs),
+    retryInMs: outcome.delayMs === undefined ? undefined : Math.round(outcome.delayMs),
+    isWritten,
+  };
+}
