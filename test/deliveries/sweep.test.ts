@@ -91,7 +91,7 @@ describe("createSweep", () => {
     await turns(3);
 
     expect(published()).to.have.members([due.uuid, stranded.uuid]);
-    expect(broker.published).to.deep.have.members([
+    expect(broker.published).to.have.deep.members([
       deliveryMessage({ ...due, id: String(due.id) }, "first"),
       deliveryMessage({ ...stranded, id: String(stranded.id) }, "retry"),
     ]);
