@@ -76,18 +76,16 @@ function hashOf(
 /** Makes the client of the tables. Nothing of it is at work yet. */
 export async function openConfiguration({
   checked,
-  foundation: { database, isEmbedded, tracing, log },
+  foundation: { database, isEmbedded, tracing },
 }: {
   readonly checked: CheckedConfiguration;
   readonly foundation: Foundation;
 }): Promise<Configuration> {
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(checked.definitions),
-    dataDir: checked.config.dataDir,
     pool: database.pool,
     isEmbedded,
     tracing,
-    log,
   });
   return { ...checked, models, loadedAt: new Date(), close: () => models.close() };
 }

@@ -1,13 +1,11 @@
-import { mkdir, mkdtemp, readdir, rm, stat, utimes } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
-import { Pool } from "pg";
 import { type Database, openDatabase } from "../../src/db/client.ts";
 import { type EmbeddedDatabase, openEmbedded } from "../../src/db/embedded.ts";
 import { type Delegate, type ModelsClient, openModelsClient } from "../../src/db/models-client.ts";
-import { OperatorError } from "../../src/errors.ts";
 import { createLog } from "../../src/log.ts";
 import { prismaSchemaOf } from "../../src/resources/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -82,7 +80,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       const isEmbedded = embedded !== undefined;
       database = await openDatabase({ url, poolSize: 3, isEmbedded, log });
       await database.pool.query(foreignTables);
-      models = await openModelsClient({ schemaText, dataDir: folder, pool: database.pool, isEmbedded, log });
+      models = await openModelsClient({ schemaText, pool: database.pool, isEmbedded });
       readings = models.delegate("Reading");
       notes = models.delegate("Note");
     });
@@ -192,10 +190,8 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
     it("leaves the pool open when it closes", async () => {
       const other = await openModelsClient({
         schemaText,
-        dataDir: folder,
         pool: database.pool,
         isEmbedded: embedded !== undefined,
-        log,
       });
       await other.delegate("Note").count();
 
@@ -205,116 +201,4 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       expect(database.pool.listenerCount("error")).to.be.lessThan(4);
     });
   });
-}
-
-describe("openModelsClient's generated folder", function () {
-  this.timeout(limitMs);
-  const pool = new Pool({ connectionString: "postgresql://nobody@127.0.0.1:1/nowhere" });
-  let folder: string;
-  let root: string;
-
-  beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), "svc-models-"));
-    root = path.join(folder, "generated");
-  });
-
-  afterEach(() => rm(folder, { recursive: true, force: true }));
-
-  it("is made once, by one or by many at once, and leaves no draft", async () => {
-    await Promise.all([open(schemaOf("one")), open(schemaOf("one"))]);
-    const [name = ""] = await readdir(root);
-    const { ino } = await stat(path.join(root, name));
-
-    await open(schemaOf("one"));
-
-    expect(await readdir(root)).to.deep.equal([name]);
-    expect((await stat(path.join(root, name))).ino).to.equal(ino);
-  });
-
-  it("is another one for another schema; the five used last are kept", async () => {
-    for (let index = 0; index < 6; index += 1) {
-      const old = path.join(root, `old${index}`);
-      await mkdir(old, { recursive: true });
-      await utimes(old, 1000 + index, 1000 + index);
-    }
-    const abandoned = path.join(root, "abandoned.1.tmp");
-    await mkdir(abandoned);
-    await utimes(abandoned, 1000, 1000);
-
-    await open(schemaOf("one"));
-
-    const names = await readdir(root);
-    expect(names).to.have.length(5);
-    expect(names).to.include.members(["old2", "old3", "old4", "old5"]);
-  });
-
-  it("is not made for a schema that Prisma refuses, which is the operator's fault to read", async () => {
-    const failure: unknown = await open(schemaOf("one").replace("name String", "name Strin")).catch(
-      (error: unknown) => error,
-    );
-
-    expect(failure).to.be.instanceOf(OperatorError);
-    expect(failure)
-      .to.have.property("message")
-      .that.includes("Strin")
-      .and.includes("neither a built-in type");
-    expect(await readdir(root)).to.deep.equal([]);
-  });
-
-  it("holds every kind of field, default and relation that a mapping file can state", async () => {
-    const text = prismaSchemaOf(
-      definitionsOf(
-        definition({
-          name: "things",
-          fields: [
-            keyField("thing_key", { type: "BigInt" }),
-            field("s", "String", { length: 5, default: { kind: "literal", value: 'a "b" \\ \n\t é' } }),
-            field("list", "Int", { isList: true, default: { kind: "literal", value: [1, -2] } }),
-            field("f", "Float", { default: { kind: "literal", value: -1.5 } }),
-            field("n", "Decimal", { precision: 12, scale: 2, default: { kind: "literal", value: "0.10" } }),
-            field("big", "BigInt", { default: { kind: "literal", value: 12 } }),
-            field("on", "Boolean", { default: { kind: "literal", value: true } }),
-            field("at", "DateTime", { default: { kind: "literal", value: "2026-01-01T00:00:00Z" } }),
-            field("j", "Json", { default: { kind: "literal", value: { a: ['"'] } } }),
-            field("raw", "Bytes", { default: { kind: "literal", value: "AP8=" } }),
-            field("u", "Uuid", { isUnique: true, default: { kind: "uuid" } }),
-            field("code", "String", { default: { kind: "uuid" }, column: 'odd "name"' }),
-            field("e", "Enum", { values: ["a"], default: { kind: "literal", value: "a" } }),
-            field("made", "DateTime", { default: { kind: "now" }, isIndexed: true }),
-            field("changed", "DateTime", { isUpdatedAt: true }),
-            field("parent_key", "BigInt", {
-              isOptional: true,
-              references: { resource: "things", field: "thing_key", as: "parent", onDelete: "setNull" },
-            }),
-          ],
-        }),
-      ),
-    );
-
-    const models = await open(text);
-
-    expect(models.delegate("Things")).to.have.property("findMany");
-  });
-
-  it("may lie below an installation, as the data dir of a clone does", async () => {
-    const data = path.resolve("data");
-    await mkdir(data, { recursive: true });
-    const below = await mkdtemp(path.join(data, "svc-models-"));
-
-    try {
-      const models = await open(schemaOf("one"), below);
-
-      expect(models.delegate("One")).to.have.property("findMany");
-    } finally {
-      await rm(below, { recursive: true });
-    }
-  });
-
-  function open(text: string, dataDir = folder): Promise<ModelsClient> {
-    return openModelsClient({ schemaText: text, dataDir, pool, isEmbedded: false, log });
-  }
-});
-
-function schemaOf(name: string): string {
-  return prismaSchemaOf(definitionsOf(definition({ name, fields: [field("name", "String")] })));
 }

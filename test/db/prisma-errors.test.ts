@@ -65,7 +65,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       const isEmbedded = embedded !== undefined;
       database = await openDatabase({ url, poolSize: 3, isEmbedded, log });
       await database.pool.query(tables);
-      models = await openModelsClient({ schemaText, dataDir: folder, pool: database.pool, isEmbedded, log });
+      models = await openModelsClient({ schemaText, pool: database.pool, isEmbedded });
       parents = models.delegate("Parent");
       children = models.delegate("Child");
     });

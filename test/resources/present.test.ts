@@ -1,7 +1,4 @@
 import { expect } from "chai";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
@@ -85,16 +82,14 @@ describe("createEventPresenter", () => {
   let created: TestDatabase;
   let database: Database;
   let models: ModelsClient;
-  let dataDir: string;
   const log = createLog({ level: "silent" });
 
   before(async () => {
     created = await createTestDatabase();
     await applyMigration({ url: created.url, definitions: base, allowDestructive: false, log });
     database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
-    dataDir = await mkdtemp(join(tmpdir(), "svc-present-"));
     const schemaText = prismaSchemaOf(base);
-    models = await openModelsClient({ schemaText, dataDir, pool: database.pool, isEmbedded: false, log });
+    models = await openModelsClient({ schemaText, pool: database.pool, isEmbedded: false });
   });
 
   beforeEach(async () => {
@@ -110,7 +105,6 @@ describe("createEventPresenter", () => {
   after(async () => {
     await models.close();
     await database.close();
-    await rm(dataDir, { recursive: true });
     await created.drop();
   });
 
@@ -365,10 +359,8 @@ describe("createEventPresenter", () => {
     const own = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     const away = await openModelsClient({
       schemaText: prismaSchemaOf(base),
-      dataDir,
       pool: own.pool,
       isEmbedded: false,
-      log,
     });
     await own.close();
     const definitions = withChange("sales", { baseQuery: { include: { shop: true } }, code: asIs });

@@ -1,15 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
-import { createLog } from "../../src/log.ts";
 import type { Definition, Definitions } from "../../src/resources/definition.ts";
 import { prismaSchemaOf } from "../../src/resources/models.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
-import { whenTestsEnd } from "../support/services.ts";
 
 const customers = definition({
   name: "customers",
@@ -130,25 +125,17 @@ export interface ServedDatabase {
   close(): Promise<void>;
 }
 
-let dataDir: Promise<string> | undefined;
-whenTestsEnd(async () => {
-  if (dataDir !== undefined) await rm(await dataDir, { recursive: true });
-});
-
-/** A database of its own with the tables of `definitions`, empty. The models client is generated once for all. */
+/** A database of its own with the tables of `definitions`, empty. */
 export async function openServedDatabase(): Promise<ServedDatabase> {
   const created = await createTestDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
   let seen: string[] = [];
   watch(database, (text) => seen.push(text));
   await database.pool.query(tables);
-  dataDir ??= mkdtemp(join(tmpdir(), "svc-models-"));
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(definitions),
-    dataDir: await dataDir,
     pool: database.pool,
     isEmbedded: false,
-    log: createLog({ level: "silent" }),
   });
   return {
     database,

@@ -1,0 +1,30 @@
+import { getInternalDMMF } from "@prisma/get-dmmf";
+import { buildAndSerializeParamGraph } from "@prisma/param-graph-builder";
+import type { DescribeAnswer } from "./describe-models.ts";
+
+/** The child's end of `describeModels`: one schema comes in as a message, one answer goes out. */
+process.once("message", (schemaText: string) => {
+  process.send?.(answer(schemaText), () => process.disconnect());
+});
+
+function answer(schemaText: string): DescribeAnswer {
+  const document = getInternalDMMF({ datamodel: [["schema.prisma", schemaText]] });
+  if ("error" in document) return { refusal: messageIn(document.error.message) };
+  return {
+    runtimeDataModel: {
+      models: Object.fromEntries(document.datamodel.models.map((model) => [model.name, model])),
+      enums: {},
+      types: {},
+    },
+    parameterizationSchema: buildAndSerializeParamGraph(document),
+  };
+}
+
+/** A refused schema is told in JSON, with a code; a fault of the parser in plain text. */
+function messageIn(text: string): string {
+  try {
+    return (JSON.parse(text) as { readonly message: string }).message;
+  } catch {
+    return text;
+  }
+}
