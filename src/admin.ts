@@ -4,6 +4,7 @@ import { describeFailure, type Terminal } from "./cli-output.ts";
 import { configDirOf } from "./config.ts";
 import { readConfiguration } from "./configuration.ts";
 import { addDeliveryCommands } from "./deliveries/commands.ts";
+import { addPruneCommand } from "./deliveries/prune-command.ts";
 import { createLog } from "./log.ts";
 import { addMigrateCommand } from "./migration-command.ts";
 import { addReloadCommand } from "./reload-command.ts";
@@ -42,6 +43,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
     terminal,
   });
   addDeliveryCommands(program, { open, terminal });
+  addPruneCommand(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });
   return program;
 }

@@ -4,9 +4,10 @@ import { formatDateTime } from "../date-time.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
+import { durationMsOf } from "../duration.ts";
 import { OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { durationMsOf, emailFault, idOf, nameFault } from "./input.ts";
+import { emailFault, idOf, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 

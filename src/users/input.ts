@@ -1,6 +1,3 @@
-const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const longestMs = 36_500 * unitMs.d;
-
 /** Why a text cannot be the name of a user or a token; undefined when it can. */
 export function nameFault(text: string): string | undefined {
   if (text === "") return "A name is needed.";
@@ -18,11 +15,4 @@ export function emailFault(text: string): string | undefined {
 export function idOf(text: string): number | undefined {
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
   return id < 2 ** 31 ? id : undefined;
-}
-
-/** `365d`, `12h` or `30m` in ms; undefined for anything else and for more than 36500 days. */
-export function durationMsOf(text: string): number | undefined {
-  const [, count, unit] = /^([1-9]\d{0,8})([mhd])$/.exec(text) ?? [];
-  const ms = Number(count) * unitMs[(unit ?? "m") as keyof typeof unitMs];
-  return ms <= longestMs ? ms : undefined;
 }

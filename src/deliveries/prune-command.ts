@@ -1,0 +1,58 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { printDone, withOpened, type Terminal } from "../cli-output.ts";
+import type { Sql } from "../db/sql.ts";
+import { durationMsOf } from "../duration.ts";
+import { pruneEvents } from "./prune.ts";
+
+export interface PruneCommandOptions {
+  readonly open: () => Promise<{ readonly sql: Sql; close(): Promise<void> }>;
+  readonly terminal: Terminal;
+}
+
+interface Options {
+  readonly olderThan: number;
+  readonly plan?: boolean;
+  readonly json?: boolean;
+}
+
+const pageSize = 1_000;
+const pagesPerReport = 100;
+
+/** `prune`: deletes what is finished and old from the service's own tables. */
+export function addPruneCommand(program: Command, { open, terminal }: PruneCommandOptions): void {
+  program
+    .command("prune")
+    .description("delete old events whose deliveries are all finished, with these and their attempts")
+    .requiredOption(
+      "--older-than <duration>",
+      "how long ago they were finished, such as 30d or 12h",
+      parseDuration,
+    )
+    .option("--plan", "count them, and delete nothing")
+    .option("--json", "print JSON")
+    .action(async ({ olderThan, plan = false, json = false }: Options) => {
+      let pages = 0;
+      const pruned = await withOpened(open, ({ sql }) =>
+        pruneEvents({
+          sql,
+          olderThanMs: olderThan,
+          pageSize,
+          isPlan: plan,
+          onProgress({ events }) {
+            pages += 1;
+            if (pages % pagesPerReport === 0) terminal.stderr(`${events} events so far\n`);
+          },
+        }),
+      );
+      const { events, deliveries } = pruned;
+      const sentence = `${events} events and ${deliveries} deliveries ${plan ? "would be deleted" : "deleted"}.`;
+      printDone(terminal, { row: { events, deliveries }, sentence, json });
+    });
+}
+
+function parseDuration(text: string): number {
+  const ms = durationMsOf(text);
+  if (ms === undefined)
+    throw new InvalidArgumentError("A duration is a whole number and d, h or m, such as 30d.");
+  return ms;
+}
