@@ -11,6 +11,7 @@ import {
   type Context,
   type Span as ApiSpan,
 } from "@opentelemetry/api";
+import { ExportResultCode } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
@@ -156,7 +157,7 @@ function watched({
   return {
     export(spans, onResult) {
       exporter.export(spans, (result) => {
-        if (result.code === 0) {
+        if (result.code === ExportResultCode.SUCCESS) {
           if (lost > 0) log.info({ event: "tracing.recovered", lost }, "traces are sent again");
           lost = 0;
         } else {

@@ -70,8 +70,8 @@ export function readTracingSettings({
     read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", webUrl, (text) => urlOf(text)) ??
     read("OTEL_EXPORTER_OTLP_ENDPOINT", webUrl, (text) => urlOf(text, "v1/traces"));
   if (url === undefined) return undefined;
-  word("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf") ??
-    word("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+  const ofTraces = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
+  word(env[ofTraces] ? ofTraces : "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
 
   const maxQueueSize = count("OTEL_BSP_MAX_QUEUE_SIZE") ?? 2048;
   const name = read("OTEL_SERVICE_NAME", "a name", (text) => text);

@@ -42,7 +42,8 @@ export async function startCollector(): Promise<TestCollector> {
   const spans: CollectedSpan[] = [];
   const requests: TestCollector["requests"][number][] = [];
   const server = createServer((request, response) => {
-    void buffer(request).then((body) => {
+    const take = async (): Promise<void> => {
+      const body = await buffer(request);
       requests.push(request.headers);
       const isTraces = request.method === "POST" && request.url === "/v1/traces";
       if (isTraces && collector.status === 200)
@@ -50,7 +51,8 @@ export async function startCollector(): Promise<TestCollector> {
       response.statusCode = isTraces ? collector.status : 404;
       response.setHeader("Content-Type", "application/x-protobuf");
       response.end();
-    });
+    };
+    take().catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const collector: TestCollector = {
@@ -108,13 +110,14 @@ function decodeTraces(request: Buffer): CollectedSpan[] {
 function attributesOf(pairs: readonly Buffer[]): Attributes {
   return Object.fromEntries(
     pairs.map((pair) => {
-      const { bytes } = fieldsOf(pair);
-      const value = fieldsOf(bytes(2));
+      const keyValue = fieldsOf(pair);
+      const key = keyValue.bytes(1).toString();
+      const value = fieldsOf(keyValue.bytes(2));
       const [text] = value.all(1);
-      if (text !== undefined) return [bytes(1).toString(), text.toString()];
-      if (value.has(2)) return [bytes(1).toString(), value.number(2) === 1n];
-      if (value.has(3)) return [bytes(1).toString(), Number(BigInt.asIntN(64, value.number(3)))];
-      return [bytes(1).toString(), Number(value.number(4))];
+      if (text !== undefined) return [key, text.toString()];
+      if (value.has(2)) return [key, value.number(2) === 1n];
+      if (value.has(3)) return [key, Number(BigInt.asIntN(64, value.number(3)))];
+      return [key, Number(value.number(4))];
     }),
   );
 }
