@@ -109,6 +109,8 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     case "25P03":
     case "40001":
     case "40P01":
+    // Only reads are served: a standby, or a primary that has just been replaced, to which a connection was left open.
+    case "25006":
       return { kind: "unavailable" };
     default:
       return { kind: kindOfClass[sqlState.slice(0, 2)] ?? "other" };

@@ -147,6 +147,15 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
         unique("tenant", "email"),
       ],
       [
+        "takes a server that only lets read for one that is away",
+        () =>
+          database.prisma.$transaction(async (tx) => {
+            await tx.$executeRaw`SET TRANSACTION READ ONLY`;
+            await tx.$executeRaw`INSERT INTO public.parents (tenant, email) VALUES (9, 'z')`;
+          }),
+        { kind: "unavailable" },
+      ],
+      [
         "reads errors of pg itself",
         () => database.pool.query("INSERT INTO parents (email) VALUES ('a')"),
         unique("tenant", "email"),
