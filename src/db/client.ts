@@ -1,4 +1,4 @@
-import { Client, type ClientBase, Pool } from "pg";
+import { Client, type ClientBase, Pool, type PoolClient } from "pg";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { pause } from "../worker.ts";
@@ -10,11 +10,18 @@ export interface Database {
   readonly pool: Pool;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
-  /** Waits for the connections in use, then ends them all. */
+  /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
   close(): Promise<void>;
 }
 
 const connectTimeoutMs = 10_000;
+const closeLimitMs = 5000;
+
+/**
+ * A server that is reached answers before, be it only with its own `statement_timeout`. One that has vanished without a word, or sits
+ * behind a proxy that swallows packets, never does: TCP gives up after a quarter of an hour, and its keep-alive looks only at idle connections.
+ */
+const answerTimeoutMs = 35_000;
 
 // Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
 // user's URL would replace ours. A migration that needs longer says `SET LOCAL statement_timeout = 0`.
@@ -26,18 +33,22 @@ const sessionSettings = `
 /**
  * Opens the pool and the core client. Connects on first use: a database that is away is no fault here (see `waitForDatabase`).
  *
- * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there.
+ * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there. It is on
+ *   this machine and knows no timeouts, so that a statement may take as long as it takes.
+ * @param queryTimeoutMs After it a statement has failed, and its connection is cut.
  */
 export async function openDatabase({
   url,
   poolSize,
   isEmbedded,
   log,
+  queryTimeoutMs = answerTimeoutMs,
 }: {
   readonly url: string;
   readonly poolSize: number;
   readonly isEmbedded: boolean;
   readonly log?: Log;
+  readonly queryTimeoutMs?: number;
 }): Promise<Database> {
   const pool = new Pool({
     connectionString: url,
@@ -46,18 +57,26 @@ export async function openDatabase({
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),
     application_name: "svc",
     // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
     onConnect: applySessionSettings,
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
   pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
+  const clients = new Set<PoolClient>();
+  pool.on("connect", (client) => clients.add(client));
+  pool.on("remove", (client) => clients.delete(client));
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
   return {
     pool,
     prisma,
     async close() {
       await prisma.$disconnect();
+      // Never cleared: the pool does not wait for idle connections to end, and some may not.
+      setTimeout(() => {
+        for (const { connection } of clients) connection.stream.destroy();
+      }, closeLimitMs).unref();
       await pool.end();
     },
   };
@@ -106,7 +125,11 @@ export async function waitForDatabase({
 async function probe(url: string): Promise<unknown> {
   let client: Client;
   try {
-    client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs });
+    client = new Client({
+      connectionString: url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      query_timeout: connectTimeoutMs,
+    });
   } catch (error) {
     throw new OperatorError(`The database URL cannot be used: ${messageOf(error)}`);
   }

@@ -1,0 +1,71 @@
+import { connect, createServer, type Socket } from "node:net";
+import { once } from "node:events";
+
+/** A way to a server that can be made to swallow everything, as a network does that has failed without a word. */
+export interface Proxy {
+  readonly port: number;
+  /** From now on nothing is forwarded in either direction; connections stay open, and new ones are taken. */
+  stall(): void;
+  /** Forwards again, from the next connection on. Those that stalled stay so. */
+  resume(): void;
+  close(): Promise<void>;
+}
+
+/** Forwards a port of this machine to the server of a URL. */
+export async function startProxy(target: string): Promise<Proxy> {
+  const { hostname, port } = new URL(target);
+  const ends = new Set<Socket>();
+  const stalled = new WeakSet<Socket>();
+  let isStalled = false;
+
+  const forward = (from: Socket, to: Socket): void => {
+    from.on("data", (chunk) => {
+      if (!stalled.has(from)) to.write(chunk);
+    });
+    from.on("end", () => {
+      if (!stalled.has(from)) to.end();
+    });
+  };
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+    for (const end of [near, far]) {
+      ends.add(end);
+      if (isStalled) stalled.add(end);
+      end.on("error", () => undefined);
+      end.once("close", () => {
+        ends.delete(end);
+        if (!stalled.has(end)) for (const other of [near, far]) other.destroy();
+      });
+    }
+    forward(near, far);
+    forward(far, near);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+
+  return {
+    port: address.port,
+    stall() {
+      isStalled = true;
+      for (const end of ends) stalled.add(end);
+    },
+    resume() {
+      isStalled = false;
+    },
+    async close() {
+      for (const end of ends) end.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** The URL by way of the proxy. */
+export function through(proxy: Proxy, target: string): string {
+  const url = new URL(target);
+  url.hostname = "127.0.0.1";
+  url.port = String(proxy.port);
+  return url.href;
+}
