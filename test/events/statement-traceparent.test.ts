@@ -117,12 +117,20 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
     it("takes the statement's own within one transaction, and none where it has none", async () => {
       const other = traceparent.replace("0af7", "1bf8");
 
-      await client.query("BEGIN");
-      await client.query(`${insert} ${comment}`);
-      await client.query(insert);
-      await client.query(`${insert} ${comment.replace(traceparent, other)}`);
-      await client.query("COMMIT");
-      await client.query(insert);
+      // PGlite's clock, which tells the statements of a transaction apart, ticks in milliseconds.
+      const tick = "SELECT pg_sleep(0.002)";
+
+      for (const statement of [
+        "BEGIN",
+        `${insert} ${comment}`,
+        tick,
+        insert,
+        tick,
+        `${insert} ${comment.replace(traceparent, other)}`,
+        "COMMIT",
+        insert,
+      ])
+        await client.query(statement);
 
       expect(await captured()).to.deep.equal([traceparent, null, other, null]);
     });
