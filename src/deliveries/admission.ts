@@ -83,8 +83,7 @@ export function createAdmission({
         { event: "breaker.opened", receiver: host, error: result?.error },
         "receiver answers nothing; its deliveries are postponed",
       );
-    if (change === "closed")
-      log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
+    if (change === "closed") log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
   }
 
   return {

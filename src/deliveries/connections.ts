@@ -1,8 +1,9 @@
-import { lookup, type LookupAddress } from "node:dns";
+import type { LookupAddress } from "node:dns";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
 import { TargetRefusedError } from "./failure.ts";
+import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
 /** A pair for got. */
@@ -32,21 +33,24 @@ const addressAttemptMs = 2000;
  * warning for every allowed network of the other address family.
  *
  * @param maxSockets Most connections to one receiver; further requests wait for one, and their deadline runs.
+ * @param lookup To be shared with other agents.
  */
 export function createAgents({
   policy,
   keepAlive,
   maxSockets,
+  lookup = createSharedLookup(),
 }: {
   readonly policy: TargetPolicy;
   readonly keepAlive: boolean;
   readonly maxSockets: number;
+  readonly lookup?: Lookup;
 }): Agents {
   const options = {
     keepAlive,
     maxSockets,
     timeout: idleMs,
-    lookup: createVettedLookup(policy),
+    lookup: createVettedLookup(policy, lookup),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs,
   };
@@ -58,10 +62,9 @@ export function createAgents({
  * Looks a name up, and answers only with the addresses that may be connected to, which Node then uses as they are: a name that
  * resolves anew cannot change its mind in between.
  *
- * `dns.lookup` runs on libuv's thread pool (4 threads unless UV_THREADPOOL_SIZE says more), so dead resolvers can hold up other names; in return
- * it follows the system's resolver, /etc/hosts and search domains included, which c-ares look-ups do not.
+ * `dns.lookup` follows the system's resolver, /etc/hosts and search domains included, which c-ares look-ups do not.
  */
-function createVettedLookup(policy: TargetPolicy): LookupFunction {
+function createVettedLookup(policy: TargetPolicy, lookup: Lookup): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);

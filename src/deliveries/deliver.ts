@@ -151,9 +151,13 @@ export function createDeliver(options: DeliverOptions): Worker {
       return;
     }
     const lastError = `Given up after ${delivery.attempt} of ${delivery.maxAttempts} attempts: ${host} has not answered anything for too long.`;
-    const { attempt } = delivery;
-    if (await records.add({ lease: delivery, status: "failed", attempt, lastError }))
-      await bury({ ...delivery, lastError });
+    const isWritten = await records.add({
+      lease: delivery,
+      status: "failed",
+      attempt: delivery.attempt,
+      lastError,
+    });
+    if (isWritten) await bury({ ...delivery, lastError });
   }
 
   async function attempt(

@@ -108,10 +108,7 @@ export function createReceiverSlots({
         receiver.inUse += 1;
         return slotOf(name, receiver);
       }
-      const expectedMs = Math.max(
-        (receiver.waiting.size + 1) * paceOf(receiver),
-        now() - receiver.movedAtMs,
-      );
+      const expectedMs = Math.max((receiver.waiting.size + 1) * paceOf(receiver), now() - receiver.movedAtMs);
       return expectedMs > patienceMs ? full(receiver) : waitFor(name, receiver);
     },
   };

@@ -5,6 +5,7 @@ import type { AttemptResult } from "./delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
+import { createSharedLookup } from "./shared-lookup.ts";
 import { createTargetPolicy } from "./targets.ts";
 
 /** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
@@ -37,8 +38,9 @@ export function createSender({
   readonly maxSockets: number;
 }): Sender {
   const policy = createTargetPolicy(allowedNetworks);
-  const kept = createAgents({ policy, keepAlive: true, maxSockets });
-  const fresh = createAgents({ policy, keepAlive: false, maxSockets });
+  const shared = { policy, maxSockets, lookup: createSharedLookup() };
+  const kept = createAgents({ ...shared, keepAlive: true });
+  const fresh = createAgents({ ...shared, keepAlive: false });
 
   async function exchangeInTime(post: Post): Promise<Exchange> {
     const deadline = new AbortController();

@@ -205,10 +205,10 @@ const recordText = `
   )
   SELECT id FROM written`;
 
-// Rounded up to a tenth of a second: they come back in groups, and wake the sweep ten times a second at most.
+// Rounded up to a quarter of a second: they come back in groups, and wake the sweep four times a second at most.
 const postponeText = `
   UPDATE svc.deliveries AS delivery
-  SET next_attempt_at = to_timestamp(ceil((extract(epoch FROM now()) + given.delay_ms / 1000) * 10) / 10),
+  SET next_attempt_at = to_timestamp(ceil((extract(epoch FROM now()) + given.delay_ms / 1000) * 4) / 4),
     last_error = coalesce(delivery.last_error, given.reason), leased_until = NULL, queued_until = NULL
   FROM unnest($1::bigint[], $2::timestamptz[], $3::float8[], $4::text[]) AS given (id, leased_until, delay_ms, reason)
   WHERE delivery.id = given.id AND delivery.leased_until = given.leased_until AND delivery.status IN ('pending', 'retrying')`;

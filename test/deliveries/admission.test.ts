@@ -40,6 +40,8 @@ const timeout = (durationMs = 4_000): AttemptResult => ({
   isResponseTruncated: false,
 });
 
+const reasonOf = (admitted: Admitted): string => (admitted.kind === "wait" ? admitted.reason : admitted.kind);
+
 describe("laneShares", () => {
   for (const [slots, first, retry] of [
     [64, 48, 16],
@@ -77,8 +79,6 @@ describe("createAdmission", () => {
 
   const admit = (to = url, overrides: Partial<LeasedDelivery> = {}): Promise<Admitted> =>
     admission.admit(deliveryTo(to, overrides), "first");
-  const reasonOf = (admitted: Admitted): string =>
-    admitted.kind === "wait" ? admitted.reason : admitted.kind;
   /** Makes attempts, one after the other, with the same result. */
   const attempt = async (result: AttemptResult | undefined, times = 1, to = url): Promise<void> => {
     for (let count = 0; count < times; count++) {

@@ -9,6 +9,9 @@ import {
 
 const pauseMs = 1_000;
 
+const delayOf = (permission: Permission): number =>
+  permission.kind === "wait" ? permission.delayMs : Number.NaN;
+
 describe("createBreakers", () => {
   let nowMs: number;
   let breakers: Breakers;
@@ -24,8 +27,6 @@ describe("createBreakers", () => {
     breakers.tell({ receiver, isProbe, cost });
   const fail = (times = failuresToOpen, receiver = "a"): (string | undefined)[] =>
     Array.from({ length: times }, () => tell("costly", { receiver }));
-  const delayOf = (permission: Permission): number =>
-    permission.kind === "wait" ? permission.delayMs : Number.NaN;
   const probe = (): void => {
     expect(breakers.ask("a"), "half open").to.deep.equal({ kind: "go", isProbe: true });
   };

@@ -12,7 +12,7 @@ import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
-import { createWork, failure, inSeconds, secretBox, type Work } from "../support/work.ts";
+import { admitAll, createWork, failure, inSeconds, secretBox, success, type Work } from "../support/work.ts";
 
 const silent = { kind: "wait", delayMs: 30_000, reason: "silent" } as const;
 const busy = { kind: "wait", delayMs: 30_000, reason: "busy" } as const;
@@ -94,7 +94,7 @@ describe("createDeliver", () => {
       lastError: "Waiting for 127.0.0.1:9, which does not answer.",
       leasedUntil: null,
     });
-    expect(row.nextAttemptAt?.getTime()).to.be.within(Date.now() + 20_000, Date.now() + 30_100);
+    expect(row.nextAttemptAt?.getTime()).to.be.within(Date.now() + 20_000, Date.now() + 30_250);
     expect([posts, waits]).to.deep.equal([0, [30_000]]);
     expect(await broker.depth(queues.first)).to.equal(0);
   });
@@ -173,10 +173,11 @@ describe("createDeliver", () => {
   it("says that no attempt was made when the secret cannot be opened", async () => {
     const results: unknown[] = [];
     const done = (result?: AttemptResult): void => void results.push(result);
-    const decryptSecret = (): never => {
-      throw new Error("another key");
-    };
-    start(async () => ({ kind: "go", done }), { decryptSecret });
+    start(async () => ({ kind: "go", done }), {
+      decryptSecret() {
+        throw new Error("another key");
+      },
+    });
 
     await queue();
     await until(() => results.length > 0, { what: "the result" });
@@ -198,6 +199,32 @@ describe("createDeliver", () => {
     expect([posts, isDone]).to.deep.equal([0, true]);
     const row = await current();
     expect(row).to.include({ status: "pending", attempt: 0, leasedUntil: null, queuedUntil: null });
-    expect(row.nextAttemptAt?.getTime()).to.be.at.most(Date.now() + 100);
+    expect(row.nextAttemptAt?.getTime()).to.be.at.most(Date.now() + 250);
+  });
+
+  it("keeps most slots free for fresh work while retries hang", async () => {
+    const hanging = await work.addSubscription({ url: "http://127.0.0.1:9/hangs" });
+    const retries = [];
+    for (let count = 0; count < 6; count++) retries.push(await work.addDelivery(hanging, { attempt: 1 }));
+    const paths: string[] = [];
+    let answerAll = (): void => undefined;
+    const answered = new Promise<void>((resolve) => (answerAll = resolve));
+    start(admitAll.admit, {
+      concurrency: 8,
+      async send({ url }) {
+        paths.push(new URL(url).pathname);
+        if (url === hanging.url) await answered;
+        return success();
+      },
+    });
+    await broker.publish(retries.map(({ id, uuid }) => deliveryMessage({ id: String(id), uuid }, "retry")));
+    await until(() => paths.length === 2, { what: "the retries' share of slots" });
+
+    await queue();
+    await until(async () => (await current()).status === "delivered", { what: "the fresh delivery" });
+
+    expect(paths).to.deep.equal(["/hangs", "/hangs", "/hook"]);
+    answerAll();
+    await until(() => paths.length === 7, { what: "the other retries" });
   });
 });

@@ -383,22 +383,5 @@ describe("createDeliver", () => {
 
       expect(await current()).to.include({ status: "delivered", attempt: 1 });
     });
-
-    it("keeps most slots free for fresh work while retries hang", async () => {
-      const hanging = [];
-      for (let count = 0; count < 6; count++)
-        hanging.push(await work.addDelivery(subscription, { attempt: 1 }));
-      start(({ url }) => (url.endsWith("/fast") ? success() : slow()), { concurrency: 8 });
-      await broker.publish(hanging.map(({ id, uuid }) => deliveryMessage({ id: String(id), uuid }, "retry")));
-      await until(() => posts.length === 2, { what: "the retries' share of slots" });
-      const fresh = await work.addDelivery(await work.addSubscription({ url: "http://127.0.0.1:9/fast" }));
-
-      await queue(fresh);
-      await untilStatus("delivered", fresh);
-
-      expect(posts).to.have.length(3);
-      answerAll();
-      await until(() => posts.length === 7, { what: "the other retries" });
-    });
   });
 });

@@ -22,11 +22,10 @@ describe("pruneEvents", () => {
 
   after(() => core.close());
 
-  function prune({ isPlan = false, pageSize = 2 } = {}): Promise<Pruned> {
+  function prune({ isPlan = false } = {}): Promise<Pruned> {
     return pruneEvents({
       sql: core.sql,
       olderThanMs: 30 * day * 1_000,
-      pageSize,
       isPlan,
       onProgress: () => undefined,
     });
@@ -54,7 +53,7 @@ describe("pruneEvents", () => {
     return (await work.events()).map(({ id }) => id);
   }
 
-  it("deletes old events with their deliveries and attempts, page by page", async () => {
+  it("deletes old events with their deliveries and attempts", async () => {
     for (let i = 0; i < 5; i++) await addDelivered();
     const kept = await addDelivered({}, { fannedOutAt: young, occurredAt: young });
     await core.sql(
@@ -103,12 +102,18 @@ describe("pruneEvents", () => {
     expect(await prune()).to.deep.equal({ events: 2, deliveries: 2 });
   });
 
-  it("goes past old events that must stay, to those behind them", async () => {
-    const stays = [await addDelivered({ status: "pending" }), await addDelivered({ status: "pending" })];
-    await addDelivered();
+  it("goes past pages of old events that must stay, to those behind them", async () => {
+    const addOld = (count: number, fannedOutAt: Date | null): Promise<unknown> =>
+      core.sql(
+        `INSERT INTO svc.events (resource, trigger, record_id, snapshot, occurred_at, fanned_out_at)
+         SELECT 'notes', 'on_create', '1', '{}', $2::timestamptz, $3::timestamptz FROM generate_series(1, $1)`,
+        [count, old, fannedOutAt],
+      );
+    await addOld(2_100, null);
+    await addOld(1_100, old);
 
-    expect(await prune()).to.deep.equal({ events: 1, deliveries: 1 });
-    expect(await eventIds()).to.deep.equal(stays);
+    expect(await prune()).to.deep.equal({ events: 1_100, deliveries: 0 });
+    expect(await eventIds()).to.have.length(2_100);
   });
 
   it("counts the same and deletes nothing when it only plans", async () => {

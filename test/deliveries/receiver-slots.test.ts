@@ -2,6 +2,21 @@ import { expect } from "chai";
 import { createReceiverSlots, type ReceiverSlots, type Taking } from "../../src/deliveries/receiver-slots.ts";
 import { until } from "../support/wait.ts";
 
+const release = (taking: Taking | undefined, durationMs?: number): void => {
+  if (taking?.kind !== "taken") throw new Error("expected a slot");
+  taking.release(durationMs);
+};
+const takeAll = (slots: ReceiverSlots, count: number): Promise<Taking[]> =>
+  Promise.all(Array.from({ length: count }, () => slots.take("a")));
+const delayOf = (taking: Taking): number => (taking.kind === "full" ? taking.delayMs : Number.NaN);
+
+/** Notes in which order takings come to an end. */
+const watch = (takings: readonly Promise<Taking>[]): [number, Taking][] => {
+  const settled: [number, Taking][] = [];
+  takings.forEach((taking, index) => void taking.then((value) => settled.push([index, value])));
+  return settled;
+};
+
 describe("createReceiverSlots", () => {
   let nowMs: number;
 
@@ -12,18 +27,14 @@ describe("createReceiverSlots", () => {
   /** Slots whose waits last for as long as the test likes, but for the ones that it makes short. */
   const create = (perReceiver: number, patienceMs = 250): ReceiverSlots =>
     createReceiverSlots({ perReceiver, patienceMs, now: () => nowMs });
-  const release = (taking: Taking | undefined, durationMs?: number): void => {
-    if (taking?.kind !== "taken") throw new Error("expected a slot");
-    taking.release(durationMs);
-  };
-  const takeAll = (slots: ReceiverSlots, count: number): Promise<Taking[]> =>
-    Promise.all(Array.from({ length: count }, () => slots.take("a")));
-  const delayOf = (taking: Taking): number => (taking.kind === "full" ? taking.delayMs : Number.NaN);
-  /** Notes in which order takings come to an end. */
-  const watch = (takings: readonly Promise<Taking>[]): [number, Taking][] => {
-    const settled: [number, Taking][] = [];
-    takings.forEach((taking, index) => void taking.then((value) => settled.push([index, value])));
-    return settled;
+  /** Two slots in use, and none freed for longer than the patience. */
+  const fill = async (durationMs?: number): Promise<ReceiverSlots> => {
+    const slots = create(2);
+    const [first] = await takeAll(slots, 2);
+    release(first, durationMs);
+    await slots.take("a");
+    nowMs += 300;
+    return slots;
   };
 
   it("gives each receiver its share, and no more", async () => {
@@ -98,15 +109,6 @@ describe("createReceiverSlots", () => {
   });
 
   describe("once full", () => {
-    const fill = async (durationMs?: number): Promise<ReceiverSlots> => {
-      const slots = create(2);
-      const [first] = await takeAll(slots, 2);
-      release(first, durationMs);
-      await slots.take("a");
-      nowMs += 300;
-      return slots;
-    };
-
     for (const [durationMs, paceMs, of] of [
       [undefined, 10, "an unknown receiver"],
       [5_000, 10, "a slow receiver"],

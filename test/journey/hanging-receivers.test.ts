@@ -1,0 +1,102 @@
+import { expect } from "chai";
+import type { Config } from "../../src/config.ts";
+import { notesYaml, subscribe } from "../support/notes.ts";
+import { hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
+import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+for (const mode of modes) {
+  describe(`receivers that hang (${mode})`, () => {
+    let service: TestService;
+    let hanging: TestReceiver;
+    let quick: TestReceiver;
+    let ada: TestUser;
+    let bob: TestUser;
+
+    const start = async (webhooks: Partial<Config["webhooks"]>): Promise<void> => {
+      service = await startService({ mode, resources: { "notes.yaml": notesYaml }, webhooks });
+      [ada, bob] = [await service.createUser(), await service.createUser()];
+      [hanging, quick] = [await startReceiver(), await startReceiver()];
+      hanging.answer = hang;
+      await subscribe(ada, hanging);
+      await subscribe(bob, quick);
+    };
+
+    afterEach(async () => {
+      // Ends the attempts in flight, which the stop would wait for.
+      await Promise.all([hanging.close(), quick.close()]);
+      await service.stop();
+    });
+
+    const addNotes = (user: TestUser, count: number): Promise<unknown> =>
+      service.foundation.sql(
+        "INSERT INTO notes (text, user_id) SELECT 'note ' || n, $1 FROM generate_series(1, $2) AS n",
+        [user.id, count],
+      );
+    const countOf = async (user: TestUser, condition: string): Promise<number> => {
+      const [row] = await service.foundation.sql<{ count: number }>(
+        `SELECT count(*)::int AS count FROM svc.deliveries WHERE user_id = $1 AND ${condition}`,
+        [user.id],
+      );
+      return row?.count ?? 0;
+    };
+    /** Counts what the service sends its database about deliveries from now on. */
+    const watchStatements = (): (() => number) => {
+      const { pool } = service.foundation.database;
+      const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
+      let count = 0;
+      const counted = (...args: unknown[]): unknown => {
+        if (JSON.stringify(args[0]).includes("svc.deliveries")) count += 1;
+        return query(...args);
+      };
+      pool.query = counted as typeof pool.query;
+      return () => count;
+    };
+
+    it("hold up nobody else: 2,000 deliveries to one that never answers, and 100 to one that does", async () => {
+      await start({ timeoutMs: 60_000 });
+      const statements = watchStatements();
+      await addNotes(ada, 2_000);
+      await hanging.waitFor(12);
+
+      await addNotes(bob, 100);
+
+      await quick.waitFor(100);
+      await until(async () => (await countOf(ada, "attempt = 0 AND next_attempt_at > now()")) > 1_000, {
+        what: "the others to wait in the database",
+      });
+      expect(await countOf(bob, "status = 'delivered'")).to.be.at.least(99);
+      expect(await countOf(ada, "status = 'pending' AND attempt = 0")).to.equal(2_000);
+      expect(hanging.received).to.have.length(12);
+      // In batches: 4,000 leases and postponements alone otherwise.
+      expect(statements()).to.be.below(1_000);
+    });
+
+    it("are left alone after ten attempts, and get everything once they answer", async () => {
+      await start({ timeoutMs: 300, maxAttempts: 3 });
+      await addNotes(ada, 200);
+      const shown = async (): Promise<string> => service.foundation.metrics.scrape();
+      await until(async () => (await shown()).includes('svc_receiver_breakers{state="open"} 1'), {
+        what: "an open breaker",
+      });
+      await until(async () => (await countOf(ada, "last_error LIKE 'Waiting for %'")) > 100, {
+        what: "deliveries that wait for the receiver",
+      });
+      const before = hanging.received.length;
+      // Those in flight when it opened, the retries' share, and a probe or two.
+      expect(before).to.be.below(40);
+
+      hanging.answer = { status: 204 };
+
+      await until(async () => (await countOf(ada, "status = 'delivered'")) === 200, {
+        what: "all to be delivered",
+        timeoutMs: 20_000,
+      });
+      expect(await shown()).to.include('svc_receiver_breakers{state="open"} 0');
+      const [attempts] = await service.foundation.sql<{ count: number }>(
+        "SELECT count(*)::int AS count FROM svc.attempts WHERE status_code IS NULL",
+      );
+      expect(attempts?.count).to.be.below(40);
+    });
+  });
+}
