@@ -1,0 +1,83 @@
+import { expect } from "chai";
+import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
+import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
+import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
+import { createLog } from "../../src/log.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { type Proxy, startProxy, through } from "../support/proxy.ts";
+import { purgeQueues } from "../support/queues.ts";
+import { amqpUrl } from "../support/services.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+const work: OutgoingMessage = {
+  exchange: exchanges.deliveries,
+  routingKey: lanes.first,
+  messageId: "a",
+  body: Buffer.from("a"),
+};
+
+describe("connectRabbitMq, when the network swallows everything", () => {
+  let proxy: Proxy;
+  let url: string;
+  const brokers: Broker[] = [];
+
+  before(async () => {
+    const server = await amqpUrl();
+    await purgeQueues(server);
+    proxy = await startProxy(server);
+    // A second in place of ten, so that it is noticed within a test.
+    url = `${through(proxy, server)}?heartbeat=1`;
+  });
+
+  afterEach(() => proxy.resume());
+
+  after(async () => {
+    for (const broker of brokers) await broker.close();
+    await proxy.close();
+    await purgeQueues(await amqpUrl());
+  });
+
+  it("notices within two heartbeats or so, confirms nothing meanwhile, and comes back", async () => {
+    const broker = await connectRabbitMq({ url, log, publishTimeoutMs: 300 });
+    brokers.push(broker);
+    const received: string[] = [];
+    await broker.consume({
+      queue: queues.first,
+      prefetch: 10,
+      onMessage(message) {
+        received.push(message.messageId);
+        message.ack();
+      },
+    });
+    expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
+    proxy.stall();
+
+    const [outcome] = await broker.publish([work]);
+    await until(() => !broker.isConnected(), { what: "the loss to be noticed" });
+
+    expect(outcome?.kind).to.equal("unconfirmed");
+    proxy.resume();
+    await until(() => broker.isConnected(), { what: "new connections", timeoutMs: 30_000 });
+    const before = received.length;
+    expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
+    await until(() => received.length > before, { what: "the message" });
+  });
+
+  it("gives up a connection whose greeting never comes, and tries again", async () => {
+    const { log: memory, lines } = createMemoryLog();
+    proxy.stall();
+    const connecting = connectRabbitMq({ url, log: memory });
+
+    await until(() => lines.some(({ msg }) => msg === "waiting for RabbitMQ"), {
+      what: "the first try to be given up",
+      timeoutMs: 20_000,
+    });
+    proxy.resume();
+
+    const broker = await connecting;
+    brokers.push(broker);
+    expect(broker.isConnected()).to.equal(true);
+  });
+});
