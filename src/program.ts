@@ -130,11 +130,18 @@ export async function startProgram({
     },
     async stop() {
       handover.drain();
+      const warning = setTimeout(() => {
+        const requests = handover.inFlight();
+        if (requests > 0)
+          log.warn({ requests, limitMs: requestLimitMs }, "requests did not end in time, and are cut off");
+        // Before the server cuts them.
+      }, requestLimitMs - 100);
       await Promise.all([
         server?.close({ limitMs: requestLimitMs }),
         current.running?.stop(),
         ...retiring.values(),
       ]);
+      clearTimeout(warning);
       await tokens.close();
       await close(current);
     },

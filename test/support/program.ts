@@ -130,9 +130,26 @@ export async function admin(
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
+/** Runs `svc-admin` with `--json`, whatever comes of it. */
+export async function tryAdmin(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [binary("svc-admin"), ...args, "--json"],
+      { env: { PATH: process.env["PATH"], ...env } },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
 export interface Configuration {
   /** What a program needs to run on it: `SVC_CONFIG_DIR`, `SVC_DATA_DIR`. */
   readonly env: Readonly<Record<string, string>>;
+  /** Writes or replaces a file of the folder. */
+  write(name: string, text: string): void;
   dispose(): void;
 }
 
@@ -150,6 +167,7 @@ export function writeConfiguration({
   for (const [name, text] of Object.entries(resources)) writeFileSync(join(folder, "resources", name), text);
   return {
     env: { SVC_CONFIG_DIR: folder, SVC_DATA_DIR: join(folder, "data") },
+    write: (name, text) => writeFileSync(join(folder, name), text),
     dispose: () => removeFolder(folder),
   };
 }
