@@ -15,7 +15,6 @@ interface Options {
   readonly json?: boolean;
 }
 
-const pageSize = 1_000;
 const pagesPerReport = 100;
 
 /** `prune`: deletes what is finished and old from the service's own tables. */
@@ -36,7 +35,6 @@ export function addPruneCommand(program: Command, { open, terminal }: PruneComma
         pruneEvents({
           sql,
           olderThanMs: olderThan,
-          pageSize,
           isPlan: plan,
           onProgress({ events }) {
             pages += 1;

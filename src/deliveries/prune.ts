@@ -14,24 +14,27 @@ interface Page extends Pruned {
   readonly isOld: boolean | null;
 }
 
+/** In the text and not a parameter: the planner would take a tenth of the table for it, and read the whole of it for every page. */
+const pageSize = 1_000;
+
 /**
  * One page of events by id. An event goes only together with its deliveries: with the deliveries alone gone, its message, should
  * the broker hold it twice, would make them anew. It stays while any of them is unfinished, young, or has a dead letter that was not confirmed.
  */
 const pageText = (goneDeliveries: string, goneEvents: string): string => `
   WITH page AS (
-    SELECT id, occurred_at, fanned_out_at FROM svc.events WHERE id > $1 ORDER BY id LIMIT $2
+    SELECT id, occurred_at, fanned_out_at FROM svc.events WHERE id > $1 ORDER BY id LIMIT ${pageSize}
   ), old AS (
     SELECT page.id
     FROM page
-    WHERE page.fanned_out_at < now() - $3 * interval '1 millisecond' AND NOT EXISTS (
+    WHERE page.fanned_out_at < now() - $2 * interval '1 millisecond' AND NOT EXISTS (
       SELECT FROM svc.deliveries AS delivery
       WHERE delivery.event_id = page.id AND (delivery.status IN ('pending', 'retrying')
-        OR delivery.updated_at >= now() - $3 * interval '1 millisecond'
+        OR delivery.updated_at >= now() - $2 * interval '1 millisecond'
         OR (delivery.status = 'failed' AND delivery.dead_lettered_at IS NULL)))
   ), gone_deliveries AS (${goneDeliveries}), gone_events AS (${goneEvents})
   SELECT (SELECT max(id) FROM page) AS last,
-    (SELECT bool_or(occurred_at < now() - $3 * interval '1 millisecond') FROM page) AS "isOld",
+    (SELECT bool_or(occurred_at < now() - $2 * interval '1 millisecond') FROM page) AS "isOld",
     (SELECT count(*)::int FROM gone_events) AS events, (SELECT count(*)::int FROM gone_deliveries) AS deliveries`;
 
 const pruneText = pageText(
@@ -46,7 +49,7 @@ const countText = pageText(
 
 /**
  * Deletes events that were fanned out longer than `olderThanMs` ago, with their deliveries and attempts, when all of those are
- * finished for as long. Pages of `pageSize` events, each in a transaction of its own: may be ended at any time, and run beside the service.
+ * finished for as long. Pages of 1000 events, each in a transaction of its own: may be ended at any time, and run beside the service.
  *
  * @param isPlan Only counts.
  * @param onProgress Told after each page what is gone so far.
@@ -54,19 +57,17 @@ const countText = pageText(
 export async function pruneEvents({
   sql,
   olderThanMs,
-  pageSize,
   isPlan,
   onProgress,
 }: {
   readonly sql: Sql;
   readonly olderThanMs: number;
-  readonly pageSize: number;
   readonly isPlan: boolean;
   readonly onProgress: (pruned: Pruned) => void;
 }): Promise<Pruned> {
   let pruned: Pruned = { events: 0, deliveries: 0 };
   for (let after = "0"; ;) {
-    const [page] = await sql<Page>(isPlan ? countText : pruneText, [after, pageSize, olderThanMs]);
+    const [page] = await sql<Page>(isPlan ? countText : pruneText, [after, olderThanMs]);
     // Ids are given out in about the order of time, so that behind a page of young events there are no old ones.
     if (page?.last === undefined || page.last === null || page.isOld !== true) return pruned;
     after = page.last;
