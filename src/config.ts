@@ -82,8 +82,8 @@ export interface Config {
     /** CIDRs. */
     readonly allowedNetworks: readonly string[];
     readonly concurrency: number;
-    /** Most attempts in flight to one receiver. */
-    readonly receiverConcurrency: number;
+    /** Most attempts in flight to one receiver. Undefined: a share that depends on how quickly it answers. */
+    readonly receiverConcurrency: number | undefined;
     /** Whether receivers that do not answer are left alone for a while. */
     readonly breaker: boolean;
     /** How often due retries and stranded deliveries are looked for. */
@@ -367,8 +367,7 @@ function toConfig({
       manualRetryLimit: values["webhooks.manualRetryLimit"],
       allowedNetworks: values["webhooks.allowedNetworks"] ?? (isEmbedded ? ["127.0.0.0/8", "::1/128"] : []),
       concurrency: values["webhooks.concurrency"],
-      receiverConcurrency:
-        values["webhooks.receiverConcurrency"] ?? Math.max(1, Math.floor(values["webhooks.concurrency"] / 4)),
+      receiverConcurrency: values["webhooks.receiverConcurrency"],
       breaker: values["webhooks.breaker"],
       sweepIntervalMs: values["webhooks.sweepInterval"],
       requeueAfterMs: values["webhooks.requeueAfter"],

@@ -46,6 +46,7 @@ export function createDispatcher({
     }
   };
   const admission = createAdmission({
+    concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
     hasBreakers: webhooks.breaker,
     timeoutMs: webhooks.timeoutMs,

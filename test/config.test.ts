@@ -45,6 +45,7 @@ describe("loadConfig", () => {
       previousSecretKeys: [],
       log: { level: "info" },
       metrics: { port: 9090 },
+      tracing: undefined,
       relay: { pollIntervalMs: 100, batchSize: 200 },
       webhooks: {
         timeoutMs: 30_000,
@@ -54,7 +55,7 @@ describe("loadConfig", () => {
         manualRetryLimit: 5,
         allowedNetworks: ["127.0.0.0/8", "::1/128"],
         concurrency: 64,
-        receiverConcurrency: 16,
+        receiverConcurrency: undefined,
         breaker: true,
         sweepIntervalMs: 1000,
         requeueAfterMs: 60_000,
@@ -118,6 +119,7 @@ webhooks:
       previousSecretKeys: [Buffer.alloc(32, 8)],
       log: { level: "debug" },
       metrics: { port: 0 },
+      tracing: undefined,
       relay: { pollIntervalMs: 2000, batchSize: 3 },
       webhooks: {
         timeoutMs: 500,

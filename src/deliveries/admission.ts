@@ -41,11 +41,13 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
  * Slots are shared out by the URL's origin, since it is a host that hangs, with all the subscriptions that point to it. Breakers stand
  * for a user's URL: on a host that many share, one path that hangs must not hold up the others, and nobody can open another's breaker.
  *
- * @param perReceiver Most attempts in flight to one origin, over both lanes.
+ * @param concurrency Attempts in flight, over both lanes.
+ * @param perReceiver Of these, most to one origin; undefined for a quarter, and up to three quarters while it answers quickly.
  * @param hasBreakers False: receivers that answer nothing are bounded by their slots alone.
  * @param now In ms, never going back.
  */
 export function createAdmission({
+  concurrency,
   perReceiver,
   hasBreakers,
   timeoutMs,
@@ -53,18 +55,19 @@ export function createAdmission({
   now,
   random,
 }: {
-  readonly perReceiver: number;
+  readonly concurrency: number;
+  readonly perReceiver: number | undefined;
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;
   readonly log: Log;
   readonly now: () => number;
   readonly random: () => number;
 }): Admission {
-  const shares = laneShares(perReceiver);
-  const slots: Readonly<Record<Lane, ReceiverSlots>> = {
-    first: createReceiverSlots({ perReceiver: shares.first, now }),
-    retry: createReceiverSlots({ perReceiver: shares.retry, now }),
-  };
+  const shares = laneShares(perReceiver ?? Math.floor(concurrency / 4));
+  const livelyLimits = laneShares(perReceiver ?? Math.floor((concurrency * 3) / 4));
+  const slotsOf = (lane: Lane): ReceiverSlots =>
+    createReceiverSlots({ perReceiver: shares[lane], livelyLimit: livelyLimits[lane], now });
+  const slots: Readonly<Record<Lane, ReceiverSlots>> = { first: slotsOf("first"), retry: slotsOf("retry") };
   // What a receiver that hangs costs is measured in timeouts, and so is the pause that it is given.
   const breakers: Breakers = createBreakers({ firstPauseMs: timeoutMs, now, random });
 

@@ -25,31 +25,44 @@ interface Receiver {
 }
 
 const defaultPatienceMs = 250;
+const livelyMs = 1_000;
 /** Share of the latest attempt in what is usual. */
 const weight = 0.2;
 const longestPlaceMs = 10;
 
+/** Between two slots that fall free. */
+const paceOf = ({ usualMs, inUse }: Receiver): number => usualMs / inUse;
+
 /**
  * @param perReceiver Slots of each receiver.
+ * @param livelyLimit A receiver that usually answers within a second may take more than its share while less than so many slots are in
+ *   use altogether: the others stay free for the rest, should it begin to hang. `perReceiver` for no more than the share.
  * @param now In ms, never going back.
  */
 export function createReceiverSlots({
   perReceiver,
+  livelyLimit,
   patienceMs = defaultPatienceMs,
   now,
 }: {
   readonly perReceiver: number;
+  readonly livelyLimit: number;
   readonly patienceMs?: number;
   readonly now: () => number;
 }): ReceiverSlots {
   // Only those with attempts in flight, and so never more than there are attempts in flight.
   const receivers = new Map<string, Receiver>();
+  let allInUse = 0;
 
-  /** Between two slots that fall free. */
-  const paceOf = ({ usualMs }: Receiver): number => usualMs / perReceiver;
+  function mayTake({ inUse, usualMs }: Receiver): boolean {
+    const isLively = usualMs > 0 && usualMs <= livelyMs;
+    return inUse < perReceiver || (isLively && allInUse < livelyLimit);
+  }
 
   function slotOf(name: string, receiver: Receiver): Taking {
     let isReleased = false;
+    receiver.inUse += 1;
+    allInUse += 1;
     receiver.movedAtMs = now();
     return {
       kind: "taken",
@@ -61,9 +74,11 @@ export function createReceiverSlots({
             receiver.usualMs === 0 ? durationMs : receiver.usualMs + weight * (durationMs - receiver.usualMs);
         receiver.movedAtMs = now();
         receiver.inUse -= 1;
+        allInUse -= 1;
         const [next] = receiver.waiting;
-        if (next !== undefined) next();
-        else if (receiver.inUse === 0) receivers.delete(name);
+        if (next === undefined) {
+          if (receiver.inUse === 0) receivers.delete(name);
+        } else if (mayTake(receiver)) next();
       },
     };
   }
@@ -86,7 +101,6 @@ export function createReceiverSlots({
       };
       const enter = (): void => {
         leave();
-        receiver.inUse += 1;
         resolve(slotOf(name, receiver));
       };
       const timer = setTimeout(() => {
@@ -104,10 +118,7 @@ export function createReceiverSlots({
         receiver = { inUse: 0, waiting: new Set(), usualMs: 0, movedAtMs: now(), nextPlaceMs: 0 };
         receivers.set(name, receiver);
       }
-      if (receiver.inUse < perReceiver) {
-        receiver.inUse += 1;
-        return slotOf(name, receiver);
-      }
+      if (mayTake(receiver)) return slotOf(name, receiver);
       const expectedMs = Math.max((receiver.waiting.size + 1) * paceOf(receiver), now() - receiver.movedAtMs);
       return expectedMs > patienceMs ? full(receiver) : waitFor(name, receiver);
     },

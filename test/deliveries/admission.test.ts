@@ -63,11 +63,20 @@ describe("createAdmission", () => {
 
   beforeEach(() => create());
 
-  function create({ hasBreakers = true, timeoutMs = 4_000, perReceiver = 16 } = {}): void {
+  function create({
+    hasBreakers = true,
+    timeoutMs = 4_000,
+    perReceiver,
+  }: {
+    readonly hasBreakers?: boolean;
+    readonly timeoutMs?: number;
+    readonly perReceiver?: number;
+  } = {}): void {
     const memory = createMemoryLog();
     lines = memory.lines;
     nowMs = 50_000;
     admission = createAdmission({
+      concurrency: 64,
       perReceiver,
       hasBreakers,
       timeoutMs,
@@ -107,6 +116,23 @@ describe("createAdmission", () => {
 
       expect(admitted.map(reasonOf)).to.deep.equal(["busy", "busy", "go", "go"]);
     });
+
+    for (const [usualMs, slots] of [
+      [undefined, 12],
+      [1_001, 12],
+      [100, 36],
+    ] as const) {
+      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, async () => {
+        create();
+        // Keeps what is usual in mind.
+        await admit();
+        if (usualMs !== undefined) await attempt({ ...success(), durationMs: usualMs });
+        for (let count = 1; count < slots; count++) expect(reasonOf(await admit())).to.equal("go");
+        nowMs += 300;
+
+        expect(reasonOf(await admit())).to.equal("busy");
+      });
+    }
 
     it("frees the slot when the attempt is over, and when its breaker does not let it through", async () => {
       await attempt(timeout(), 10);

@@ -25,8 +25,8 @@ describe("createReceiverSlots", () => {
   });
 
   /** Slots whose waits last for as long as the test likes, but for the ones that it makes short. */
-  const create = (perReceiver: number, patienceMs = 250): ReceiverSlots =>
-    createReceiverSlots({ perReceiver, patienceMs, now: () => nowMs });
+  const create = (perReceiver: number, patienceMs = 250, livelyLimit = perReceiver): ReceiverSlots =>
+    createReceiverSlots({ perReceiver, livelyLimit, patienceMs, now: () => nowMs });
   /** Two slots in use, and none freed for longer than the patience. */
   const fill = async (durationMs?: number): Promise<ReceiverSlots> => {
     const slots = create(2);
@@ -106,6 +106,56 @@ describe("createReceiverSlots", () => {
     await until(() => settled.length > 0, { what: "one that need not wait" });
 
     expect(settled.map(([index, { kind }]) => [index, kind])).to.deep.equal([[5, "full"]]);
+  });
+
+  describe("with slots that nobody needs", () => {
+    /** Of eight, each receiver may take two, and a lively one up to six. */
+    const open = async (durationMs: number): Promise<ReceiverSlots> => {
+      const slots = create(2, 250, 6);
+      const [first] = await takeAll(slots, 2);
+      release(first, durationMs);
+      return slots;
+    };
+    const takenOf = async (slots: ReceiverSlots, count: number): Promise<number> => {
+      const settled = watch(Array.from({ length: count }, () => slots.take("a")));
+      // What can be taken is taken at once.
+      await new Promise((resolve) => setImmediate(resolve));
+      return settled.filter(([, { kind }]) => kind === "taken").length;
+    };
+
+    for (const [durationMs, taken] of [
+      [1, 5],
+      [1_000, 5],
+      [1_001, 1],
+    ] as const) {
+      it(`gives ${taken} more to a receiver that usually takes ${durationMs} ms and has one`, async () => {
+        expect(await takenOf(await open(durationMs), 8)).to.equal(taken);
+      });
+    }
+
+    it("counts those of others, and leaves them their own share", async () => {
+      const slots = await open(100);
+      for (const other of ["b", "b", "c"]) await slots.take(other);
+
+      expect(await takenOf(slots, 8)).to.equal(2);
+      expect((await slots.take("c")).kind).to.equal("taken");
+      expect((await slots.take("d")).kind).to.equal("taken");
+    });
+
+    it("hands no slot on to a receiver above its share while others need them", async () => {
+      const slots = await open(100);
+      const more = await takeAll(slots, 5);
+      for (const other of ["b", "b"]) await slots.take(other);
+      const settled = watch([slots.take("a")]);
+
+      for (const taking of more.slice(0, 2)) release(taking, 100);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(settled).to.deep.equal([]);
+      release(more[2], 100);
+      await until(() => settled.length === 1, { what: "the slot" });
+
+      expect(settled[0]?.[1].kind).to.equal("taken");
+    });
   });
 
   describe("once full", () => {
