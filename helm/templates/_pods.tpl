@@ -1,16 +1,17 @@
 {{/*
 Seconds from the start of a stop to the kill. The kubelet counts preStop into it. An API pod serves on for preStopSeconds, then
-finishes its requests; a dispatcher finishes the attempts that it has begun, each at most webhooks.timeout long.
+finishes its requests, 10 s at most; a dispatcher finishes the attempts that it has begun, webhooks.timeout at most. To both come 5 s for
+what follows from the work in hand and 5 s for closing (finishLimitMs of src/program.ts, closeLimitMs of src/serve.ts), and 5 s to spare.
 */}}
 {{- define "svc.api.leastGraceSeconds" -}}
-{{- add .Values.api.preStopSeconds 45 -}}
+{{- add .Values.api.preStopSeconds 25 -}}
 {{- end -}}
 
 {{/* Nothing when the chart cannot see the timeout. */}}
 {{- define "svc.dispatcher.leastGraceSeconds" -}}
 {{- $timeout := dig "webhooks" "timeout" 30.0 .Values.config.settings | default 30.0 -}}
 {{- if not (or .Values.config.existingSettings (kindIs "string" $timeout)) -}}
-{{- add (ceil $timeout) 15 -}}
+{{- add (ceil (maxf 10 $timeout)) 15 -}}
 {{- end -}}
 {{- end -}}
 
