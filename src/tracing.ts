@@ -107,3 +107,9 @@ export function traceparentOf(headers: Readonly<Record<string, unknown>>): strin
   const given = parseTraceparent(headers["traceparent"]);
   return given === undefined ? undefined : formatTraceparent(given);
 }
+
+/** The id of the trace that something is recorded in; undefined when it is not. */
+export function recordedTraceOf(traceparent: string | null): string | undefined {
+  const given = parseTraceparent(traceparent);
+  return given?.isSampled === true ? given.traceId : undefined;
+}

@@ -1,6 +1,7 @@
 import { hostOf } from "./admission.ts";
 import type { AttemptResult } from "./delivery.ts";
 import type { LeasedDelivery, Outcome } from "./store.ts";
+import { recordedTraceOf } from "../tracing.ts";
 
 /**
  * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
@@ -26,6 +27,7 @@ export function attemptLine({
     event: "delivery.attempt",
     delivery: delivery.uuid,
     eventUuid: delivery.eventUuid,
+    traceId: recordedTraceOf(delivery.traceparent),
     subscriptionId: delivery.subscriptionId,
     userId: delivery.user.id,
     resource: delivery.resource,

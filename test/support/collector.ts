@@ -117,7 +117,7 @@ function attributesOf(pairs: readonly Buffer[]): Attributes {
       if (text !== undefined) return [key, text.toString()];
       if (value.has(2)) return [key, value.number(2) === 1n];
       if (value.has(3)) return [key, Number(BigInt.asIntN(64, value.number(3)))];
-      return [key, Number(value.number(4))];
+      return [key, value.double(4)];
     }),
   );
 }
@@ -131,6 +131,8 @@ interface Fields {
   bytes(field: number): Buffer;
   /** A varint or fixed64; 0 when there is none. */
   number(field: number): bigint;
+  /** The same eight bytes as a number with a fraction. */
+  double(field: number): number;
 }
 
 function fieldsOf(message: Buffer): Fields {
@@ -164,5 +166,6 @@ function fieldsOf(message: Buffer): Fields {
     all: (field) => delimited.get(field) ?? [],
     bytes: (field) => delimited.get(field)?.at(-1) ?? Buffer.alloc(0),
     number: (field) => numbers.get(field) ?? 0n,
+    double: (field) => new Float64Array(BigUint64Array.of(numbers.get(field) ?? 0n).buffer)[0] ?? 0,
   };
 }
