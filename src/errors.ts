@@ -1,3 +1,5 @@
+import { safeMessage } from "./safe-message.ts";
+
 /** Every error code that the service answers with, and the HTTP status of each. The README's error table is held to this one by a test. */
 export const errorStatus = {
   "request.malformed": 400,
@@ -84,7 +86,7 @@ export class OperatorError extends Error {
   }
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown, without what it may have caught of somebody's data (see `safeMessage`). */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? safeMessage(error) : String(error);
 }

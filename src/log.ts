@@ -1,25 +1,57 @@
-import { pino, type Logger } from "pino";
+import { createRequire } from "node:module";
+import type pinoPretty from "pino-pretty";
+import { pino, type DestinationStream, type Logger } from "pino";
+import { loggedError } from "./logged-error.ts";
 
 export type Log = Logger;
 
-/** JSON lines on stdout; `svc-admin` logs to stderr, so that its own output stays clean. */
+/** Never in a line, whoever puts it there: at its top, or one level down. */
+const secretKeys = ["authorization", "body", "cookie", "headers", "password", "secret", "token", "url"];
+
+/**
+ * JSON lines on stdout; `svc-admin` logs to stderr, so that its own output stays clean.
+ *
+ * @param isPretty For a person at a terminal: text in colour instead.
+ */
 export function createLog({
   level,
   destination = 1,
+  isPretty = false,
 }: {
   readonly level: string;
   readonly destination?: 1 | 2;
+  readonly isPretty?: boolean;
 }): Log {
+  // A `minLength` of 0 makes `flush` call back at once, before what was written is out.
+  const isSync = destination === 2 || isPretty;
+  const output = pino.destination({ dest: destination, sync: isSync, minLength: isSync ? 0 : 1 });
   return pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: loggedError },
+      // Nothing puts such things into a line. This is for the day that somebody does.
+      redact: { paths: secretKeys.flatMap((key) => [key, `*.${key}`]), censor: "…" },
     },
-    // A `minLength` of 0 makes `flush` call back at once, before what was written is out.
-    pino.destination({ dest: destination, sync: destination === 2, minLength: 1 }),
+    isPretty ? prettily(output) : output,
   );
+}
+
+/** Whether a person reads the log as it is written. A build and a container may have a terminal, too, but nobody at it. */
+export function isForPeople(
+  stream: { readonly isTTY?: boolean },
+  env: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return stream.isTTY === true && !env["CI"] && env["NODE_ENV"] !== "production";
+}
+
+/** Loaded only here: nothing of it runs where machines read the log. */
+function prettily(output: DestinationStream): DestinationStream {
+  const { prettyFactory } = createRequire(import.meta.url)("pino-pretty") as typeof pinoPretty;
+  const pretty = prettyFactory({ colorize: true, ignore: "event", translateTime: "SYS:HH:MM:ss.l" });
+  return { write: (line) => output.write(pretty(line)) };
 }
 
 /** Most ids that a line lists. */

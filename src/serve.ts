@@ -3,7 +3,7 @@ import { readConfiguration, type CheckedConfiguration } from "./configuration.ts
 import { messageOf } from "./errors.ts";
 import { greeting } from "./greeting.ts";
 import { createReadiness, startHealth } from "./health.ts";
-import { createLog, type Log } from "./log.ts";
+import { createLog, isForPeople, type Log } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { finishLimitMs } from "./program.ts";
 import { startService, type Service } from "./start.ts";
@@ -38,7 +38,10 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { program: name, env, cwd, version, stopping, onReload, print } = options;
   const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: name });
   const checked = await read();
-  const log = createLog({ level: checked.config.log.level });
+  const log = createLog({
+    level: checked.config.log.level,
+    isPretty: isForPeople(process.stdout, env),
+  });
   for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { closeSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
-import { OperatorError } from "../errors.ts";
+import { messageOf, OperatorError } from "../errors.ts";
+import { describeError } from "../logged-error.ts";
 import { serve } from "../serve.ts";
 
 const usage = `Usage: svc <program>
@@ -84,10 +85,16 @@ function hasLostTerminal(): boolean {
   }
 }
 
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    console.error(error instanceof OperatorError ? `svc: ${error.message}` : error);
-    process.exit(1);
-  },
-);
+function fail(error: unknown): never {
+  // Not the error itself: those of pg and others carry rows, URLs and passwords.
+  console.error(error instanceof OperatorError ? `svc: ${error.message}` : describeError(error));
+  process.exit(1);
+}
+
+// Node's own listener prints warnings in full, and one of them is of a client's URL that cannot be parsed (DEP0170).
+process.removeAllListeners("warning");
+process.on("warning", (warning: Error & { readonly code?: string }) => {
+  if (warning.code !== "DEP0170") console.error(`svc: ${warning.name}: ${messageOf(warning)}`);
+});
+process.on("uncaughtException", fail);
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

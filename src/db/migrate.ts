@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
-import { messageOf, OperatorError } from "../errors.ts";
+import { OperatorError } from "../errors.ts";
 
 /** One SQL statement, or several, and what it is there for. */
 export interface Step {
@@ -145,7 +145,9 @@ function reasonOf(error: unknown): string {
     error instanceof Error && "detail" in error && typeof error.detail === "string"
       ? ` (${error.detail})`
       : "";
-  return `PostgreSQL says: ${messageOf(error)}${detail}`;
+  // In full: whoever changes tables has to find the row that stands in the way.
+  const message = error instanceof Error ? error.message : String(error);
+  return `PostgreSQL says: ${message}${detail}`;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -15,8 +15,11 @@ export interface Scraper {
   scrape(): Promise<string>;
 }
 
+/** Share of the time that a source may be at work for scrapes: slow answers are shown for longer. */
+const mostLoad = 1 / 20;
+
 /**
- * @param freshForMs How long numbers are shown before they are fetched again, so that several scrapers cost no more than one.
+ * @param freshForMs How long numbers are shown at least before they are fetched again: several scrapers cost no more than one.
  * @param limitMs How long a scrape waits for a source.
  */
 export function createScraper({
@@ -46,7 +49,7 @@ export function createScraper({
 
   function refresherOf(source: Source): () => Promise<void> {
     const name = { source: source.name };
-    let readAt = -Infinity;
+    let freshUntil = -Infinity;
     let underWay: Promise<void> | undefined;
 
     /** One question at a time, also when the one before it hangs: scrapes must not use up the pool. */
@@ -54,13 +57,14 @@ export function createScraper({
       const startedAt = now();
       try {
         await source.read();
-        readAt = now();
+        const tookMs = now() - startedAt;
+        freshUntil = now() + Math.max(freshForMs, tookMs / mostLoad);
+        duration.set(name, tookMs / 1_000);
         success.set(name, 1);
       } catch {
         // The part at work with the source logs what is wrong with it; here it is shown.
         fail();
       } finally {
-        duration.set(name, (now() - startedAt) / 1_000);
         underWay = undefined;
       }
     }
@@ -70,7 +74,7 @@ export function createScraper({
     }
 
     return async () => {
-      if (now() - readAt < freshForMs) return;
+      if (now() < freshUntil) return;
       underWay ??= read();
       if ((await inTime(underWay, limitMs)) === "late") fail();
     };
