@@ -17,6 +17,14 @@ const watch = (takings: readonly Promise<Taking>[]): [number, Taking][] => {
   return settled;
 };
 
+/** How many of so many takings get a slot without a wait. */
+const takenOf = async (slots: ReceiverSlots, count: number): Promise<number> => {
+  const settled = watch(Array.from({ length: count }, () => slots.take("a")));
+  // What can be taken is taken at once.
+  await new Promise((resolve) => setImmediate(resolve));
+  return settled.filter(([, { kind }]) => kind === "taken").length;
+};
+
 describe("createReceiverSlots", () => {
   let nowMs: number;
 
@@ -34,6 +42,13 @@ describe("createReceiverSlots", () => {
     release(first, durationMs);
     await slots.take("a");
     nowMs += 300;
+    return slots;
+  };
+  /** Of eight, each receiver may take two, and a lively one up to six. */
+  const open = async (durationMs: number): Promise<ReceiverSlots> => {
+    const slots = create(2, 250, 6);
+    const [first] = await takeAll(slots, 2);
+    release(first, durationMs);
     return slots;
   };
 
@@ -109,20 +124,6 @@ describe("createReceiverSlots", () => {
   });
 
   describe("with slots that nobody needs", () => {
-    /** Of eight, each receiver may take two, and a lively one up to six. */
-    const open = async (durationMs: number): Promise<ReceiverSlots> => {
-      const slots = create(2, 250, 6);
-      const [first] = await takeAll(slots, 2);
-      release(first, durationMs);
-      return slots;
-    };
-    const takenOf = async (slots: ReceiverSlots, count: number): Promise<number> => {
-      const settled = watch(Array.from({ length: count }, () => slots.take("a")));
-      // What can be taken is taken at once.
-      await new Promise((resolve) => setImmediate(resolve));
-      return settled.filter(([, { kind }]) => kind === "taken").length;
-    };
-
     for (const [durationMs, taken] of [
       [1, 5],
       [1_000, 5],
