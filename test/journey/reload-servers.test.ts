@@ -1,0 +1,176 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
+import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
+import { startPrivatePostgres } from "../support/postgres.ts";
+import type { PrivateServer } from "../support/private-process.ts";
+import {
+  admin,
+  createProgram,
+  tryAdmin,
+  type Configuration,
+  type Program,
+  writeConfiguration,
+} from "../support/program.ts";
+import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { request } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { startWriters } from "../support/writers.ts";
+
+const service = `
+webhooks:
+  timeout: 5
+  maxAttempts: 5
+  backoff: [0.1, 0.3]
+  jitter: 0
+  sweepInterval: 0.2
+  allowedNetworks: [127.0.0.0/8]
+`;
+
+type Row = Readonly<Record<string, unknown>>;
+
+describe("reload of API and dispatcher as two processes, on PostgreSQL and RabbitMQ", function () {
+  this.timeout(90_000);
+  let postgres: PrivateServer;
+  let rabbitMq: PrivateServer;
+  let configuration: Configuration;
+  let env: Readonly<Record<string, string>>;
+  let api: Program;
+  let dispatcher: Program;
+  let scene: KillScene;
+
+  before(async () => {
+    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
+    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    env = {
+      ...configuration.env,
+      DATABASE_URL: postgres.url,
+      AMQP_URL: rabbitMq.url,
+      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    };
+    await admin(["migrate"], env);
+    api = await createProgram({ name: "api", env });
+    dispatcher = await createProgram({ name: "dispatcher", env });
+    await Promise.all([api.start(), dispatcher.start()]);
+    scene = await prepareKillScene({ env, baseUrl: `${api.origin}/svc-api`, databaseUrl: postgres.url });
+  });
+
+  after(async () => {
+    await scene?.close();
+    await Promise.all([api?.dispose(), dispatcher?.dispose()]);
+    configuration?.dispose();
+    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+  });
+
+  async function reload(
+    ...options: readonly string[]
+  ): Promise<{ code: number; rows: readonly Row[]; stderr: string }> {
+    const { code, stdout, stderr } = await tryAdmin(["reload", ...options], env);
+    return { code, rows: stdout === "" ? [] : (JSON.parse(stdout) as Row[]), stderr };
+  }
+
+  it("reaches both with svc-admin reload, and both come to the same configuration", async () => {
+    configuration.write("service.yaml", service.replace("maxAttempts: 5", "maxAttempts: 4"));
+
+    const { code, rows } = await reload();
+
+    expect(code).to.equal(0);
+    expect(rows.map(({ program, outcome }) => [program, outcome])).to.deep.equal([
+      ["api", "reloaded"],
+      ["dispatcher", "reloaded"],
+    ]);
+    expect(rows[0]?.["configuration"]).to.equal(rows[1]?.["configuration"]);
+  });
+
+  it("refuses a change that a migration is due for, and takes it once that is made", async () => {
+    configuration.write(
+      "resources/notes.yaml",
+      notesYaml.replace("user_id:", "colour: { type: String, optional: true }\n  user_id:"),
+    );
+
+    const { code, rows, stderr } = await reload();
+
+    expect(code).to.equal(1);
+    for (const { outcome, faults } of rows) {
+      expect(outcome).to.equal("refused");
+      expect(faults).to.have.length(2);
+      expect(String(faults)).to.match(
+        /not up to date: notes: the mapping file changed,.*`svc-admin migrate`/,
+      );
+    }
+    expect(stderr).to.match(/^svc-admin: 2 of 2 processes did not reload:/);
+
+    await admin(["migrate"], env);
+    expect((await fetch(`${api.healthOrigin}/readyz`)).status, "on a database that is ahead").to.equal(200);
+    expect((await reload()).code).to.equal(0);
+    const { status, body } = await request({
+      url: `${api.origin}/svc-api/resources/notes`,
+      method: "POST",
+      token: scene.token,
+      body: { text: "on_create coloured 1", colour: "red" },
+    });
+    expect([status, body.colour]).to.deep.equal([201, "red"]);
+  });
+
+  it("says which process gave no answer, and that one reloads when it comes to itself", async () => {
+    dispatcher.signal("SIGSTOP");
+    const { code, rows, stderr } = await reload("--timeout", "4");
+    const reloaded = dispatcher.untilLogged("the configuration was reloaded");
+    dispatcher.signal("SIGCONT");
+
+    expect(code).to.equal(1);
+    expect(rows.map(({ outcome }) => outcome)).to.deep.equal(["reloaded", "no answer"]);
+    expect(stderr).to.match(/1 of 2 processes did not reload:\n {2}dispatcher on .* gave no answer in time/);
+    await reloaded;
+  });
+
+  it("loses and doubles nothing and fails no request under load, one reload after the other", async () => {
+    const { token, ownerIds, pool, audiences, arrivals } = scene;
+    const writers = startWriters({
+      baseUrl: `${api.origin}/svc-api`,
+      token,
+      databaseUrl: postgres.url,
+      ownerIds,
+      label: "reloaded",
+      apiWriters: 4,
+    });
+    for (let time = 0; time < 6; time += 1) {
+      const goal = writers.acknowledged() + 40;
+      configuration.write(
+        "service.yaml",
+        service.replace("sweepInterval: 0.2", `sweepInterval: 0.${2 + time}`),
+      );
+      const both = [api, dispatcher].map((program) => program.untilLogged("the configuration was reloaded"));
+      api.signal("SIGHUP");
+      dispatcher.signal("SIGHUP");
+      await Promise.all(both);
+      await until(() => writers.acknowledged() >= goal, { what: "40 changes", timeoutMs: 30_000 });
+    }
+    await writers.stop();
+    await until(() => isQuiet(pool), { what: "every delivery to settle", timeoutMs: 60_000 });
+
+    const ledger = await readLedger({
+      pool,
+      label: "reloaded",
+      audiences,
+      arrivals: arrivals.all,
+      tried: writers.tried,
+    });
+    console.log(`      ${ledgerLine(ledger)}`);
+    expectClean(ledger);
+    expect(ledger.duplicated).to.equal(0);
+    expect(ledger.unanswered.all).to.equal(0);
+    expect(writers.faults).to.deep.equal([]);
+    expect([...writers.statuses.keys()].filter((status) => status >= 400)).to.deep.equal([]);
+  });
+
+  it("finds no process any more after both were stopped", async () => {
+    const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);
+    expect(endings.map(({ code }) => code)).to.deep.equal([0, 0]);
+
+    const { code, stderr } = await reload();
+
+    expect(code).to.equal(1);
+    expect(stderr).to.include("No process of svc runs on this database");
+  });
+});
