@@ -44,6 +44,8 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "got", files: /^deliveries\// },
   { package: "yaml", files: /^(yaml-source|config|settings[a-z-]*)\.ts$|^resources\/load/ },
   { package: "pino", files: /^log\.ts$/ },
+  // Loaded by a dynamic import only, when tracing is on.
+  { package: "@opentelemetry", files: /^tracing-sdk\.ts$/ },
   { package: "prom-client", files: /^metrics(\.ts$|\/)/ },
 ];
 

@@ -55,6 +55,7 @@ describe("createOutbox", () => {
           ownerId: "7",
           snapshot: { id: 1, text: "é" },
           timestamp: "2026-03-28T14:30:00.123456Z",
+          traceparent: null,
           failures: 2,
         },
       ]);
