@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { createReadStream, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import {
@@ -37,9 +37,13 @@ export interface Program {
   isRunning(): boolean;
   /** Undefined before the first start and while it runs; null when a signal ended it. */
   exitCode(): number | null | undefined;
+  /** The last lines of what it wrote. */
+  output(): string;
   signal(name: NodeJS.Signals): void;
   /** Sends a signal and waits until the process is gone; after `limitMs` it is killed. */
   end(name: NodeJS.Signals, limitMs?: number): Promise<Ending>;
+  /** Everything that it has written to stdout and stderr so far. */
+  output(): string;
   /** The next line of the log with this message that is written after the call. */
   untilLogged(message: string): Promise<LogLine>;
   /** Kills it and removes its files. */
@@ -99,12 +103,14 @@ export async function createProgram({
     },
     isRunning: () => child?.isRunning() === true,
     exitCode: () => child?.exitCode(),
+    output: () => child?.output() ?? "",
     signal: (signal) => child?.signal(signal),
     async end(signal, limitMs) {
       const startedAt = performance.now();
       await child?.end(signal, limitMs);
       return { code: child?.exitCode() ?? null, durationMs: performance.now() - startedAt };
     },
+    output: () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : ""),
     untilLogged(message) {
       const from = existsSync(logFile) ? statSync(logFile).size : 0;
       const isWanted = ({ msg }: LogLine): boolean => msg === message;
