@@ -43,7 +43,7 @@ export interface Program {
   /** Sends a signal and waits until the process is gone; after `limitMs` it is killed. */
   end(name: NodeJS.Signals, limitMs?: number): Promise<Ending>;
   /** Everything that it has written to stdout and stderr so far. */
-  output(): string;
+  written(): string;
   /** The next line of the log with this message that is written after the call. */
   untilLogged(message: string): Promise<LogLine>;
   /** Kills it and removes its files. */
@@ -110,7 +110,7 @@ export async function createProgram({
       await child?.end(signal, limitMs);
       return { code: child?.exitCode() ?? null, durationMs: performance.now() - startedAt };
     },
-    output: () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : ""),
+    written: () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : ""),
     untilLogged(message) {
       const from = existsSync(logFile) ? statSync(logFile).size : 0;
       const isWanted = ({ msg }: LogLine): boolean => msg === message;
