@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// The image's HEALTHCHECK, without curl: exit 0 when the service of this container is ready, else 1 and why, for `docker inspect`.
+import { get } from "node:http";
+import { loadConfig } from "../config.ts";
+import { messageOf } from "../errors.ts";
+
+const timeoutMs = 4000;
+/** What listens everywhere is asked at home. */
+const everywhere = new Map([
+  ["0.0.0.0", "127.0.0.1"],
+  ["::", "::1"],
+]);
+
+function fail(reason: string): never {
+  console.error(reason);
+  process.exit(1);
+}
+
+try {
+  const { http, metrics } = loadConfig({ env: process.env, cwd: process.cwd(), program: "admin" });
+  const host = everywhere.get(http.host) ?? http.host;
+  get({ host, port: metrics.port, path: "/readyz?verbose", timeout: timeoutMs }, (response) => {
+    if (response.statusCode === 200) process.exit(0);
+    response
+      .setEncoding("utf8")
+      .once("data", fail)
+      .once("end", () => fail(`HTTP ${response.statusCode}`));
+  })
+    .on("timeout", () => fail(`no answer within ${timeoutMs} ms`))
+    .on("error", ({ message }) => fail(message));
+} catch (error) {
+  fail(messageOf(error));
+}
