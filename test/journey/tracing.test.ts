@@ -197,6 +197,53 @@ for (const mode of modes) {
   });
 }
 
+for (const mode of modes) {
+  describe(`without tracing (${mode})`, function () {
+    this.timeout(60_000);
+    let service: TestService;
+    let receiver: TestReceiver;
+    let ada: TestUser;
+
+    before(async () => {
+      service = await startService({ mode, resources: { "notes.yaml": notesYaml } });
+      receiver = await startReceiver();
+      ada = await service.createUser();
+      await subscribe(ada, receiver);
+    });
+    after(async () => {
+      await service?.stop();
+      await receiver?.close();
+    });
+
+    it("adds nothing to statements, messages and deliveries", async () => {
+      const { traceparent } = newTrace();
+      const headers = { traceparent };
+      const url = `${service.baseUrl}/resources/notes`;
+
+      await request({ url, method: "POST", token: ada.token, headers, body: { text: "hello" } });
+      const [received] = await receiver.waitFor(1);
+
+      const stored = await service.foundation.sql(
+        "SELECT event.traceparent AS event, delivery.traceparent AS delivery FROM svc.events AS event JOIN svc.deliveries AS delivery ON event_id = event.id",
+      );
+      expect(stored).to.deep.equal([{ event: null, delivery: null }]);
+      expect(received?.headers).not.to.include.keys("traceparent");
+    });
+
+    it("passes on the trace of a program that writes one into its statement", async () => {
+      const { traceparent } = newTrace();
+      const before = receiver.received.length;
+
+      await service.foundation.sql(
+        `INSERT INTO public.notes (text, user_id) VALUES ('by hand', ${ada.id}) /*traceparent='${traceparent}'*/`,
+      );
+      const received = (await receiver.waitFor(before + 1)).at(-1);
+
+      expect(received?.headers["traceparent"]).to.equal(traceparent);
+    });
+  });
+}
+
 interface Trace {
   readonly traceId: string;
   readonly spanId: string;
