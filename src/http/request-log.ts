@@ -6,7 +6,7 @@ import type { ApiContext, ApiMiddleware } from "./state.ts";
 /** What a client may choose as request id: printable in every log and header without quoting. */
 const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** A path says what was asked for in far less; what is longer is somebody's try. */
+/** Characters. A path of the API takes far fewer. */
 const longestPath = 512;
 
 /**
@@ -57,7 +57,7 @@ function writeLine(
   const line = {
     event: "request",
     method: ctx.method,
-    path: ctx.originalUrl.split("?", 1)[0]?.slice(0, longestPath),
+    path: pathForLog(ctx.originalUrl),
     route: routeOf(ctx),
     status: ctx.res.statusCode,
     errorCode,
@@ -75,6 +75,15 @@ function writeLine(
   };
   if (ctx.res.statusCode >= 500) ctx.state.log.error(line, "request");
   else ctx.state.log.info(line, "request");
+}
+
+/**
+ * What may be told of a request target: its path, cut where it is somebody's try. The query string may hold a secret, and so may the
+ * user name and password of a target that is a whole URL.
+ */
+export function pathForLog(target: string): string {
+  const [whole = ""] = target.split("?", 1);
+  return whole.replace(/^[^/]*:\/\/[^/]*/, "").slice(0, longestPath);
 }
 
 function numberOf(header: unknown): number | undefined {

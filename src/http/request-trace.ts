@@ -1,5 +1,5 @@
 import { traceparentOf, type Tracing } from "../tracing.ts";
-import { routeOf } from "./request-log.ts";
+import { pathForLog, routeOf } from "./request-log.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
@@ -14,7 +14,7 @@ export function createRequestTrace({ tracing }: { readonly tracing: Tracing }): 
       parent: traceparentOf(ctx.req.headers),
       attributes: {
         "http.request.method": ctx.method,
-        "url.path": ctx.originalUrl.split("?", 1)[0],
+        "url.path": pathForLog(ctx.originalUrl),
         "network.protocol.version": ctx.req.httpVersion,
       },
     });
