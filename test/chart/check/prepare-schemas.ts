@@ -20,7 +20,10 @@ function main([schemas = "", out = "", ...rest]: readonly string[]): void {
 function rewrite(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(from)) {
-    const text = readFileSync(join(from, file), "utf8").replaceAll("/api/_definitions.json#", "_definitions.json#");
+    const text = readFileSync(join(from, file), "utf8").replaceAll(
+      "/api/_definitions.json#",
+      "_definitions.json#",
+    );
     const { $id: _, ...schema } = JSON.parse(text) as Record<string, unknown>;
     writeFileSync(join(to, file), JSON.stringify(schema));
   }
@@ -30,7 +33,10 @@ interface CustomResourceDefinition {
   readonly spec: {
     readonly group: string;
     readonly names: { readonly kind: string };
-    readonly versions: readonly { readonly name: string; readonly schema: { readonly openAPIV3Schema: Schema } }[];
+    readonly versions: readonly {
+      readonly name: string;
+      readonly schema: { readonly openAPIV3Schema: Schema };
+    }[];
   };
 }
 

@@ -37,7 +37,11 @@ export interface Container {
   readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
   readonly securityContext: Readonly<Record<string, unknown>>;
   readonly resources: { readonly requests?: object; readonly limits?: object };
-  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
+  readonly volumeMounts?: readonly {
+    readonly name: string;
+    readonly mountPath: string;
+    readonly readOnly?: boolean;
+  }[];
   readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } };
 }
 
@@ -49,7 +53,11 @@ export interface PodSpec {
   readonly terminationGracePeriodSeconds: number;
   readonly securityContext: Readonly<Record<string, unknown>>;
   readonly topologySpreadConstraints?: readonly { readonly labelSelector: LabelSelector }[];
-  readonly volumes?: readonly { readonly name: string; readonly configMap?: { name: string }; readonly emptyDir?: object }[];
+  readonly volumes?: readonly {
+    readonly name: string;
+    readonly configMap?: { name: string };
+    readonly emptyDir?: object;
+  }[];
 }
 
 interface Port {
@@ -75,7 +83,9 @@ export interface KubernetesObject {
   readonly stringData?: Readonly<Record<string, string>>;
   readonly spec?: Partial<PodSpec> & {
     readonly replicas?: number;
-    readonly strategy?: { readonly rollingUpdate: { readonly maxUnavailable: unknown; readonly maxSurge: unknown } };
+    readonly strategy?: {
+      readonly rollingUpdate: { readonly maxUnavailable: unknown; readonly maxSurge: unknown };
+    };
     readonly selector?: LabelSelector & Readonly<Record<string, string>>;
     readonly podSelector?: LabelSelector;
     readonly template?: {
@@ -111,7 +121,10 @@ interface Options {
   readonly kubernetes?: string;
 }
 
-function run(command: string, { file = "minimal", values = {}, kubernetes = versions.at(-1) ?? "" }: Options) {
+function run(
+  command: string,
+  { file = "minimal", values = {}, kubernetes = versions.at(-1) ?? "" }: Options,
+) {
   const names = command === "template" ? ["release", chart] : [chart];
   const flags = ["--namespace", "team", "--kube-version", kubernetes, "--values", `${chart}/ci/${file}.yaml`];
   const strict = command === "lint" ? ["--strict"] : [];
@@ -152,7 +165,10 @@ export function render(options: Options): readonly KubernetesObject[] {
 /** What kubeconform has against the objects; empty for nothing. A kind without a schema is a fault. */
 export function schemaFaults(text: string, kubernetes: string): string {
   const schemas = given("SVC_CHART_SCHEMAS");
-  const places = ["{{.NormalizedKubernetesVersion}}/{{.ResourceKind}}{{.KindSuffix}}", "custom/{{.Group}}/{{.ResourceKind}}-{{.ResourceAPIVersion}}"];
+  const places = [
+    "{{.NormalizedKubernetesVersion}}/{{.ResourceKind}}{{.KindSuffix}}",
+    "custom/{{.Group}}/{{.ResourceKind}}-{{.ResourceAPIVersion}}",
+  ];
   const flags = places.flatMap((place) => ["-schema-location", `${schemas}/${place}.json`]);
   const { status, stdout, stderr } = spawnSync(
     given("SVC_KUBECONFORM"),
@@ -176,7 +192,8 @@ export function promtool(args: readonly string[]): string {
 export function find(objects: readonly KubernetesObject[], kind: string, suffix = ""): KubernetesObject {
   const found = objects.filter((object) => object.kind === kind && object.metadata.name.endsWith(suffix));
   const [only] = found;
-  if (only === undefined || found.length > 1) throw new Error(`${found.length} objects are ${kind} …${suffix}`);
+  if (only === undefined || found.length > 1)
+    throw new Error(`${found.length} objects are ${kind} …${suffix}`);
   return only;
 }
 
@@ -193,11 +210,21 @@ export interface Pod {
 
 export function podsOf(objects: readonly KubernetesObject[]): readonly Pod[] {
   return objects.flatMap((maker) => {
-    const template = maker.kind === "Pod" ? { metadata: maker.metadata, spec: maker.spec as PodSpec } : maker.spec?.template;
+    const template =
+      maker.kind === "Pod" ? { metadata: maker.metadata, spec: maker.spec as PodSpec } : maker.spec?.template;
     if (template === undefined) return [];
     const { labels, annotations = {} } = template.metadata;
     const [container] = template.spec.containers;
-    return [{ component: labels["app.kubernetes.io/component"] ?? "", labels, annotations, spec: template.spec, container, maker }];
+    return [
+      {
+        component: labels["app.kubernetes.io/component"] ?? "",
+        labels,
+        annotations,
+        spec: template.spec,
+        container,
+        maker,
+      },
+    ];
   });
 }
 
@@ -206,4 +233,11 @@ export function chosen(pods: readonly Pod[], selector: Readonly<Record<string, s
   return pods
     .filter(({ labels }) => Object.entries(selector).every(([key, value]) => labels[key] === value))
     .map(({ component }) => component);
+}
+
+/** The pod of a component. */
+export function podOf(objects: readonly KubernetesObject[], component: string): Pod {
+  const pod = podsOf(objects).find((one) => one.component === component);
+  if (pod === undefined) throw new Error(`no pod is the ${component}`);
+  return pod;
 }

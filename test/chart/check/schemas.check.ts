@@ -1,6 +1,11 @@
 import { expect } from "chai";
 import { cases, lint, renderText, schemaFaults, versions } from "./chart.ts";
 
+/** An object with a fault, in JSON, which is YAML. */
+function object(kind: string, apiVersion: string, spec: object): string {
+  return JSON.stringify({ apiVersion, kind, metadata: { name: "x" }, spec });
+}
+
 for (const kubernetes of versions) {
   describe(`the chart on Kubernetes ${kubernetes}`, () => {
     for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
@@ -15,21 +20,24 @@ for (const kubernetes of versions) {
   });
 
   describe(`the schemas of Kubernetes ${kubernetes}`, () => {
-    const object = (kind: string, apiVersion: string, spec: object): string =>
-      JSON.stringify({ apiVersion, kind, metadata: { name: "x" }, spec });
-
     it("find an unknown field", () => {
-      expect(schemaFaults(object("PodDisruptionBudget", "policy/v1", { maxUnavailabel: 1 }), kubernetes)).to.include("maxUnavailabel");
+      expect(
+        schemaFaults(object("PodDisruptionBudget", "policy/v1", { maxUnavailabel: 1 }), kubernetes),
+      ).to.include("maxUnavailabel");
     });
 
     it("find an unknown field of a custom resource", () => {
       const spec = { endpoints: [{ prt: "metrics" }], selector: {} };
 
-      expect(schemaFaults(object("ServiceMonitor", "monitoring.coreos.com/v1", spec), kubernetes)).to.include("prt");
+      expect(schemaFaults(object("ServiceMonitor", "monitoring.coreos.com/v1", spec), kubernetes)).to.include(
+        "prt",
+      );
     });
 
     it("find a kind that there is no schema for", () => {
-      expect(schemaFaults(object("Deploymint", "apps/v1", {}), kubernetes)).to.include("could not find schema");
+      expect(schemaFaults(object("Deploymint", "apps/v1", {}), kubernetes)).to.include(
+        "could not find schema",
+      );
     });
   });
 }

@@ -37,7 +37,8 @@ export function describedValues(text: string): readonly Value[] {
       const description = lines.slice(lines.lastIndexOf("") + 1).filter((line) => !line.startsWith("# "));
       if (isMap(value) && hasComments(value)) return read(value, path);
       if (description.length === 0) throw new Error(`values.yaml: ${path.join(".")} has no comment above it`);
-      const plain: unknown = isMap(value) || !isScalar(value) ? (value as { toJSON(): unknown }).toJSON() : value.value;
+      const plain: unknown =
+        isMap(value) || !isScalar(value) ? (value as { toJSON(): unknown }).toJSON() : value.value;
       return [{ section, path: path.join("."), default: plain, description: description.join(" ") }];
     });
   }
@@ -47,11 +48,13 @@ export function describedValues(text: string): readonly Value[] {
 function hasComments(map: YAMLMap): boolean {
   return (
     Boolean(map.commentBefore) ||
-    map.items.some(({ key, value }) => (isScalar(key) && key.commentBefore) || (isMap(value) && hasComments(value)))
+    map.items.some(
+      ({ key, value }) => (isScalar(key) && key.commentBefore) || (isMap(value) && hasComments(value)),
+    )
   );
 }
 
-const begin = "<!-- values: made from values.yaml by `npx tsx test/helm/generate.ts` -->\n";
+const begin = "<!-- values: made from values.yaml by `npx tsx test/chart/generate.ts` -->\n";
 const end = "<!-- end of values -->\n";
 
 /** The README with its tables of values made anew. */
@@ -59,12 +62,15 @@ export function withValues(readme: string, values: readonly Value[]): string {
   const headings = [...new Set(values.map(({ section }) => section))];
   const tables = headings.map((heading) => {
     const rows = values.filter(({ section }) => section === heading);
-    const lines = rows.map((row) => `| \`${row.path}\` | ${shown(row.default)} | ${row.description.replaceAll("|", "\\|")} |`);
+    const lines = rows.map(
+      (row) => `| \`${row.path}\` | ${shown(row.default)} | ${row.description.replaceAll("|", "\\|")} |`,
+    );
     return `### ${heading}\n\n| Value | Default | Meaning |\n|---|---|---|\n${lines.join("\n")}\n`;
   });
   const [head, rest] = readme.split(begin);
   const [, tail] = (rest ?? "").split(end);
-  if (head === undefined || tail === undefined) throw new Error("expected the marks of the values in the README");
+  if (head === undefined || tail === undefined)
+    throw new Error("expected the marks of the values in the README");
   return `${head}${begin}\n${tables.join("\n")}\n${end}${tail}`;
 }
 
@@ -76,7 +82,12 @@ type Json = Record<string, unknown>;
 
 /** The schema of the values with that of `service.yaml` in it. */
 export function withSettings(schema: Json, settings: Json): Json {
-  const { definitions: shared, $schema: _, title: __, ...rest } = settings as Json & { readonly definitions: Json };
+  const {
+    definitions: shared,
+    $schema: _,
+    title: __,
+    ...rest
+  } = settings as Json & { readonly definitions: Json };
   return { ...schema, definitions: { ...(schema["definitions"] as Json), ...shared, settings: rest } };
 }
 
@@ -89,6 +100,9 @@ export function generate(): void {
   const readme = readFileSync(fileOf("helm/README.md"), "utf8");
   const values = describedValues(readFileSync(fileOf("helm/values.yaml"), "utf8"));
   writeFileSync(fileOf("helm/README.md"), withValues(readme, values));
-  const schema = withSettings(readJson("helm/values.schema.json"), readJson("config/schema/service.schema.json"));
+  const schema = withSettings(
+    readJson("helm/values.schema.json"),
+    readJson("config/schema/service.schema.json"),
+  );
   writeFileSync(fileOf("helm/values.schema.json"), `${JSON.stringify(schema, null, 2)}\n`);
 }

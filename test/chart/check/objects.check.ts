@@ -3,7 +3,12 @@ import { queues } from "../../../src/broker/topology.ts";
 import { cases, chosen, find, podsOf, render, type KubernetesObject, type Pod } from "./chart.ts";
 
 /** What ci/existing.yaml names: objects that are there before the chart. */
-const existing = new Set(["Secret svc-secrets", "ConfigMap my-settings", "ConfigMap my-resources", "ServiceAccount my-account"]);
+const existing = new Set([
+  "Secret svc-secrets",
+  "ConfigMap my-settings",
+  "ConfigMap my-resources",
+  "ServiceAccount my-account",
+]);
 /** What the other files name. */
 const others = new Set(["Secret svc", "ConfigMap company-ca", "ServiceAccount default"]);
 
@@ -31,7 +36,8 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
   describe(`the objects of ci/${file}.yaml`, () => {
     let objects: readonly KubernetesObject[];
     let pods: readonly Pod[];
-    const of = (kind: string): readonly KubernetesObject[] => objects.filter((object) => object.kind === kind);
+    const of = (kind: string): readonly KubernetesObject[] =>
+      objects.filter((object) => object.kind === kind);
     const pod = (component: string): Pod => {
       const found = pods.find((one) => one.component === component);
       if (found === undefined) throw new Error(`no pod is the ${component}`);
@@ -51,12 +57,19 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
     });
 
     it("are chosen by their selectors, and no other pod is", () => {
-      expect(pods.map(({ component }) => component).toSorted()).to.deep.equal(["api", "dispatcher", "migrate", "test"]);
+      expect(pods.map(({ component }) => component).toSorted()).to.deep.equal([
+        "api",
+        "dispatcher",
+        "migrate",
+        "test",
+      ]);
       for (const { kind, metadata, spec } of objects) {
         const own = [metadata.labels["app.kubernetes.io/component"]];
         if (kind === "Service") expect(chosen(pods, spec?.selector ?? {}), metadata.name).to.deep.equal(own);
         if (kind === "Deployment" || kind === "PodDisruptionBudget")
-          expect(chosen(pods, spec?.selector?.matchLabels ?? {}), `${kind} ${metadata.name}`).to.deep.equal(own);
+          expect(chosen(pods, spec?.selector?.matchLabels ?? {}), `${kind} ${metadata.name}`).to.deep.equal(
+            own,
+          );
         if (kind === "NetworkPolicy")
           expect(chosen(pods, spec?.podSelector?.matchLabels ?? {}), metadata.name).to.deep.equal(own);
       }
@@ -64,7 +77,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
 
     it("spread the pods of one program over nodes and zones", () => {
       for (const { component, spec } of [pod("api"), pod("dispatcher")]) {
-        expect(spec.topologySpreadConstraints).to.not.be.empty;
+        expect(spec.topologySpreadConstraints?.length).to.be.greaterThan(0);
         for (const { labelSelector } of spec.topologySpreadConstraints ?? [])
           expect(chosen(pods, labelSelector.matchLabels)).to.deep.equal([component]);
       }
@@ -78,7 +91,8 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
           const object = objects.find(({ kind, metadata }) => `${kind} ${metadata.name}` === need);
           if (object === undefined) expect(known, `${one.component} needs it`).to.include(need);
           // A test runs when everything is there.
-          else if (isHook(one.maker, "test") || weight === undefined) expect(hookWeight(object), need).to.equal(undefined);
+          else if (isHook(one.maker, "test") || weight === undefined)
+            expect(hookWeight(object), need).to.equal(undefined);
           // Hooks run before any object of the release is made, the lightest first.
           else expect(hookWeight(object), `the Job needs ${need}`).to.be.lessThan(weight);
         }
@@ -91,7 +105,9 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       expect(maker.kind).to.equal("Job");
       expect(container.args?.slice(0, 2)).to.deep.equal(["svc-admin", "migrate"]);
       for (const object of objects.filter((one) => hookWeight(one) !== undefined)) {
-        expect(isHook(object, "pre-install") && isHook(object, "pre-upgrade"), object.metadata.name).to.equal(true);
+        expect(isHook(object, "pre-install") && isHook(object, "pre-upgrade"), object.metadata.name).to.equal(
+          true,
+        );
         const policy = object.kind === "Job" ? "before-hook-creation" : "before-hook-creation,hook-succeeded";
         expect(object.metadata.annotations?.["helm.sh/hook-delete-policy"]).to.equal(policy);
       }
@@ -101,7 +117,9 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       for (const name of ["settings", "resources"]) {
         const [own, forJob] = [pod("api"), pod("migrate")].map(({ spec }) => {
           const wanted = spec.volumes?.find((volume) => volume.name === name)?.configMap?.name;
-          return wanted !== undefined && existing.has(`ConfigMap ${wanted}`) ? wanted : of("ConfigMap").find(({ metadata }) => metadata.name === wanted)?.data;
+          return wanted !== undefined && existing.has(`ConfigMap ${wanted}`)
+            ? wanted
+            : of("ConfigMap").find(({ metadata }) => metadata.name === wanted)?.data;
         });
         expect(own).to.not.equal(undefined);
         expect(forJob).to.deep.equal(own);
@@ -110,7 +128,11 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
 
     it("keep to the restricted Pod Security Standard, with a read-only root", () => {
       for (const { spec, container } of pods) {
-        expect(spec.securityContext).to.deep.include({ runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } });
+        expect(spec.securityContext).to.deep.include({
+          runAsNonRoot: true,
+          runAsUser: 1000,
+          seccompProfile: { type: "RuntimeDefault" },
+        });
         expect(container.securityContext).to.deep.equal({
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
@@ -119,7 +141,8 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
         expect(spec.automountServiceAccountToken).to.equal(false);
         expect(spec.enableServiceLinks).to.equal(false);
         expect(container.resources).to.have.keys("requests", "limits");
-        for (const volume of spec.volumes ?? []) expect(Object.keys(volume)).to.have.members(["name", volume.emptyDir ? "emptyDir" : "configMap"]);
+        for (const volume of spec.volumes ?? [])
+          expect(Object.keys(volume)).to.have.members(["name", volume.emptyDir ? "emptyDir" : "configMap"]);
       }
     });
 
@@ -127,17 +150,24 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       for (const { component, container } of [pod("api"), pod("dispatcher")]) {
         const ports = new Set(container.ports?.map(({ name }) => name));
         for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const)
-          expect(container[probe].httpGet.port).to.equal("metrics");
-        const services = of("Service").filter(({ spec }) => chosen(pods, spec?.selector ?? {}).includes(component));
+          expect(container[probe]?.httpGet.port).to.equal("metrics");
+        const services = of("Service").filter(({ spec }) =>
+          chosen(pods, spec?.selector ?? {}).includes(component),
+        );
         expect(services).to.have.length(component === "api" ? 2 : 1);
-        for (const { spec } of services) for (const { targetPort } of spec?.ports ?? []) expect(ports).to.include(targetPort);
-        for (const { spec } of of("NetworkPolicy").filter((policy) => chosen(pods, policy.spec?.podSelector?.matchLabels ?? {}).includes(component)))
-          for (const { port } of (spec?.ingress ?? []).flatMap((rule) => rule.ports)) expect(ports).to.include(port);
+        for (const { spec } of services)
+          for (const { targetPort } of spec?.ports ?? []) expect(ports).to.include(targetPort);
+        for (const { spec } of of("NetworkPolicy").filter((policy) =>
+          chosen(pods, policy.spec?.podSelector?.matchLabels ?? {}).includes(component),
+        ))
+          for (const { port } of (spec?.ingress ?? []).flatMap((rule) => rule.ports))
+            expect(ports).to.include(port);
       }
     });
 
     it("replace pods one by one, when another is ready", () => {
-      for (const { spec } of of("Deployment")) expect(spec?.strategy?.rollingUpdate).to.deep.equal({ maxUnavailable: 0, maxSurge: "25%" });
+      for (const { spec } of of("Deployment"))
+        expect(spec?.strategy?.rollingUpdate).to.deep.equal({ maxUnavailable: 0, maxSurge: "25%" });
     });
 
     it("have a fixed number of pods, or a scaler of their own, never both", () => {
@@ -168,7 +198,9 @@ describe("the objects of ci/full.yaml", () => {
     expect(rules.map(({ host }) => host)).to.deep.equal(["hooks.example.com", "*.hooks.example.org"]);
     for (const { http } of rules) {
       expect(http.paths.map(({ path }) => path)).to.deep.equal(["/api/v1"]);
-      expect(objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name)).to.include(http.paths[0]?.backend.service.name);
+      expect(
+        objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name),
+      ).to.include(http.paths[0]?.backend.service.name);
     }
   });
 
@@ -178,16 +210,23 @@ describe("the objects of ci/full.yaml", () => {
 
     const selected = objects.filter(
       ({ kind, metadata }) =>
-        kind === "Service" && Object.entries(spec?.selector?.matchLabels ?? {}).every(([key, value]) => metadata.labels[key] === value),
+        kind === "Service" &&
+        Object.entries(spec?.selector?.matchLabels ?? {}).every(
+          ([key, value]) => metadata.labels[key] === value,
+        ),
     );
-    expect(selected.map(({ metadata }) => metadata.name)).to.have.members(["release-webhooks-api-metrics", "release-webhooks-dispatcher-metrics"]);
-    for (const service of selected) expect(service.spec?.ports?.map(({ name }) => name)).to.include(spec?.endpoints?.[0]?.port);
+    expect(selected.map(({ metadata }) => metadata.name)).to.have.members([
+      "release-webhooks-api-metrics",
+      "release-webhooks-dispatcher-metrics",
+    ]);
+    for (const service of selected)
+      expect(service.spec?.ports?.map(({ name }) => name)).to.include(spec?.endpoints?.[0]?.port);
   });
 
   it("have the dashboards as they are in the chart", () => {
     const { data = {} } = find(render({ file: "full" }), "ConfigMap", "dashboard");
 
-    expect(Object.keys(data)).to.not.be.empty;
+    expect(Object.keys(data).length).to.be.greaterThan(0);
     for (const text of Object.values(data)) expect(JSON.parse(text)).to.have.property("panels");
   });
 });

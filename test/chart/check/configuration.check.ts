@@ -1,0 +1,150 @@
+import { expect } from "chai";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadConfig } from "../../../src/config.ts";
+import { checkDefinitions } from "../../../src/resources/load.ts";
+import { unknownVariables } from "../../../src/unknown-variables.ts";
+import { cases, find, podOf, render, type KubernetesObject, type Pod } from "./chart.ts";
+
+/** The variables that come from Secrets of others. */
+const elsewhere: Readonly<Record<string, string>> = {
+  DATABASE_URL: "postgresql://svc@postgres/svc",
+  AMQP_URL: "amqp://svc@rabbitmq",
+  SVC_SECRET_KEY: "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+};
+
+/** The variables of a container as the kubelet sets them. */
+function environmentOf(pod: Pod, objects: readonly KubernetesObject[]): Record<string, string> {
+  const entries = (pod.container.env ?? []).flatMap(({ name, value, valueFrom }): [string, string][] => {
+    const ref = valueFrom?.secretKeyRef;
+    if (ref === undefined) return value === undefined ? [] : [[name, value]];
+    const secret = objects.find(({ kind, metadata }) => kind === "Secret" && metadata.name === ref.name);
+    const text = secret === undefined ? elsewhere[name] : secret.stringData?.[ref.key];
+    if (text === undefined && ref.optional !== true) throw new Error(`${ref.name} has no key ${ref.key}`);
+    return text === undefined ? [] : [[name, text]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Lays the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are not the chart's. */
+function mount(pod: Pod, objects: readonly KubernetesObject[]): string | undefined {
+  const root = mkdtempSync(join(tmpdir(), "svc-chart-"));
+  for (const { name, mountPath } of pod.container.volumeMounts ?? []) {
+    const wanted = pod.spec.volumes?.find((volume) => volume.name === name)?.configMap?.name;
+    if (wanted === undefined || !mountPath.startsWith("/etc/svc")) continue;
+    const files = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === wanted);
+    if (files === undefined) return undefined;
+    mkdirSync(join(root, mountPath), { recursive: true });
+    for (const [file, text] of Object.entries(files.data ?? {}))
+      writeFileSync(join(root, mountPath, file), text);
+  }
+  return root;
+}
+
+const urlOf = (values: object): string | undefined => {
+  const objects = render({ values });
+  return environmentOf(podOf(objects, "api"), objects)["SVC_PUBLIC_URL"];
+};
+
+const checksumsOf = (values: object, component: string): Readonly<Record<string, string>> =>
+  podOf(render({ values }), component).annotations;
+
+describe("what the programs read", () => {
+  for (const file of cases.map((name) => name.replace(/\.yaml$/, "")).filter((name) => name !== "existing")) {
+    for (const [component, program] of [
+      ["api", "api"],
+      ["dispatcher", "dispatcher"],
+      ["migrate", "admin"],
+    ] as const) {
+      it(`is taken by the ${component} of ci/${file}.yaml`, async () => {
+        const objects = render({ file });
+        const pod = podOf(objects, component);
+        const root = mount(pod, objects);
+        if (root === undefined) throw new Error("expected the ConfigMaps in the chart");
+        const variables = environmentOf(pod, objects);
+        const env = { ...variables, SVC_CONFIG_DIR: join(root, variables["SVC_CONFIG_DIR"] ?? "") };
+
+        try {
+          const config = loadConfig({ env, cwd: root, program });
+          const { faults } = await checkDefinitions(config.configDir);
+
+          expect(faults).to.deep.equal([]);
+          expect(unknownVariables({ env, cwd: root })).to.deep.equal([]);
+          expect(config.database.autoMigrate).to.equal(false);
+          expect(config.database.url).to.match(/^postgresql:/);
+          const ports = Object.fromEntries(
+            (pod.container.ports ?? []).map(({ name, containerPort }) => [name, containerPort]),
+          );
+          if (program === "api")
+            expect(ports).to.deep.equal({ http: config.http.port, metrics: config.metrics.port });
+          if (program === "dispatcher") expect(ports).to.deep.equal({ metrics: config.metrics.port });
+        } finally {
+          rmSync(root, { recursive: true });
+        }
+      });
+    }
+  }
+
+  it("has every setting of ci/full.yaml as it was written, large numbers and code with braces too", () => {
+    const objects = render({ file: "full" });
+    const pod = podOf(objects, "api");
+    const root = mount(pod, objects) ?? "";
+
+    const env = { ...environmentOf(pod, objects), SVC_CONFIG_DIR: join(root, "etc/svc") };
+    const { webhooks, http, previousSecretKeys } = loadConfig({ env, cwd: root, program: "api" });
+    rmSync(root, { recursive: true });
+    expect(webhooks).to.deep.include({
+      timeoutMs: 12_500,
+      backoffMs: [5_000, 1_000_000_000],
+      manualRetryLimit: 1_000_000,
+    });
+    expect(http).to.include({ routePrefix: "/api/v1", publicUrl: "https://hooks.example.com" });
+    expect(previousSecretKeys).to.have.length(1);
+    expect(find(objects, "ConfigMap", "webhooks-resources").data?.["tasks.mjs"]).to.include(
+      "{{ not a template }}",
+    );
+  });
+});
+
+describe("the public URL", () => {
+  it("is left to the request without an ingress", () => {
+    expect(urlOf({})).to.equal(undefined);
+  });
+
+  it("is the first host of the ingress, https when it has certificates", () => {
+    const ingress = { enabled: true, hosts: ["a.example.com", "b.example.com"] };
+
+    expect(urlOf({ ingress })).to.equal("http://a.example.com");
+    expect(urlOf({ ingress: { ...ingress, tls: [{ secretName: "tls" }] } })).to.equal(
+      "https://a.example.com",
+    );
+  });
+});
+
+describe("the annotations of the pods", () => {
+  for (const [what, annotation, values] of [
+    ["a setting", "checksum/settings", { config: { settings: { log: { level: "warn" } } } }],
+    ["a mapping file", "checksum/resources", { config: { resources: { "a.yaml": "name: a" } } }],
+    ["a secret", "checksum/secret", { secret: { amqpUrl: "amqp://other" } }],
+  ] as const) {
+    it(`change with ${what}, so that the pods are replaced, and only the one does`, () => {
+      for (const component of ["api", "dispatcher"]) {
+        const before = checksumsOf({}, component);
+        const after = checksumsOf(values, component);
+
+        expect(Object.keys(before)).to.have.members([
+          "checksum/settings",
+          "checksum/resources",
+          "checksum/secret",
+        ]);
+        const changed = Object.keys(after).filter((key) => after[key] !== before[key]);
+        expect(changed).to.deep.equal([annotation]);
+      }
+    });
+  }
+
+  it("do not change when the operator reloads by hand", () => {
+    expect(checksumsOf({ config: { rollOnChange: false } }, "api")).to.deep.equal({});
+  });
+});
