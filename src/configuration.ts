@@ -3,7 +3,7 @@ import { configDirOf, loadConfig, type Config, type ProgramName } from "./config
 import { openModelsClient, type ModelsClient } from "./db/models-client.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { OperatorError } from "./errors.ts";
-import type { Foundation } from "./foundation.ts";
+import type { Foundation, Storage } from "./foundation.ts";
 import { applyMigration, migrationDue } from "./migration.ts";
 import type { Definitions } from "./resources/definition.ts";
 import { loadDefinitions } from "./resources/load.ts";
@@ -97,10 +97,10 @@ export async function openConfiguration({
  */
 export async function bringUpToDate({
   checked: { config, definitions },
-  foundation: { database, databaseUrl, log },
+  storage: { database, databaseUrl, log },
 }: {
   readonly checked: CheckedConfiguration;
-  readonly foundation: Foundation;
+  readonly storage: Pick<Storage, "database" | "databaseUrl" | "log">;
 }): Promise<void> {
   const due = await migrationDue({ database, definitions });
   if (due.length === 0) return;

@@ -33,10 +33,17 @@ export interface Foundation {
   close(): Promise<void>;
 }
 
+/** The part of it that needs no broker. */
+export type Storage = Pick<
+  Foundation,
+  "log" | "database" | "sql" | "secretBox" | "databaseUrl" | "isEmbedded"
+>;
+
 /**
  * Opens the database and the broker, and waits for both for as long as it takes.
  *
  * @param readiness Learns what is waited for, and then how each part is.
+ * @param prepare Called when the database is there, be the broker or not; a rejection ends the start.
  * @param signal Gives up waiting for a server that does not answer.
  * @throws OperatorError for faults that waiting does not mend.
  */
@@ -45,12 +52,14 @@ export async function openFoundation({
   log,
   metrics = createMetrics(),
   readiness,
+  prepare,
   signal,
 }: {
   readonly config: Config;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly readiness: Readiness;
+  readonly prepare: (storage: Storage) => Promise<void>;
   readonly signal: AbortSignal;
 }): Promise<Foundation> {
   const releasers: (() => Promise<void>)[] = [];
@@ -76,7 +85,7 @@ export async function openFoundation({
     const secretBox = createSecretBox(secretKey, config.previousSecretKeys);
     const isEmbedded = config.database.url === undefined;
 
-    async function openStorage(): Promise<{ readonly database: Database; readonly databaseUrl: string }> {
+    async function openStorage(): Promise<Storage> {
       let databaseUrl = config.database.url;
       if (databaseUrl === undefined) {
         const embedded = await openEmbedded({
@@ -103,7 +112,13 @@ export async function openFoundation({
         log,
       });
       releasers.push(() => database.close());
-      return { database, databaseUrl };
+      const sql = createSql({ pool: database.pool, isEmbedded });
+      readiness.watch("database", async () => {
+        await sql("SELECT 1");
+      });
+      const opened = { log, database, sql, secretBox, databaseUrl, isEmbedded };
+      await prepare(opened);
+      return opened;
     }
 
     async function openBroker(): Promise<Broker> {
@@ -120,16 +135,12 @@ export async function openFoundation({
     }
 
     const [storage, broker] = await settled([orGiveUp(openStorage()), orGiveUp(openBroker())]);
-    const { database, databaseUrl } = storage;
-    const sql = createSql({ pool: database.pool, isEmbedded });
-    readiness.watch("database", async () => {
-      await sql("SELECT 1");
-    });
-    addScrapeSources({ metrics, database, sql, broker });
-    return { log, metrics, database, sql, broker, tracing, secretBox, databaseUrl, isEmbedded, close };
+    addScrapeSources({ metrics, broker, ...storage });
+    return { ...storage, metrics, broker, tracing, close };
   } catch (error) {
     await close();
-    throw error;
+    // The fault that came first: the wait for the other part was given up because of it.
+    throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
 }
 

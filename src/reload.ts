@@ -49,7 +49,7 @@ export function createReloader({
     try {
       // All that can be refused comes before the database is changed.
       const activate = program.prepare(configuration);
-      await bringUpToDate({ checked, foundation });
+      await bringUpToDate({ checked, storage: foundation });
       if (stopping.aborted) throw new OperatorError("the process is stopping");
       activate();
     } catch (error) {

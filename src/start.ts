@@ -8,7 +8,7 @@ import {
 import { waitForDatabase } from "./db/client.ts";
 import { loadCoreMigrations } from "./db/migrate.ts";
 import { messageOf } from "./errors.ts";
-import { openFoundation, type Foundation } from "./foundation.ts";
+import { openFoundation, type Foundation, type Storage } from "./foundation.ts";
 import type { Readiness } from "./health.ts";
 import type { HealthCheck } from "./http/health.ts";
 import type { Log } from "./log.ts";
@@ -60,12 +60,11 @@ export async function startService({
     log,
     metrics,
     readiness,
+    prepare: (storage) => prepareDatabase({ checked, storage, readiness, stopping }),
     signal: stopping,
   });
   try {
-    await untilUpToDate({ checked, foundation, readiness, stopping });
     const configuration = await openConfiguration({ checked, foundation });
-    readiness.watch("migrations", await migrationsCheck(foundation));
     stopping.throwIfAborted();
     const program = await startProgram({ name, foundation, configuration });
     const reloader = createReloader({ program, foundation, read, stopping });
@@ -103,24 +102,25 @@ export async function startService({
   }
 }
 
-/** A database that goes away on the way is waited for once more. */
-async function untilUpToDate({
+/** Migrates it where that may be, and looks at what is in it. A database that goes away on the way is waited for once more. */
+async function prepareDatabase({
   checked,
-  foundation,
+  storage,
   readiness,
   stopping,
 }: {
   readonly checked: CheckedConfiguration;
-  readonly foundation: Foundation;
+  readonly storage: Storage;
   readonly readiness: Readiness;
   readonly stopping: AbortSignal;
 }): Promise<void> {
-  const { databaseUrl: url, log } = foundation;
+  const { databaseUrl: url, log } = storage;
   for (;;) {
     try {
       readiness.waitsFor("migrations", "they are being looked at");
-      await bringUpToDate({ checked, foundation });
-      return await refuseUnknownKeys(foundation);
+      await bringUpToDate({ checked, storage });
+      await refuseUnknownKeys(storage);
+      return readiness.watch("migrations", await migrationsCheck(storage));
     } catch (error) {
       if (!isDatabaseAway(error) || stopping.aborted) throw error;
       log.warn({ reason: messageOf(error) }, "the database went away during the start");
@@ -135,7 +135,7 @@ async function untilUpToDate({
  * would take every process of the version before out of service. The managed tables are looked at when a configuration is
  * loaded: one that is migrated for the next configuration must not stop the present one.
  */
-async function migrationsCheck({ sql }: Foundation): Promise<HealthCheck> {
+async function migrationsCheck({ sql }: Storage): Promise<HealthCheck> {
   const known = await loadCoreMigrations();
   return async () => {
     const applied = new Set(

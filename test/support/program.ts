@@ -141,12 +141,12 @@ export async function tryAdmin(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
-  return new Promise((resolve) => {
+  return new Promise((settle) => {
     execFile(
       process.execPath,
       [binary("svc-admin"), ...args, "--json"],
       { env: { PATH: process.env["PATH"], ...env } },
-      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+      (error, stdout, stderr) => settle({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });
 }

@@ -142,9 +142,9 @@ export async function startService(options: ServiceOptions): Promise<TestService
     config,
     log,
     readiness: createReadiness(),
+    prepare: (storage) => bringUpToDate({ checked, storage }),
     signal: new AbortController().signal,
   });
-  await bringUpToDate({ checked, foundation });
   // The queues are the server's, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
   const configuration = await openConfiguration({ checked, foundation });

@@ -1,0 +1,178 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { expect } from "chai";
+import { notesYaml } from "../support/ledger.ts";
+import { startPrivatePostgres } from "../support/postgres.ts";
+import { freePort, type PrivateServer } from "../support/private-process.ts";
+import {
+  admin,
+  createProgram,
+  type Configuration,
+  type Program,
+  type ProgramName,
+  writeConfiguration,
+} from "../support/program.ts";
+import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+
+const service = "webhooks: { allowedNetworks: [127.0.0.0/8] }\n";
+
+describe("the start of API and dispatcher", function () {
+  this.timeout(90_000);
+  let postgres: PrivateServer;
+  let rabbitMq: PrivateServer;
+  let configuration: Configuration;
+  let env: Readonly<Record<string, string>>;
+  const programs: Program[] = [];
+
+  before(async () => {
+    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
+    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    env = {
+      ...configuration.env,
+      DATABASE_URL: postgres.url,
+      AMQP_URL: rabbitMq.url,
+      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    };
+  });
+
+  afterEach(async () => {
+    for (const program of programs.splice(0)) await program.dispose();
+  });
+
+  after(async () => {
+    configuration?.dispose();
+    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+  });
+
+  async function create(
+    name: ProgramName,
+    overrides: Readonly<Record<string, string>> = {},
+  ): Promise<Program> {
+    const program = await createProgram({ name, env: { ...env, ...overrides } });
+    programs.push(program);
+    return program;
+  }
+
+  it("ends with a message that names svc-admin migrate while migrations are pending", async () => {
+    const { code, output } = await failureOf(await create("api"));
+
+    expect(code).to.equal(1);
+    expect(output).to.match(
+      /^svc: The database is not up to date .*:\n {2}- core migration 0001_core\n {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
+    );
+    await admin(["migrate"], env);
+  });
+
+  it("does not depend on the order: both wait for the servers, say so, and are not ready meanwhile", async () => {
+    await Promise.all([postgres.stop(), rabbitMq.stop()]);
+    const both = [await create("api"), await create("dispatcher")];
+    const lines = both.map((program) =>
+      Promise.all(
+        ["the database does not answer yet", "waiting for RabbitMQ"].map((message) =>
+          program.untilLogged(message),
+        ),
+      ),
+    );
+
+    for (const program of both) program.launch();
+
+    await Promise.all(lines);
+    for (const program of both) {
+      expect((await fetch(`${program.healthOrigin}/livez`)).status).to.equal(200);
+      expect((await fetch(`${program.healthOrigin}/readyz`)).status).to.equal(503);
+      expect(await readiness(program)).to.match(
+        /^503 \[-\] configuration failed: the program is starting\n\[-\] database failed: waiting for it: .*ECONNREFUSED.*\n\[-\] migrations failed: waiting for the database\n\[-\] broker failed: waiting for it\n\[\+\] shutdown ok\nnot ready\n$/,
+      );
+    }
+
+    await postgres.start();
+    for (const program of both) {
+      const isDatabaseUp = async (): Promise<boolean> =>
+        (await readiness(program)).includes("[+] database ok");
+      await until(isDatabaseUp, { what: "the database to be seen" });
+      const isMigrated = async (): Promise<boolean> =>
+        (await readiness(program)).includes("[+] migrations ok");
+      await until(isMigrated, { what: "the migrations to be seen" });
+      expect(await readiness(program)).to.match(/^503 .*\n\[-\] broker failed: waiting for it\n/s);
+    }
+
+    await rabbitMq.start();
+    await Promise.all(both.map((program) => program.untilReady()));
+    expect(await readiness(both[0] as Program)).to.match(
+      /^200 \[\+\] configuration ok: loaded \S+Z, hash [0-9a-f]{12}\n\[\+\] database ok\n\[\+\] migrations ok\n\[\+\] broker ok\n\[\+\] shutdown ok\nok\n$/,
+    );
+    for (const program of both) expect((await program.end("SIGTERM", 10_000)).code).to.equal(0);
+  });
+
+  it("stops at once when it is told to while it waits", async () => {
+    const nowhere = `postgresql://svc@127.0.0.1:${await freePort()}/svc`;
+    const program = await create("api", { DATABASE_URL: nowhere });
+    const waits = program.untilLogged("the database does not answer yet");
+    program.launch();
+    await waits;
+
+    const { code, durationMs } = await program.end("SIGTERM", 10_000);
+
+    expect(code).to.equal(0);
+    expect(durationMs).to.be.below(6_000);
+  });
+
+  it("ends with a message for what waiting does not mend", async () => {
+    const cases: readonly (readonly [ProgramName, Readonly<Record<string, string>>, RegExp])[] = [
+      ["api", { AMQP_URL: wrongPassword(rabbitMq.url) }, /^svc: RabbitMQ refuses the connection: .*ACCESS/m],
+      [
+        "dispatcher",
+        { DATABASE_URL: postgres.url.replace(/\/[^/]*$/, "/nowhere") },
+        /^svc: The database refuses the connection: .*"nowhere" does not exist/m,
+      ],
+      [
+        "api",
+        { SVC_LOG_LEVEL: "loud" },
+        /^svc: 1 fault in the settings:\n {2}SVC_LOG_LEVEL: expected one of /m,
+      ],
+    ];
+    for (const [name, overrides, message] of cases) {
+      const { code, output } = await failureOf(await create(name, overrides));
+      expect(code).to.equal(1);
+      expect(output).to.match(message);
+      expect(output).not.to.match(/^ {4}at /m);
+    }
+  });
+
+  for (const [what, setting] of [
+    ["healthOrigin", "SVC_METRICS_PORT"],
+    ["origin", "SVC_PORT"],
+  ] as const) {
+    it(`ends with a message when the port of ${setting} is taken`, async () => {
+      const program = await create("api");
+      const other = createServer().listen(Number(new URL(program[what]).port), "127.0.0.1");
+      await once(other, "listening");
+
+      const { code, output } = await failureOf(program);
+
+      other.close();
+      expect(code).to.equal(1);
+      expect(output).to.include(`(${setting}): another program listens there`);
+    });
+  }
+});
+
+/** Runs a program that ends by itself, and gives its exit status and the end of its output. */
+async function failureOf(program: Program): Promise<{ readonly code: unknown; readonly output: string }> {
+  program.launch();
+  await until(() => !program.isRunning(), { what: "the program to end", timeoutMs: 30_000 });
+  return { code: program.exitCode(), output: program.output() };
+}
+
+async function readiness(program: Program): Promise<string> {
+  const answer = await fetch(`${program.healthOrigin}/readyz?verbose`);
+  return `${answer.status} ${await answer.text()}`;
+}
+
+function wrongPassword(url: string): string {
+  const changed = new URL(url);
+  changed.password = "wrong";
+  return changed.href;
+}
