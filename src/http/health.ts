@@ -8,7 +8,7 @@ export type HealthCheck = () => Promise<string | void>;
 
 /**
  * Answers `/livez` (the process turns) and `/readyz` (it can do its work: every check passes) with 200 or 503;
- * the reasons are told with `?verbose`, as Kubernetes does; and `/metrics` for Prometheus. Takes no token: it is meant for a port of its own.
+ * as in Kubernetes, the reasons are told with `?verbose`, and `?exclude=<check>` leaves one out; and `/metrics` for Prometheus. Takes no token: it is meant for a port of its own.
  *
  * @param timeoutMs A check that takes longer has failed.
  */
@@ -23,14 +23,17 @@ export function createHealthListener({
 }): RequestListener {
   return (request, response) => {
     const [pathname, query] = (request.url ?? "").split("?", 2);
-    const isVerbose = new URLSearchParams(query).has("verbose");
+    const parameters = new URLSearchParams(query);
+    const isVerbose = parameters.has("verbose");
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("Allow", "GET, HEAD");
       answer(response, { status: 405, text: "method not allowed" });
     } else if (pathname === "/livez") {
       answer(response, { status: 200, text: "ok" });
     } else if (pathname === "/readyz") {
-      void runChecks(checks, timeoutMs).then((outcomes) => answer(response, readiness(outcomes, isVerbose)));
+      const excluded = parameters.getAll("exclude");
+      const asked = Object.entries(checks).filter(([name]) => !excluded.includes(name));
+      void runChecks(asked, timeoutMs).then((outcomes) => answer(response, readiness(outcomes, isVerbose)));
     } else if (pathname === "/metrics") {
       void scrape(response, metrics);
     } else {
@@ -59,12 +62,10 @@ interface Outcome {
 }
 
 function runChecks(
-  checks: Readonly<Record<string, HealthCheck>>,
+  checks: readonly (readonly [name: string, check: HealthCheck])[],
   timeoutMs: number,
 ): Promise<readonly Outcome[]> {
-  return Promise.all(
-    Object.entries(checks).map(async ([name, check]) => ({ name, ...(await outcomeOf(check, timeoutMs)) })),
-  );
+  return Promise.all(checks.map(async ([name, check]) => ({ name, ...(await outcomeOf(check, timeoutMs)) })));
 }
 
 async function outcomeOf(check: HealthCheck, timeoutMs: number): Promise<Omit<Outcome, "name">> {

@@ -48,6 +48,16 @@ describe("createHealthListener", () => {
     expect(verbose.text).to.equal("[-] database failed: refused\n[+] broker ok\nnot ready\n");
   });
 
+  it("leaves out what is excluded, and nothing else", async () => {
+    database = () => Promise.reject(new Error("refused"));
+
+    const excluded = await call(server.port, "/readyz?verbose&exclude=database");
+    const other = await call(server.port, "/readyz?verbose&exclude=broker&exclude=none");
+
+    expect([excluded.status, excluded.text]).to.deep.equal([200, "[+] broker ok\nok\n"]);
+    expect([other.status, other.text]).to.deep.equal([503, "[-] database failed: refused\nnot ready\n"]);
+  });
+
   it("takes a check that does not answer in time, or throws at once, as failed", async () => {
     database = () => new Promise(() => undefined);
     const late = await call(server.port, "/readyz?verbose");
