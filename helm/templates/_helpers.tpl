@@ -51,7 +51,7 @@ annotations:
 
 {{/* Made before the Job and taken away after it. Takes the weight. */}}
 {{- define "svc.hookAnnotations" -}}
-helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook: pre-install,pre-upgrade,pre-rollback
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
@@ -81,14 +81,14 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- default (printf "%s-resources" (include "svc.fullname" .)) .Values.config.existingResources -}}
 {{- end -}}
 
-{{/* What a Secret of the chart holds; the Job has one of its own. */}}
+{{/* What a Secret of the chart holds; the Job has one of its own. Not as stringData: a key that is taken out there stays in the Secret. */}}
 {{- define "svc.secretData" -}}
 {{- $keys := .Values.secret.keys -}}
-{{ $keys.databaseUrl }}: {{ .Values.secret.databaseUrl | quote }}
-{{ $keys.amqpUrl }}: {{ .Values.secret.amqpUrl | quote }}
-{{ $keys.secretKey }}: {{ .Values.secret.secretKey | quote }}
+{{ $keys.databaseUrl }}: {{ .Values.secret.databaseUrl | b64enc }}
+{{ $keys.amqpUrl }}: {{ .Values.secret.amqpUrl | b64enc }}
+{{ $keys.secretKey }}: {{ .Values.secret.secretKey | b64enc }}
 {{- with .Values.secret.previousSecretKeys }}
-{{ $keys.previousSecretKeys }}: {{ . | quote }}
+{{ $keys.previousSecretKeys }}: {{ . | b64enc }}
 {{- end }}
 {{- end -}}
 

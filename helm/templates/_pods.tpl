@@ -156,7 +156,7 @@ spec:
   {{- end }}
 {{- end -}}
 
-{{/* A Deployment of a program. Takes a dict: root; component; values; isScaled; graceSeconds; env; ports and lifecycle of the container. */}}
+{{/* A Deployment of a program. Takes a dict: root; component; values; isScaled; graceSeconds; readyPath; env; ports and lifecycle of the container. */}}
 {{- define "svc.deployment" -}}
 {{- $root := .root -}}
 apiVersion: apps/v1
@@ -224,7 +224,7 @@ livenessProbe:
   timeoutSeconds: 5
   failureThreshold: 6
 readinessProbe:
-  httpGet: { path: /readyz, port: metrics }
+  httpGet: { path: {{ quote .readyPath }}, port: metrics }
   periodSeconds: 5
   # Longer than the 2 s that it gives each of its checks.
   timeoutSeconds: 4

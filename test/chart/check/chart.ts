@@ -80,7 +80,6 @@ export interface KubernetesObject {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly data?: Readonly<Record<string, string>>;
-  readonly stringData?: Readonly<Record<string, string>>;
   readonly spec?: Partial<PodSpec> & {
     readonly replicas?: number;
     readonly strategy?: {

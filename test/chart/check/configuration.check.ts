@@ -20,11 +20,15 @@ function environmentOf(pod: Pod, objects: readonly KubernetesObject[]): Record<s
     const ref = valueFrom?.secretKeyRef;
     if (ref === undefined) return value === undefined ? [] : [[name, value]];
     const secret = objects.find(({ kind, metadata }) => kind === "Secret" && metadata.name === ref.name);
-    const text = secret === undefined ? elsewhere[name] : secret.stringData?.[ref.key];
+    const text = secret === undefined ? elsewhere[name] : decoded(secret.data?.[ref.key]);
     if (text === undefined && ref.optional !== true) throw new Error(`${ref.name} has no key ${ref.key}`);
     return text === undefined ? [] : [[name, text]];
   });
   return Object.fromEntries(entries);
+}
+
+function decoded(base64: string | undefined): string | undefined {
+  return base64 === undefined ? undefined : Buffer.from(base64, "base64").toString();
 }
 
 /** Lays the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are not the chart's. */

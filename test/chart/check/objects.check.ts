@@ -99,15 +99,14 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       }
     });
 
-    it("migrate before an installation and an upgrade, and leave nothing but the Job", () => {
+    it("migrate before an installation, an upgrade and a rollback, and leave nothing but the Job", () => {
       const { maker, container } = pod("migrate");
 
       expect(maker.kind).to.equal("Job");
       expect(container.args?.slice(0, 2)).to.deep.equal(["svc-admin", "migrate"]);
       for (const object of objects.filter((one) => hookWeight(one) !== undefined)) {
-        expect(isHook(object, "pre-install") && isHook(object, "pre-upgrade"), object.metadata.name).to.equal(
-          true,
-        );
+        for (const hook of ["pre-install", "pre-upgrade", "pre-rollback"])
+          expect(isHook(object, hook), `${object.metadata.name}, ${hook}`).to.equal(true);
         const policy = object.kind === "Job" ? "before-hook-creation" : "before-hook-creation,hook-succeeded";
         expect(object.metadata.annotations?.["helm.sh/hook-delete-policy"]).to.equal(policy);
       }
@@ -151,6 +150,10 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
         const ports = new Set(container.ports?.map(({ name }) => name));
         for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const)
           expect(container[probe]?.httpGet.port).to.equal("metrics");
+        expect(container["livenessProbe"]?.httpGet.path).to.equal("/livez");
+        // Events wait in the outbox while RabbitMQ is away: that takes no API out of service.
+        const ready = component === "api" ? "/readyz?exclude=broker" : "/readyz";
+        expect(container["readinessProbe"]?.httpGet.path).to.equal(ready);
         const services = of("Service").filter(({ spec }) =>
           chosen(pods, spec?.selector ?? {}).includes(component),
         );
