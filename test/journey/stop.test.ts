@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { Agent, request as send, type ClientRequest, type IncomingMessage } from "node:http";
+import { createConnection, type Socket } from "node:net";
+import { expect } from "chai";
+import { Client } from "pg";
+import { notesYaml } from "../support/ledger.ts";
+import { startPrivatePostgres } from "../support/postgres.ts";
+import type { PrivateServer } from "../support/private-process.ts";
+import {
+  admin,
+  createProgram,
+  type Configuration,
+  type Program,
+  writeConfiguration,
+} from "../support/program.ts";
+import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { startReceiver, type TestReceiver } from "../support/receiver.ts";
+import { request } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const service = `
+http: { drainDelay: 2 }
+webhooks:
+  timeout: 3
+  maxAttempts: 5
+  backoff: [0.1]
+  allowedNetworks: [127.0.0.0/8]
+`;
+
+const stopping = "stopping; a second signal ends at once";
+
+describe("SIGTERM", function () {
+  this.timeout(90_000);
+  let postgres: PrivateServer;
+  let rabbitMq: PrivateServer;
+  let configuration: Configuration;
+  let receiver: TestReceiver;
+  let api: Program;
+  let dispatcher: Program;
+  let token: string;
+
+  before(async () => {
+    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
+    receiver = await startReceiver();
+    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    const env = {
+      ...configuration.env,
+      DATABASE_URL: postgres.url,
+      AMQP_URL: rabbitMq.url,
+      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    };
+    await admin(["migrate"], env);
+    const args = ["create-user", "--name", "Ada", "--email", "ada@example.com", "--admin"];
+    token = String((await admin(args, env))["token"]);
+    api = await createProgram({ name: "api", env });
+    dispatcher = await createProgram({ name: "dispatcher", env });
+    await api.start();
+    const { status } = await request({
+      url: `${api.origin}/svc-api/webhooks`,
+      method: "POST",
+      token,
+      body: { url: receiver.url, resource: "notes", events: ["on_create"] },
+    });
+    expect(status).to.equal(201);
+  });
+
+  beforeEach(async () => {
+    if (!api.isRunning()) await api.start();
+    if (!dispatcher.isRunning()) await dispatcher.start();
+  });
+
+  after(async () => {
+    await Promise.all([api?.dispose(), dispatcher?.dispose()]);
+    await receiver?.close();
+    configuration?.dispose();
+    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+  });
+
+  async function createNote(): Promise<void> {
+    const url = `${api.origin}/svc-api/resources/notes`;
+    expect((await request({ url, method: "POST", token, body: { text: "on_create x 1" } })).status).to.equal(
+      201,
+    );
+  }
+
+  it("makes the API unready at once, serves on for the drain delay, and tells clients to leave", async () => {
+    const agent = new Agent({ keepAlive: true });
+    const first = await get(api, { token, agent });
+    expect(first.headers.connection).to.equal("keep-alive");
+    const told = api.untilLogged(stopping);
+
+    const ended = api.end("SIGTERM", 10_000);
+
+    await told;
+    const readyz = await fetch(`${api.healthOrigin}/readyz?verbose`);
+    expect(readyz.status).to.equal(503);
+    expect(await readyz.text()).to.match(/\[-\] shutdown failed: draining since \S+Z, after SIGTERM\n/);
+    expect((await fetch(`${api.healthOrigin}/livez`)).status).to.equal(200);
+    const second = await get(api, { token, agent });
+    expect([second.statusCode, second.headers.connection]).to.deep.equal([200, "close"]);
+    const { code, durationMs } = await ended;
+    expect(code).to.equal(0);
+    expect(durationMs).to.be.above(1_900).and.below(6_000);
+    agent.destroy();
+  });
+
+  it("waits for an attempt until its time is up, and writes its outcome down", async () => {
+    receiver.answer = () => undefined;
+    const seen = receiver.received.length;
+    await createNote();
+    await receiver.waitFor(seen + 1);
+
+    const { code, durationMs } = await dispatcher.end("SIGTERM", 20_000);
+
+    expect(code).to.equal(0);
+    expect(durationMs).to.be.below(8_000);
+    const url = `${api.origin}/svc-api/webhook-deliveries?status=retrying`;
+    const { body } = await request({ url, method: "GET", token });
+    expect(body.data[0]).to.include({ attempt: 1 });
+    receiver.answer = {};
+  });
+
+  it("cuts a request that does not come to its end, and says so", async () => {
+    const stalled = await stall(api, token);
+    const lines = Promise.all([
+      api.untilLogged("requests did not end in time, and are cut off"),
+      once(stalled, "close"),
+    ]);
+
+    const { code, durationMs } = await api.end("SIGTERM", 25_000);
+
+    expect((await lines)[0]).to.include({ requests: 1 });
+    expect(code).to.equal(0);
+    // The drain delay and the limit of requests.
+    expect(durationMs).to.be.above(11_000).and.below(16_000);
+  });
+
+  it("ends at once on a second one", async () => {
+    const stalled = await stall(api, token);
+    const told = api.untilLogged(stopping);
+    api.signal("SIGTERM");
+    await told;
+
+    const { code, durationMs } = await api.end("SIGTERM", 10_000);
+
+    expect(code).to.equal(1);
+    expect(durationMs).to.be.below(1_500);
+    stalled.destroy();
+  });
+
+  it("ends within its limit when the database does not answer, and says what it cut", async () => {
+    const lock = new Client({ connectionString: postgres.url });
+    await lock.connect();
+    await lock.query("BEGIN");
+    await lock.query("LOCK TABLE svc.events, svc.deliveries IN ACCESS EXCLUSIVE MODE");
+    const blocked =
+      "SELECT FROM pg_stat_activity WHERE application_name = 'svc' AND wait_event_type = 'Lock'";
+    await until(async () => (await lock.query(blocked)).rows.length >= 2, {
+      what: "relay and sweep to wait",
+    });
+    const cut = [api, dispatcher].map((program) =>
+      program.untilLogged("what is in hand did not end in time, and is cut off"),
+    );
+
+    const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 40_000)));
+
+    await lock.end();
+    expect(endings.map(({ code }) => code)).to.deep.equal([1, 1]);
+    for (const { durationMs } of endings) expect(durationMs).to.be.below(25_000);
+    const [ofApi, ofDispatcher] = await Promise.all(cut);
+    expect(ofApi?.["unfinished"]).to.deep.equal(["relay"]);
+    expect(ofDispatcher?.["unfinished"]).to.deep.equal(["sweep"]);
+  });
+});
+
+/** One request on a connection of the agent's. */
+async function get(
+  { origin }: Program,
+  { token, agent }: { readonly token: string; readonly agent: Agent },
+): Promise<IncomingMessage> {
+  const headers = { Authorization: `Bearer ${token}` };
+  const asked: ClientRequest = send(`${origin}/svc-api/whoami`, { agent, headers }).end();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  await answer.toArray();
+  return answer;
+}
+
+/** A request whose body never comes to its end, and that the API is at work on. */
+async function stall({ origin }: Program, token: string): Promise<Socket> {
+  const socket = createConnection(Number(new URL(origin).port), "127.0.0.1");
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  const head = [
+    "POST /svc-api/resources/notes HTTP/1.1",
+    "Host: x",
+    `Authorization: Bearer ${token}`,
+    "Content-Type: application/json",
+    "Content-Length: 100",
+    "Expect: 100-continue",
+  ];
+  socket.write(`${head.join("\r\n")}\r\n\r\n`);
+  // 100: the request has reached the API.
+  const [chunk] = (await once(socket, "data")) as [Buffer];
+  await until(() => chunk.toString().startsWith("HTTP/1.1 100"), { what: "the request to be at work" });
+  socket.write("{");
+  return socket;
+}
