@@ -118,13 +118,15 @@ interface Options {
   /** On top of the file. */
   readonly values?: object;
   readonly kubernetes?: string;
+  /** Another chart than this one. */
+  readonly root?: string;
 }
 
 function run(
   command: string,
-  { file = "minimal", values = {}, kubernetes = versions.at(-1) ?? "" }: Options,
+  { file = "minimal", values = {}, kubernetes = versions.at(-1) ?? "", root = chart }: Options,
 ) {
-  const names = command === "template" ? ["release", chart] : [chart];
+  const names = command === "template" ? ["release", root] : [root];
   const flags = ["--namespace", "team", "--kube-version", kubernetes, "--values", `${chart}/ci/${file}.yaml`];
   const strict = command === "lint" ? ["--strict"] : [];
   return spawnSync(given("SVC_HELM"), [command, ...names, ...strict, ...flags, "--values", "-"], {
