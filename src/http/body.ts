@@ -44,17 +44,12 @@ function hasBody(ctx: ApiContext): boolean {
 }
 
 /**
- * Asks for the body of a client that waits for it (`Expect: 100-continue`), unless it says that the body is too large. The
- * server has taken its connection for one to be closed, since a body that was not asked for may come or not.
+ * Asks for the body of a client that waits for it (`Expect: 100-continue`), unless it says that the body is too large. Node closes a
+ * connection on which it was not asked for: it may come or not.
  */
 function inviteBody({ req, res }: ApiContext, limitBytes: number): void {
-  if (
-    !/100-continue/i.test(req.headers.expect ?? "") ||
-    Number(req.headers["content-length"] ?? 0) > limitBytes
-  )
-    return;
-  res.writeContinue();
-  res.shouldKeepAlive = true;
+  const isTooLarge = Number(req.headers["content-length"] ?? 0) > limitBytes;
+  if (/100-continue/i.test(req.headers.expect ?? "") && !isTooLarge) res.writeContinue();
 }
 
 async function parse(ctx: ApiContext, limitBytes: number): Promise<unknown> {

@@ -68,10 +68,7 @@ export async function startServer(
   server.timeout = stallTimeout;
   server.maxConnections = maxConnections;
   // The listener asks for the body when it wants it (body.ts); whoever is refused before keeps it.
-  server.on("checkContinue", (request, response) => {
-    response.shouldKeepAlive = false;
-    listen(request, response);
-  });
+  server.on("checkContinue", listen);
   // RFC 9110, 10.1.1: other expectations may be disregarded.
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });

@@ -1,10 +1,11 @@
 import { expect } from "chai";
+import { setImmediate } from "node:timers/promises";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createMemoryLog } from "../support/http.ts";
-import { exchange, openRaw } from "../support/raw.ts";
+import { answersIn, exchange, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
 const limitBytes = 1000;
@@ -146,14 +147,35 @@ describe("startServer, to what is not quite HTTP", () => {
 
   it("gives a client that is still sending time to read the refusal", async () => {
     const connection = await openRaw(server.port);
+    connection.socket.pause();
+    const before = lines.length;
     connection.send(`GET /here HTTP/1.1\r\nHost: x\r\nA: ${"x".repeat(20_000)}`);
-    const [answer] = await connection.untilAnswers(1);
-    for (let i = 0; i < 50; i += 1) connection.send("x".repeat(20_000));
+    const refused = await until(() => lines.slice(before).find(({ msg }) => msg === "request refused"), {
+      what: "the refusal",
+    });
+    // All of it is taken: a connection that was cut would fail here, before the answer is read.
+    for (let i = 0; i < 20; i += 1) {
+      await new Promise((resolve) => connection.socket.write("x".repeat(20_000), resolve));
+      // The server's turn.
+      await setImmediate();
+    }
+    connection.socket.resume();
 
-    await connection.untilClosed();
+    const answers = answersIn(await connection.untilClosed());
 
-    expect(answer?.status).to.equal(431);
-    expect(lines.filter(({ requestId }) => requestId === answer?.headers["x-request-id"])).to.have.length(1);
+    expect(answers.map(({ status, headers }) => [status, headers["x-request-id"]])).to.deep.equal([
+      [431, refused["requestId"]],
+    ]);
+    expect(lines.slice(before).filter(({ msg }) => msg === "request refused")).to.have.length(1);
+  });
+
+  it("cuts one that reads the refusal and does not close", async () => {
+    const connection = await openRaw(server.port, { allowHalfOpen: true });
+    connection.send("rubbish\r\n\r\n");
+    await connection.untilAnswers(1);
+
+    // Half of it is open still; what is sent to a socket that is gone is answered by a reset.
+    await until(() => connection.send("x") ?? connection.isClosed(), { what: "the end of the connection" });
   });
 
   it("does not answer what follows a request before that request", async () => {

@@ -22,9 +22,16 @@ export interface RawAnswer {
   readonly json: unknown;
 }
 
-/** Connects to a port of this machine. A reset counts as an end. */
-export async function openRaw(port: number): Promise<RawConnection> {
-  const socket = connect(port, "127.0.0.1");
+/**
+ * Connects to a port of this machine. A reset counts as an end.
+ *
+ * @param allowHalfOpen The client does not close when the server does.
+ */
+export async function openRaw(
+  port: number,
+  { allowHalfOpen = false }: { readonly allowHalfOpen?: boolean } = {},
+): Promise<RawConnection> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen });
   let text = "";
   let isClosed = false;
   socket.setEncoding("utf8");
