@@ -82,8 +82,8 @@ describe("createReceiverSlots", () => {
   });
 
   it("frees a slot once, however often it is released", async () => {
-    const slots = create(1);
-    const first = await slots.take("a");
+    const slots = create(2);
+    const [first] = await takeAll(slots, 2);
     release(first);
     release(first);
 
