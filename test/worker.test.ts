@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { getEventListeners } from "node:events";
-import { aborted, createAlarm, pause } from "../src/worker.ts";
+import { aborted, createAlarm, pause, endsWithin } from "../src/worker.ts";
 
 const never = 60_000;
 
@@ -93,5 +93,27 @@ describe("aborted", () => {
 
     await waiting;
     await aborted(stopping.signal);
+  });
+});
+
+describe("endsWithin", () => {
+  it("says whether the work ends in time", async () => {
+    expect(await endsWithin(1_000, Promise.resolve())).to.equal(true);
+    expect(await endsWithin(10, new Promise(() => undefined))).to.equal(false);
+  });
+
+  it("throws what the work throws in time, and keeps a later rejection to itself", async () => {
+    const late = new AbortController();
+    const failing = new Promise((_, reject) =>
+      late.signal.addEventListener("abort", () => reject(new Error("late"))),
+    );
+    expect(await endsWithin(10, failing)).to.equal(false);
+    late.abort();
+
+    const thrown = await endsWithin(1_000, Promise.reject(new Error("soon"))).catch(
+      (error: unknown) => error,
+    );
+
+    expect(String(thrown)).to.equal("Error: soon");
   });
 });

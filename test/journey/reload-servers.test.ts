@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { expect } from "chai";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
 import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
@@ -124,45 +125,8 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     await reloaded;
   });
 
-  it("loses and doubles nothing and fails no request under load, one reload after the other", async () => {
-    const { token, ownerIds, pool, audiences, arrivals } = scene;
-    const writers = startWriters({
-      baseUrl: `${api.origin}/svc-api`,
-      token,
-      databaseUrl: postgres.url,
-      ownerIds,
-      label: "reloaded",
-      apiWriters: 4,
-    });
-    for (let time = 0; time < 6; time += 1) {
-      const goal = writers.acknowledged() + 40;
-      configuration.write(
-        "service.yaml",
-        service.replace("sweepInterval: 0.2", `sweepInterval: 0.${2 + time}`),
-      );
-      const both = [api, dispatcher].map((program) => program.untilLogged("the configuration was reloaded"));
-      api.signal("SIGHUP");
-      dispatcher.signal("SIGHUP");
-      await Promise.all(both);
-      await until(() => writers.acknowledged() >= goal, { what: "40 changes", timeoutMs: 30_000 });
-    }
-    await writers.stop();
-    await until(() => isQuiet(pool), { what: "every delivery to settle", timeoutMs: 60_000 });
-
-    const ledger = await readLedger({
-      pool,
-      label: "reloaded",
-      audiences,
-      arrivals: arrivals.all,
-      tried: writers.tried,
-    });
-    console.log(`      ${ledgerLine(ledger)}`);
-    expectClean(ledger);
-    expect(ledger.duplicated).to.equal(0);
-    expect(ledger.unanswered.all).to.equal(0);
-    expect(writers.faults).to.deep.equal([]);
-    expect([...writers.statuses.keys()].filter((status) => status >= 400)).to.deep.equal([]);
-  });
+  it("loses and doubles nothing and fails no request under load, one reload after the other", () =>
+    reloadUnderLoad({ programs: [api, dispatcher], configuration, scene }));
 
   it("finds no process any more after both were stopped", async () => {
     const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);
@@ -174,3 +138,62 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     expect(stderr).to.include("No process of svc runs on this database");
   });
 });
+
+describe("reload of svc all under load, on the embedded database and broker", function () {
+  this.timeout(90_000);
+
+  it("loses and doubles nothing and fails no request, one reload after the other", async () => {
+    const configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    const { env } = configuration;
+    const program = await createProgram({ name: "all", env });
+    await program.start();
+    const socketDir = join(String(env["SVC_DATA_DIR"]), "socket");
+    const databaseUrl = `postgresql://postgres@localhost:5432/postgres?host=${encodeURIComponent(socketDir)}`;
+    const scene = await prepareKillScene({ env, baseUrl: `${program.origin}/svc-api`, databaseUrl });
+    try {
+      await reloadUnderLoad({ programs: [program], configuration, scene });
+      expect((await program.end("SIGTERM")).code).to.equal(0);
+    } finally {
+      await scene.close();
+      await program.dispose();
+      configuration.dispose();
+    }
+  });
+});
+
+/** Reloads six times, each time with another setting, while records are written, and closes the books. */
+async function reloadUnderLoad({
+  programs,
+  configuration,
+  scene: { token, ownerIds, pool, audiences, arrivals, databaseUrl },
+}: {
+  readonly programs: readonly Program[];
+  readonly configuration: Configuration;
+  readonly scene: KillScene;
+}): Promise<void> {
+  const label = "reloaded";
+  const baseUrl = `${programs[0]?.origin}/svc-api`;
+  const writers = startWriters({ baseUrl, token, databaseUrl, ownerIds, label, apiWriters: 4 });
+  for (let time = 0; time < 6; time += 1) {
+    const goal = writers.acknowledged() + 40;
+    configuration.write(
+      "service.yaml",
+      service.replace("sweepInterval: 0.2", `sweepInterval: 0.${2 + time}`),
+    );
+    const reloaded = programs.map((program) => program.untilLogged("the configuration was reloaded"));
+    for (const program of programs) program.signal("SIGHUP");
+    await Promise.all(reloaded);
+    await until(() => writers.acknowledged() >= goal, { what: "40 changes", timeoutMs: 30_000 });
+  }
+  await writers.stop();
+  await until(() => isQuiet(pool), { what: "every delivery to settle", timeoutMs: 60_000 });
+
+  const { tried, faults, statuses } = writers;
+  const ledger = await readLedger({ pool, label, audiences, arrivals: arrivals.all, tried });
+  console.log(`      ${ledgerLine(ledger)}`);
+  expectClean(ledger);
+  expect(ledger.duplicated).to.equal(0);
+  expect(ledger.unanswered.all).to.equal(0);
+  expect(faults).to.deep.equal([]);
+  expect([...statuses.keys()].filter((status) => status >= 400)).to.deep.equal([]);
+}
