@@ -12,8 +12,8 @@
 
 {{/* Never changes for a release: a Deployment's selector cannot. */}}
 {{- define "svc.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "svc.labels" -}}
@@ -33,8 +33,8 @@ optionally fullname instead of name, namespace, labels and annotations.
 */}}
 {{- define "svc.metadata" -}}
 {{- $name := printf "%s%s" (include "svc.fullname" .root) (ternary "" (printf "-%s" .name) (empty .name)) -}}
-name: {{ default $name .fullname }}
-namespace: {{ default .root.Release.Namespace .namespace }}
+name: {{ default $name .fullname | quote }}
+namespace: {{ default .root.Release.Namespace .namespace | quote }}
 labels:
   {{- include "svc.labels" .root | nindent 2 }}
   {{- with .component }}
@@ -106,6 +106,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if .Values.api.publicUrl -}}
 {{- .Values.api.publicUrl -}}
 {{- else if .Values.ingress.enabled -}}
-{{- printf "%s://%s" (ternary "https" "http" (not (empty .Values.ingress.tls))) (first .Values.ingress.hosts) -}}
+{{- $scheme := ternary "https" "http" (not (empty .Values.ingress.tls)) -}}
+{{- $named := list -}}
+{{- range .Values.ingress.hosts -}}
+{{- if not (hasPrefix "*" .) -}}{{- $named = append $named . -}}{{- end -}}
+{{- end -}}
+{{- with $named -}}{{- printf "%s://%s" $scheme (first .) -}}{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -35,8 +35,8 @@ checksum/secret: {{ include "svc.secretData" . | sha256sum }}
 - name: {{ .name }}
   valueFrom:
     secretKeyRef:
-      name: {{ .secret }}
-      key: {{ .key }}
+      name: {{ .secret | quote }}
+      key: {{ .key | quote }}
       {{- if .optional }}
       optional: true
       {{- end }}
@@ -63,14 +63,14 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ .serviceAccount }}
+  serviceAccountName: {{ .serviceAccount | quote }}
   automountServiceAccountToken: {{ $values.serviceAccount.automountToken }}
   # No variable for every Service of the namespace: one named "svc" would be taken for settings.
   enableServiceLinks: false
   {{- with $values.image.pullSecrets }}
   imagePullSecrets:
     {{- range . }}
-    - name: {{ . }}
+    - name: {{ . | quote }}
     {{- end }}
   {{- end }}
   {{- with .pod }}
@@ -80,7 +80,7 @@ spec:
     {{- toYaml $values.podSecurityContext | nindent 4 }}
   containers:
     - name: {{ .component }}
-      image: {{ include "svc.image" .root }}
+      image: {{ include "svc.image" .root | quote }}
       imagePullPolicy: {{ $values.image.pullPolicy }}
       args: {{ toJson .args }}
       env:
@@ -126,10 +126,10 @@ spec:
   volumes:
     - name: settings
       configMap:
-        name: {{ .settings }}
+        name: {{ .settings | quote }}
     - name: resources
       configMap:
-        name: {{ .resources }}
+        name: {{ .resources | quote }}
     - name: data
       emptyDir:
         sizeLimit: {{ $values.scratch.data }}
@@ -152,7 +152,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
 {{- end -}}
 

@@ -55,7 +55,9 @@ const checksumsOf = (values: object, component: string): Readonly<Record<string,
   podOf(render({ values }), component).annotations;
 
 describe("what the programs read", () => {
-  for (const file of cases.map((name) => name.replace(/\.yaml$/, "")).filter((name) => name !== "existing")) {
+  for (const file of cases
+    .map((name) => name.replace(/\.yaml$/, ""))
+    .filter((name) => name !== "existing" && name !== "numbers")) {
     for (const [component, program] of [
       ["api", "api"],
       ["dispatcher", "dispatcher"],
@@ -114,6 +116,13 @@ describe("what the programs read", () => {
 describe("the public URL", () => {
   it("is left to the request without an ingress", () => {
     expect(urlOf({})).to.equal(undefined);
+  });
+
+  it("is no wildcard", () => {
+    expect(urlOf({ ingress: { enabled: true, hosts: ["*.example.com"] } })).to.equal(undefined);
+    expect(urlOf({ ingress: { enabled: true, hosts: ["*.example.com", "a.example.com"] } })).to.equal(
+      "http://a.example.com",
+    );
   });
 
   it("is the first host of the ingress, https when it has certificates", () => {

@@ -10,7 +10,14 @@ const existing = new Set([
   "ServiceAccount my-account",
 ]);
 /** What the other files name. */
-const others = new Set(["Secret svc", "ConfigMap company-ca", "ServiceAccount default"]);
+const others = new Set([
+  "Secret svc",
+  "ConfigMap company-ca",
+  "Secret 1e3",
+  "ConfigMap 12",
+  "ConfigMap 34",
+  "ServiceAccount 56",
+]);
 
 /** Undefined for an object of the release. */
 function hookWeight({ metadata }: KubernetesObject): number | undefined {
@@ -116,7 +123,8 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       for (const name of ["settings", "resources"]) {
         const [own, forJob] = [pod("api"), pod("migrate")].map(({ spec }) => {
           const wanted = spec.volumes?.find((volume) => volume.name === name)?.configMap?.name;
-          return wanted !== undefined && existing.has(`ConfigMap ${wanted}`)
+          return wanted !== undefined &&
+            (existing.has(`ConfigMap ${wanted}`) || others.has(`ConfigMap ${wanted}`))
             ? wanted
             : of("ConfigMap").find(({ metadata }) => metadata.name === wanted)?.data;
         });

@@ -203,6 +203,11 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     { networkPolicy: { enabled: true }, config: { settings: { webhooks: { allowedNetworks: "${N}" } } } },
     /webhooks\.allowedNetworks: expected a list/,
   ],
+  [
+    "a label that selectors choose by",
+    { api: { podLabels: { "app.kubernetes.io/component": "mine" } } },
+    /invalid propertyName 'app\.kubernetes\.io\/component'/,
+  ],
   ["an unknown value", { replicaCount: 3 }, /at '': additional properties 'replicaCount' not allowed/],
   [
     "an unknown value in a group",
