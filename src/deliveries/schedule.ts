@@ -9,11 +9,12 @@ export interface Schedule {
 /** The schedule in force for a resource: its own, or the settings'. */
 export type ScheduleOf = (resource: string) => Schedule;
 
-const dayMs = 24 * 60 * 60 * 1000;
+/** A day, and one more that the receiver may have asked for by Retry-After. */
+const graceMs = 2 * 24 * 60 * 60 * 1000;
 
 /**
  * How long a receiver that answers nothing may keep a delivery from its next attempt before it is given up: as long as the attempts
- * left to it would have taken, and a day. Pure.
+ * left to it would have taken, and two days. Pure.
  *
  * @param attempt Attempts made so far.
  */
@@ -25,5 +26,5 @@ export function longestPostponementMs({
   let waitsMs = 0;
   for (let made = Math.max(attempt, 1); made < maxAttempts; made++)
     waitsMs += backoffMs[made - 1] ?? backoffMs.at(-1) ?? 0;
-  return waitsMs + dayMs;
+  return waitsMs + graceMs;
 }

@@ -112,10 +112,10 @@ describe("createDeliver", () => {
     expect(asked).to.deep.equal([[delivery.uuid, "retry"]]);
   });
 
-  describe("when its receiver has not answered for as long as its attempts would have taken, and a day", () => {
+  describe("when its receiver has not answered for as long as its attempts would have taken, and two days", () => {
     it("gives the delivery up, and puts it on svc.dead with the reason", async () => {
       await core.sql("UPDATE svc.deliveries SET attempt = 1");
-      await age(26.1);
+      await age(50.1);
       start(async () => silent);
 
       await queue();
@@ -131,7 +131,7 @@ describe("createDeliver", () => {
     });
 
     for (const [what, hours, admitted] of [
-      ["has it wait an hour before that", 25, silent],
+      ["has it wait an hour before that", 49, silent],
       ["has it wait when the receiver is only busy", 1_000, busy],
     ] as const) {
       it(what, async () => {

@@ -78,6 +78,7 @@ for (const mode of modes) {
       const shown = async (): Promise<string> => service.foundation.metrics.scrape();
       await until(async () => (await shown()).includes('svc_receiver_breakers{state="open"} 1'), {
         what: "an open breaker",
+        timeoutMs: 30_000,
       });
       await until(async () => (await countOf(ada, "last_error LIKE 'Waiting for %'")) > 100, {
         what: "deliveries that wait for the receiver",
