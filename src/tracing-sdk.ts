@@ -77,8 +77,10 @@ export function createSdkTracing({
   return {
     isOn: true,
     begin({ name, kind, parent, isSampled, attributes = {} }) {
-      const context = isSampled === false ? unsampledContext() : contextOf(parent);
-      return toSpan(tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, context));
+      if (isSampled === false) return toSpan(unsampledSpan());
+      return toSpan(
+        tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, contextOf(parent)),
+      );
     },
     run: (span, work) => currents.run(span, work),
     current: () => currents.getStore(),
@@ -120,9 +122,10 @@ function contextOf(parent: string | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-function unsampledContext(): Context {
+/** Of a trace of its own; the sampler is not asked. */
+function unsampledSpan(): ApiSpan {
   const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
-  return contextOf(formatTraceparent({ traceId, spanId, isSampled: false }));
+  return trace.wrapSpanContext({ traceId, spanId, traceFlags: TraceFlags.NONE });
 }
 
 function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {

@@ -124,13 +124,16 @@ describe("createSdkTracing", () => {
     expect(recorded.length).to.be.within(350, 650);
   });
 
-  it("begins a trace of its own that nobody records when it is told to", () => {
-    const on = start();
+  it("begins a trace of its own that nobody records when it is told to, whatever the sampler", async () => {
+    const on = start({ OTEL_TRACES_SAMPLER: "always_on" });
 
     const [one, other] = [1, 2].map(() => on.begin({ name: "work", kind: "producer", isSampled: false }));
 
     expect(parseTraceparent(one?.traceparent)?.isSampled).to.equal(false);
     expect(one?.traceparent).not.to.equal(other?.traceparent);
+    one?.end();
+    await on.close();
+    expect(collector.spans).to.deep.equal([]);
   });
 
   it("warns once when the collector is away, goes on, and says when it is back", async () => {
