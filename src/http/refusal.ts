@@ -34,7 +34,10 @@ export function answerClientErrors(
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
     const requestId = randomUUID();
-    log?.info({ requestId, status: refusal.status, reason: error.code }, "request refused");
+    log?.info(
+      { event: "request.refused", requestId, status: refusal.status, reason: error.code },
+      "request refused",
+    );
     socket.end(answerText(refusal, requestId));
     // Destroyed at once, a client that is still sending would get a reset in place of the answer.
     const linger = setTimeout(() => socket.destroy(), lingerMs);

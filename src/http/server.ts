@@ -106,7 +106,10 @@ function reportDropped(server: Server, log: Log | undefined): void {
     dropped += 1;
     if (dropped > 1) return;
     const report = (): void => {
-      log?.warn({ dropped, maxConnections: server.maxConnections }, "connections closed: there are too many");
+      log?.warn(
+        { event: "connections.dropped", dropped, maxConnections: server.maxConnections },
+        "connections closed: there are too many",
+      );
       dropped = 0;
     };
     setTimeout(report, 1000).unref();
