@@ -1,11 +1,10 @@
 import { expect } from "chai";
-import type { Config } from "../src/config.ts";
+import { readFileSync } from "node:fs";
+import { loadConfig, type Config } from "../src/config.ts";
 import type { CheckedConfiguration, Configuration } from "../src/configuration.ts";
 import { OperatorError } from "../src/errors.ts";
-import { createReloader, type Reloader } from "../src/reload.ts";
+import { createReloader, fixedSettings, type Reloader } from "../src/reload.ts";
 import { settings } from "../src/settings.ts";
-import { loadConfig } from "../src/config.ts";
-import { fixedSettings } from "../src/reload.ts";
 import { startService, type TestService } from "./support/service.ts";
 import { until } from "./support/wait.ts";
 
@@ -122,6 +121,16 @@ describe("createReloader", () => {
 describe("fixedSettings", () => {
   it("are settings", () => {
     expect(Object.keys(settings)).to.include.members([...fixedSettings]);
+  });
+
+  it("are listed in the README", () => {
+    const readme = readFileSync("README.md", "utf8");
+    const [, listed = ""] =
+      /\*\*Takes a restart\*\*, and is refused until then: ([^.]*(?:\.[a-zA-Z]+[^.]*)*)\. Environment/s.exec(
+        readme,
+      ) ?? [];
+
+    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, key]) => key)).to.deep.equal([...fixedSettings]);
   });
 
   it("are read to the same values twice, so that an unchanged file is no change", () => {
