@@ -42,7 +42,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-/** Traces nothing, and passes on what others trace. Costs some 10 ns a span. */
+/** Traces nothing, and passes on what others trace. Costs some 30 ns a span. */
 export const noTracing: Tracing = {
   isOn: false,
   begin: ({ parent }) => (parent === undefined ? noSpan : { ...noSpan, traceparent: parent }),
