@@ -50,7 +50,12 @@ export function isForPeople(
 /** Loaded only here: nothing of it runs where machines read the log. */
 function prettily(output: DestinationStream): DestinationStream {
   const { prettyFactory } = createRequire(import.meta.url)("pino-pretty") as typeof pinoPretty;
-  const pretty = prettyFactory({ colorize: true, ignore: "event", translateTime: "SYS:HH:MM:ss.l" });
+  const pretty = prettyFactory({
+    colorize: true,
+    ignore: "event",
+    singleLine: true,
+    translateTime: "SYS:HH:MM:ss.l",
+  });
   return { write: (line) => output.write(pretty(line)) };
 }
 

@@ -41,6 +41,6 @@ function lastLineOf(text: string): string {
 /** Of a URL its scheme and host: user names, passwords, paths and queries may each be a secret. */
 function withoutUrlSecrets(text: string): string {
   return text
-    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/"'`]*@/gi, "$1…@")
+    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s"'`]*@/gi, "$1…@")
     .replace(/\b(https?:\/\/[^\s/?#"'`]+)[/?#][^\s"'`]+/gi, "$1/…");
 }
