@@ -158,9 +158,9 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one("svc_scrape_source_success")).to.equal(2);
   });
 
-  it("has every metric of the README's table, of that type and with those labels, and no other", () => {
-    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-    const [, table = ""] = /<!-- metrics:[^\n]*-->\n((?:\|.*\n)+)/.exec(readme) ?? [];
+  it("has every metric of the operations guide, of that type and with those labels, and no other", () => {
+    const guide = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
+    const [, table = ""] = /<!-- metrics:[^\n]*-->\n((?:\|.*\n)+)/.exec(guide) ?? [];
     const documented = [...table.matchAll(/^\| `(\w+)` \| (\w+) \| (.*?) \|/gm)].map(
       ([, name, type, labels = ""]) => ({
         name,
