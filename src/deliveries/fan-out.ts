@@ -83,7 +83,7 @@ export function createFanOut({
         events: events.length,
         deliveries: inserted.length,
         foreign: dead.length,
-        resources: [...new Set(events.map(({ resource }) => resource))],
+        resources: idsForLog([...new Set(events.map(({ resource }) => resource))]),
         eventUuids: idsForLog(events.map(({ event_id }) => event_id)),
         durationMs: Math.round(performance.now() - startedAt),
       },

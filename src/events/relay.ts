@@ -110,7 +110,7 @@ export function createRelay(options: RelayOptions): Relay {
         claimed: events.length,
         published: published.length,
         postponed: postponed.length,
-        resources: [...new Set(events.map(({ resource }) => resource))],
+        resources: idsForLog([...new Set(events.map(({ resource }) => resource))]),
         eventUuids: idsForLog(events.map(({ uuid }) => uuid)),
         oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
         presentMs: Math.round(presentedAt - startedAt),
@@ -119,8 +119,9 @@ export function createRelay(options: RelayOptions): Relay {
       },
       "relay turn",
     );
+    const uuids = new Map(events.map(({ id, uuid }) => [id, uuid]));
     for (const { id, reason } of postponed)
-      log.warn({ event: "relay.postponed", eventId: id, reason }, "event postponed");
+      log.warn({ event: "relay.postponed", eventUuid: uuids.get(id), reason }, "event postponed");
   }
 
   return {

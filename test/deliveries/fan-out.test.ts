@@ -126,6 +126,23 @@ describe("createFanOut", () => {
     });
   });
 
+  it("writes one line for each turn, with its events and how long it was", async () => {
+    start();
+
+    await broker.publish([eventMessage(event)]);
+    await untilTurns(1);
+
+    const turn = lines.find(({ event: name }) => name === "fan_out.turn");
+    expect(turn).to.deep.include({
+      events: 1,
+      deliveries: 1,
+      foreign: 0,
+      resources: ["notes"],
+      eventUuids: [event.uuid],
+    });
+    expect(turn?.["durationMs"]).to.be.within(0, 10_000);
+  });
+
   it("makes one delivery, published once, of an event that comes again and again", async () => {
     start();
     await broker.publish([eventMessage(event), eventMessage(event)]);

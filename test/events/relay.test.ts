@@ -119,6 +119,33 @@ describe("createRelay", () => {
     expect(believedForMs).to.be.within(requeueAfterMs - 10_000, requeueAfterMs);
   });
 
+  it("writes one line for each turn, with what it took and how long that was", async () => {
+    const events = [await work.addEvent({ recordId: "1" }), await work.addEvent({ recordId: "refused" })];
+
+    start({
+      present: async (given) =>
+        given.map(({ recordId }) =>
+          recordId === "refused" ? { kind: "refused", reason: "no" } : { kind: "presented", data: {} },
+        ),
+    });
+    const turns = (): typeof lines => lines.filter(({ event }) => event === "relay.turn");
+    await until(() => turns().length > 0, { what: "the line of a turn" });
+
+    expect(turns()[0]).to.deep.include({
+      claimed: 2,
+      published: 1,
+      postponed: 1,
+      resources: ["notes"],
+      eventUuids: events.map(({ uuid }) => uuid),
+    });
+    for (const duration of ["oldestAgeMs", "presentMs", "publishMs", "durationMs"])
+      expect(turns()[0]?.[duration], duration).to.be.within(0, 10_000);
+    expect(lines.find(({ event }) => event === "relay.postponed")).to.include({
+      eventUuid: events[1]?.uuid,
+      reason: "no",
+    });
+  });
+
   it("takes one full batch after another without waiting", async () => {
     for (let record = 1; record <= 12; record++) await work.addEvent({ recordId: String(record) });
 
