@@ -62,7 +62,12 @@ function watchSignals(): {
   let reload = (): void => {
     isAsked = true;
   };
-  process.on("SIGHUP", () => (hasLostTerminal() ? stop("SIGHUP") : reload()));
+  process.on("SIGHUP", () => {
+    if (!hasLostTerminal()) return reload();
+    // The end of most programs. Not in good order: nothing can be written any more, and Node 20 aborts when it gives the terminal back.
+    process.removeAllListeners("SIGHUP");
+    process.kill(process.pid, "SIGHUP");
+  });
   return {
     stopping: stopping.signal,
     onReload(listener) {
@@ -74,7 +79,7 @@ function watchSignals(): {
 
 const hasTerminal = process.stdout.isTTY;
 
-/** Whether the window that the program was started in is closed: also a SIGHUP, and the end of most programs. */
+/** Whether the window that the program was started in is closed, which is a SIGHUP too. */
 function hasLostTerminal(): boolean {
   if (!hasTerminal) return false;
   try {
