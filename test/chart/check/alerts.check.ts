@@ -47,8 +47,10 @@ const alerts: Readonly<
     notAt: {
       ...up,
       [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="first", le="60"}`]: "0+100x60",
+      [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="first", le="300"}`]: "0+100x60",
       [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="first", le="+Inf"}`]: "0+100x60",
       [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="later", le="60"}`]: "0x60",
+      [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="later", le="300"}`]: "0+100x60",
       [`svc_delivery_lag_seconds_bucket{${dispatcher}, attempt="later", le="+Inf"}`]: "0+100x60",
     },
   },
