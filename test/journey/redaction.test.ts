@@ -207,9 +207,12 @@ async function raw(port: number, ...lines: readonly string[]): Promise<void> {
 }
 
 /** What anybody who reaches the metrics port can read. */
-async function keepHealth(canaries: Canaries, program: Program): Promise<void> {
-  for (const path of ["/readyz?verbose", "/metrics"])
-    canaries.keep(path, await (await fetch(program.healthOrigin + path)).text());
+async function keepHealth(canaries: Canaries, program: Program): Promise<{ readonly metrics: string }> {
+  const read = async (path: string): Promise<string> => (await fetch(program.healthOrigin + path)).text();
+  canaries.keep("/readyz?verbose", await read("/readyz?verbose"));
+  const metrics = await read("/metrics");
+  canaries.keep("/metrics", metrics);
+  return { metrics };
 }
 
 async function notReady(program: Program): Promise<boolean> {
@@ -320,7 +323,13 @@ describe("secrets in what the service says", function () {
     await postgres.kill();
     await until(() => notReady(api), { what: "an API without its database" });
     expect((await request("GET", "/resources/notes")).status).to.equal(503);
-    for (const program of [api, dispatcher]) await keepHealth(canaries, program);
+    for (const program of [api, dispatcher]) {
+      const { metrics } = await keepHealth(canaries, program);
+      expect(metrics)
+        .to.include('svc_scrape_source_success{source="database"} 0')
+        .and.include("svc_build_info{");
+      expect(metrics).not.to.include("svc_outbox_events{");
+    }
     await postgres.start();
     await rabbitMq.kill();
     await until(() => notReady(dispatcher), { what: "a dispatcher without its broker" });
