@@ -8,7 +8,7 @@ export type Taking =
 
 /** Bounds the attempts in flight to each receiver, so that one that hangs leaves the others their slots. */
 export interface ReceiverSlots {
-  /** Waits for a slot where one should fall free within `patienceMs`, and no longer. */
+  /** Waits for a slot where one is likely to fall free soon, and for `patienceMs` at most. */
   take(receiver: string): Promise<Taking>;
 }
 
@@ -24,19 +24,25 @@ interface Receiver {
   nextPlaceMs: number;
 }
 
-const defaultPatienceMs = 250;
-const livelyMs = 1_000;
+/** Longer than this process itself may be busy while answers wait to be read: those must not count as none. */
+const defaultPatienceMs = 1_000;
+/** Who is likely to wait for longer had better make room for deliveries to others, which may come next. */
+const longestQueueMs = 100;
+const livelyMs = 5_000;
 /** Share of the latest attempt in what is usual. */
 const weight = 0.2;
-const longestPlaceMs = 10;
+/** Between two that come back, while nothing is known of their receiver, and at most. */
+const unknownPlaceMs = 10;
+const longestPlaceMs = 50;
+const mostIdle = 1_000;
 
 /** Between two slots that fall free. */
 const paceOf = ({ usualMs, inUse }: Receiver): number => usualMs / inUse;
 
 /**
  * @param perReceiver Slots of each receiver.
- * @param livelyLimit A receiver that usually answers within a second may take more than its share while less than so many slots are in
- *   use altogether: the others stay free for the rest, should it begin to hang. `perReceiver` for no more than the share.
+ * @param livelyLimit A receiver that usually answers within five seconds may take more than its share while less than so many slots
+ *   are in use altogether: the others stay free for the rest, should it begin to hang. `perReceiver` for no more than the share.
  * @param now In ms, never going back.
  */
 export function createReceiverSlots({
@@ -52,11 +58,21 @@ export function createReceiverSlots({
 }): ReceiverSlots {
   // Only those with attempts in flight, and so never more than there are attempts in flight.
   const receivers = new Map<string, Receiver>();
+  /** Of receivers without attempts in flight, those that had some last at the end. */
+  const usual = new Map<string, number>();
   let allInUse = 0;
 
   function mayTake({ inUse, usualMs }: Receiver): boolean {
     const isLively = usualMs > 0 && usualMs <= livelyMs;
     return inUse < perReceiver || (isLively && allInUse < livelyLimit);
+  }
+
+  function forget(name: string, { usualMs }: Receiver): void {
+    receivers.delete(name);
+    usual.delete(name);
+    usual.set(name, usualMs);
+    const [oldest] = usual.keys();
+    if (oldest !== undefined && usual.size > mostIdle) usual.delete(oldest);
   }
 
   function slotOf(name: string, receiver: Receiver): Taking {
@@ -75,10 +91,9 @@ export function createReceiverSlots({
         receiver.movedAtMs = now();
         receiver.inUse -= 1;
         allInUse -= 1;
-        const [next] = receiver.waiting;
-        if (next === undefined) {
-          if (receiver.inUse === 0) receivers.delete(name);
-        } else if (mayTake(receiver)) next();
+        // More than one, when the receiver has just shown that it is lively.
+        for (const enter of receiver.waiting) if (mayTake(receiver)) enter();
+        if (receiver.inUse === 0) forget(name, receiver);
       },
     };
   }
@@ -86,10 +101,10 @@ export function createReceiverSlots({
   /** They come back at the pace at which slots fall free, and later the longer none has. */
   function full(receiver: Receiver): Taking {
     const stalledMs = now() - receiver.movedAtMs;
-    const dueMs = Math.max(now() + Math.max(patienceMs, stalledMs), receiver.nextPlaceMs);
+    const dueMs = Math.max(now() + Math.max(longestQueueMs, stalledMs), receiver.nextPlaceMs);
     const paceMs = paceOf(receiver);
     // A little faster, so that the slots do not run dry.
-    receiver.nextPlaceMs = dueMs + (paceMs === 0 ? longestPlaceMs : Math.min(0.8 * paceMs, longestPlaceMs));
+    receiver.nextPlaceMs = dueMs + (paceMs === 0 ? unknownPlaceMs : Math.min(0.8 * paceMs, longestPlaceMs));
     return { kind: "full", delayMs: dueMs - now() };
   }
 
@@ -115,12 +130,14 @@ export function createReceiverSlots({
     async take(name) {
       let receiver = receivers.get(name);
       if (receiver === undefined) {
-        receiver = { inUse: 0, waiting: new Set(), usualMs: 0, movedAtMs: now(), nextPlaceMs: 0 };
+        const usualMs = usual.get(name) ?? 0;
+        receiver = { inUse: 0, waiting: new Set(), usualMs, movedAtMs: now(), nextPlaceMs: 0 };
         receivers.set(name, receiver);
       }
       if (mayTake(receiver)) return slotOf(name, receiver);
-      const expectedMs = Math.max((receiver.waiting.size + 1) * paceOf(receiver), now() - receiver.movedAtMs);
-      return expectedMs > patienceMs ? full(receiver) : waitFor(name, receiver);
+      const queueMs = (receiver.waiting.size + 1) * paceOf(receiver);
+      const isHopeless = queueMs > longestQueueMs || now() - receiver.movedAtMs > patienceMs;
+      return isHopeless ? full(receiver) : waitFor(name, receiver);
     },
   };
 }

@@ -65,6 +65,17 @@ describe("createReceiverSlots", () => {
     expect(third[0]?.[1].kind).to.equal("taken");
   });
 
+  it("hands on all the slots that it may have, as soon as it shows that it is lively", async () => {
+    const slots = create(2, 250, 6);
+    const [first] = await takeAll(slots, 2);
+    const settled = watch(Array.from({ length: 8 }, () => slots.take("a")));
+
+    release(first, 100);
+    await new Promise((resolve) => setImmediate(resolve));
+
+    expect(settled.map(([index]) => index)).to.deep.equal([0, 1, 2, 3, 4]);
+  });
+
   it("hands freed slots on in the order of arrival", async () => {
     const slots = create(1);
     const first = await slots.take("a");
@@ -97,7 +108,7 @@ describe("createReceiverSlots", () => {
     const slots = create(1, 20);
     await slots.take("a");
 
-    expect(await slots.take("a")).to.deep.equal({ kind: "full", delayMs: 20 });
+    expect(await slots.take("a")).to.deep.equal({ kind: "full", delayMs: 100 });
   });
 
   it("is full at once when no slot has fallen free within the patience", async () => {
@@ -109,7 +120,7 @@ describe("createReceiverSlots", () => {
     expect((await slots.take("b")).kind).to.equal("taken");
   });
 
-  it("lets as many wait as are likely to be served within the patience", async () => {
+  it("lets as many wait as are likely to be served within a tenth of a second", async () => {
     const slots = create(2);
     // Every 50 ms a slot: two at a time, of 100 ms each.
     for (const taking of await takeAll(slots, 2)) release(taking, 100);
@@ -117,17 +128,17 @@ describe("createReceiverSlots", () => {
     release(first, 100);
     await slots.take("a");
 
-    const settled = watch(Array.from({ length: 6 }, () => slots.take("a")));
+    const settled = watch(Array.from({ length: 3 }, () => slots.take("a")));
     await until(() => settled.length > 0, { what: "one that need not wait" });
 
-    expect(settled.map(([index, { kind }]) => [index, kind])).to.deep.equal([[5, "full"]]);
+    expect(settled.map(([index, { kind }]) => [index, kind])).to.deep.equal([[2, "full"]]);
   });
 
   describe("with slots that nobody needs", () => {
     for (const [durationMs, taken] of [
       [1, 5],
-      [1_000, 5],
-      [1_001, 1],
+      [5_000, 5],
+      [5_001, 1],
     ] as const) {
       it(`gives ${taken} more to a receiver that usually takes ${durationMs} ms and has one`, async () => {
         expect(await takenOf(await open(durationMs), 8)).to.equal(taken);
@@ -162,7 +173,8 @@ describe("createReceiverSlots", () => {
   describe("once full", () => {
     for (const [durationMs, paceMs, of] of [
       [undefined, 10, "an unknown receiver"],
-      [5_000, 10, "a slow receiver"],
+      [50, 20, "a slow receiver"],
+      [5_000, 50, "a very slow receiver"],
       [10, 4, "a quick receiver"],
     ] as const) {
       it(`has the deliveries of ${of} come back one every ${paceMs} ms`, async () => {
@@ -182,17 +194,21 @@ describe("createReceiverSlots", () => {
     });
   });
 
-  it("forgets a receiver that has no attempts in flight", async () => {
-    const slots = create(1);
-    const first = await slots.take("a");
-    release(first, 60_000);
-    const second = await slots.take("a");
+  it("remembers what is usual of 1,000 receivers without attempts in flight, those that had some last", async () => {
+    const slots = create(1, 250, 2);
+    for (const name of ["early", "late"]) release(await slots.take(name), 100);
+    for (let count = 0; count < 999; count++) release(await slots.take(`stranger ${count}`), 100);
+    const second = async (name: string): Promise<string> => {
+      const first = await slots.take(name);
+      const settled = watch([slots.take(name)]);
+      await new Promise((resolve) => setImmediate(resolve));
+      const kind = settled.length === 0 ? "waits" : "taken";
+      release(first);
+      await until(() => settled.length === 1, { what: "the second" });
+      release(settled[0]?.[1]);
+      return kind;
+    };
 
-    // Known to take a minute, it would have nobody wait.
-    const settled = watch([slots.take("a")]);
-
-    release(second);
-    await until(() => settled.length === 1, { what: "the slot" });
-    expect(settled[0]?.[1].kind).to.equal("taken");
+    expect([await second("early"), await second("late")]).to.deep.equal(["waits", "taken"]);
   });
 });
