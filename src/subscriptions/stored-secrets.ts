@@ -70,7 +70,7 @@ export async function refuseUnknownKeys({
   });
   throw new OperatorError(
     `Webhook secrets in the database are encrypted with a key that was not given:\n${lines.join("\n")}\n` +
-      `The key of SVC_SECRET_KEY has the id ${keyIdOf(secretBox.currentHead)}. Give it the right one; or, after a change of the key, give the ` +
+      `The secret key (SVC_SECRET_KEY, or secret.key in the data folder) has the id ${keyIdOf(secretBox.currentHead)}. Give the right one; or, after a change of the key, give the ` +
       "one before in SVC_PREVIOUS_SECRET_KEYS until `svc-admin secret-key rotate` is through. If the key is lost for good, " +
       "`svc-admin secret-key rotate --replace-unreadable` makes new secrets.",
   );

@@ -71,7 +71,9 @@ describe("stored secrets", () => {
       expect(message).to.contain(
         `12 of 13: key id ${oldBox.currentHead.slice(2)}, subscriptions 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more\n`,
       );
-      expect(message).to.contain(`SVC_SECRET_KEY has the id ${newAlone.currentHead.slice(2)}`);
+      expect(message).to.contain(
+        `The secret key (SVC_SECRET_KEY, or secret.key in the data folder) has the id ${newAlone.currentHead.slice(2)}`,
+      );
       expect(message).to.contain("SVC_PREVIOUS_SECRET_KEYS").and.to.contain("svc-admin secret-key rotate");
       for (const key of [oldKey, newKey]) expect(message).not.to.contain(key.toString("base64"));
     });
