@@ -65,6 +65,9 @@ export async function serve(options: ServeOptions): Promise<number> {
         await greet({ service, log, print });
         await Promise.race([aborted(stopping), service.failed]);
       } finally {
+        // Also when a part of it has failed, and nobody has told it to stop.
+        if (!stopping.aborted)
+          readiness.watch("shutdown", () => Promise.reject(new Error("a part of the program has failed")));
         isClean = await stop({ name, service, log });
       }
     }
