@@ -80,15 +80,23 @@ function shown(value: unknown): string {
 
 type Json = Record<string, unknown>;
 
-/** The schema of the values with that of `service.yaml` in it. */
+/** The schema of the values with that of `service.yaml` in it, without its prose, which changes more often. */
 export function withSettings(schema: Json, settings: Json): Json {
-  const {
-    definitions: shared,
-    $schema: _,
-    title: __,
-    ...rest
-  } = settings as Json & { readonly definitions: Json };
-  return { ...schema, definitions: { ...(schema["definitions"] as Json), ...shared, settings: rest } };
+  const { definitions: shared, $schema: _, title: __, ...rest } = withoutProse(settings) as Json;
+  return {
+    ...schema,
+    definitions: { ...(schema["definitions"] as Json), ...(shared as Json), settings: rest },
+  };
+}
+
+function withoutProse(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutProse);
+  if (typeof schema !== "object" || schema === null) return schema;
+  // A setting may be named `description`; its schema is no text.
+  const kept = Object.entries(schema).filter(
+    ([key, value]) => key !== "description" || typeof value !== "string",
+  );
+  return Object.fromEntries(kept.map(([key, value]: [string, unknown]) => [key, withoutProse(value)]));
 }
 
 export function readJson(path: string): Json {
