@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Command } from "commander";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createAdminProgram } from "../src/admin.ts";
 import { errorStatus } from "../src/errors.ts";
 import { settings } from "../src/settings.ts";
@@ -62,6 +63,46 @@ describe("README", () => {
     expect(documented.toSorted(byName)).to.deep.equal(commandsOf(program()).toSorted(byName));
   });
 });
+
+describe("links between the pages", () => {
+  const pages = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/operations.md",
+    "docs/production.md",
+    "helm/README.md",
+  ];
+  const links = pages.flatMap((page) =>
+    [...readFileSync(page, "utf8").matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, target = ""]) => target)
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .map((target) => ({ page, target })),
+  );
+
+  it("lead to files, and to headings that are there", () => {
+    const broken = links.filter(({ page, target }) => {
+      const [file = "", anchor] = target.split("#", 2);
+      const path = file === "" ? page : join(dirname(page), file);
+      return !existsSync(path) || (anchor !== undefined && !anchorsOf(path).has(anchor));
+    });
+
+    expect(links.length).to.be.greaterThan(10);
+    expect(broken).to.deep.equal([]);
+  });
+});
+
+/** As GitHub makes them. */
+function anchorsOf(path: string): ReadonlySet<string> {
+  const headings = [...readFileSync(path, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
 
 interface Documented {
   readonly name: string;
