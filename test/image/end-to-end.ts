@@ -18,6 +18,7 @@ const engine = createEngine(process.env["SVC_IMAGE_ENGINE"] === "docker" ? "dock
 const mostBytes = 290_000_000;
 const startLimitMs = 60_000;
 const stopLimitMs = 15_000;
+const deliveryLimitMs = 30_000;
 
 /** Asks for what is in the image, as one JSON text. */
 const inventory = `
@@ -162,7 +163,7 @@ describe("the image", function () {
         name: "Ada",
         email: "ada@example.com",
       });
-      const [delivery] = await receiver.waitFor(1);
+      const [delivery] = await receiver.waitFor(1, { timeoutMs: deliveryLimitMs });
 
       expect(status).to.equal(201);
       customer = (body as { readonly id: number }).id;
@@ -181,7 +182,7 @@ describe("the image", function () {
         status: 200,
       });
       await service.ask("DELETE", `/resources/customers/${customer}`, adminToken);
-      expect(await receiver.waitFor(2)).to.have.length(2);
+      expect(await receiver.waitFor(2, { timeoutMs: deliveryLimitMs })).to.have.length(2);
     });
   });
 
@@ -232,6 +233,7 @@ describe("the image", function () {
           "Bo",
           "--email",
           "bo@example.com",
+          "--admin",
           "--json",
         ),
       );
@@ -243,7 +245,7 @@ describe("the image", function () {
         name: "Bo",
         email: "bo@example.com",
       });
-      const delivery = (await receiver.waitFor(before + 1)).at(-1);
+      const delivery = (await receiver.waitFor(before + 1, { timeoutMs: deliveryLimitMs })).at(-1);
       const ended = await Promise.all(
         [api, dispatcher].map(({ container }) => container.terminate(stopLimitMs)),
       );

@@ -1,0 +1,169 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { createAdminProgram } from "../src/admin.ts";
+import { loadConfig } from "../src/config.ts";
+import { settings } from "../src/settings.ts";
+import { createMemoryTerminal } from "./support/memory-terminal.ts";
+import { makeFolder, removeFolder } from "./support/private-process.ts";
+
+const run = promisify(execFile);
+
+interface Service {
+  readonly image: string;
+  readonly build?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly command?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
+  readonly restart?: string;
+  readonly stop_grace_period?: string;
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+}
+
+// Compose is checked against its schema by .ci/compose; what is checked here is that it fits the service.
+const { services, volumes } = parse(readFileSync("compose.yaml", "utf8"), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+};
+const programs = ["migrate", "api", "dispatcher"] as const;
+const variables = Object.values(settings).flatMap((setting) => {
+  if (!("env" in setting)) return [];
+  return "isSecret" in setting ? [setting.env, `${setting.env}_FILE`] : [setting.env];
+});
+
+/** The service of this name. */
+function service(name: string): Service {
+  return services[name] ?? expect.fail(`no service ${name}`);
+}
+
+/** Runs the script of the service `keys` on a folder in place of its volumes. */
+async function makeKeys(folder: string): Promise<void> {
+  const [script = ""] = service("keys").command ?? [];
+  await run("sh", ["-euc", script.replaceAll("$$", "$").replace("cd /made", `cd ${folder}`)]);
+}
+
+describe("compose.yaml", () => {
+  it("runs programs that there are", () => {
+    const terminal = createMemoryTerminal();
+    const admin = createAdminProgram({ env: {}, cwd: process.cwd(), terminal });
+
+    expect(programs.map((name) => service(name).command)).to.deep.equal([
+      ["svc-admin", "migrate"],
+      ["api"],
+      ["dispatcher"],
+    ]);
+    expect(admin.commands.map((command) => command.name())).to.include("migrate");
+  });
+
+  it("sets variables that the service knows", () => {
+    for (const name of programs)
+      expect(variables).to.include.members(Object.keys(service(name).environment ?? {}));
+  });
+
+  it("publishes the API alone, on loopback unless told otherwise", () => {
+    const ports = Object.values(services).flatMap((one) => one.ports ?? []);
+
+    expect(ports).to.deep.equal([
+      `\${SVC_PUBLISH:-127.0.0.1:${settings["http.port"].default}}:${settings["http.port"].default}`,
+    ]);
+  });
+
+  it("waits for what a service needs: a probe for those that stay, no restart for those that end", () => {
+    for (const { depends_on: needs = {} } of Object.values(services)) {
+      for (const [name, { condition }] of Object.entries(needs)) {
+        const { healthcheck, restart = "no" } = service(name);
+        if (condition === "service_healthy") expect(healthcheck?.test, name).to.be.an("array");
+        else expect([condition, restart], name).to.deep.equal(["service_completed_successfully", "no"]);
+      }
+    }
+    for (const name of ["api", "dispatcher"])
+      expect(Object.keys(service(name).depends_on ?? {})).to.have.members([
+        "migrate",
+        "postgres",
+        "rabbitmq",
+      ]);
+  });
+
+  it("leaves an attempt in flight the time to end", () => {
+    const seconds = Number(service("dispatcher").stop_grace_period?.replace(/s$/, ""));
+
+    expect(seconds).to.be.greaterThan(settings["webhooks.timeout"].default + 15);
+  });
+
+  it("confines every container of the image", () => {
+    for (const name of ["keys", ...programs])
+      expect(service(name), name).to.deep.include({ read_only: true, cap_drop: ["ALL"], build: "." });
+  });
+
+  it("mounts volumes that there are, each of the secret ones where it is read", () => {
+    const mounts = Object.values(services).flatMap((one) => one.volumes ?? []);
+    const names = mounts
+      .map((mount) => mount.split(":")[0] ?? "")
+      .filter((source) => !source.startsWith("."));
+
+    expect(new Set(names)).to.deep.equal(new Set(Object.keys(volumes)));
+    for (const name of programs) {
+      const files = Object.entries(service(name).environment ?? {}).filter(([key]) => key.endsWith("_FILE"));
+      expect(files.map(([, file]) => file.startsWith("/run/keys/"))).to.deep.equal([true, true, true]);
+      expect(service(name).volumes).to.include("keys:/run/keys:ro");
+    }
+    expect(service("postgres").volumes).to.include("postgres-password:/run/password:ro");
+    expect(service("postgres").environment).to.include({ POSTGRES_PASSWORD_FILE: "/run/password/password" });
+  });
+
+  describe("service keys", () => {
+    let folder: string;
+
+    beforeEach(() => {
+      folder = makeFolder("compose-keys");
+      for (const name of ["keys", "postgres", "rabbitmq"]) mkdirSync(join(folder, name));
+    });
+
+    afterEach(() => removeFolder(folder));
+
+    it("makes what the service, PostgreSQL and RabbitMQ agree on", async () => {
+      await makeKeys(folder);
+
+      const env = Object.fromEntries(
+        Object.entries(service("api").environment ?? {})
+          .filter(([key]) => key.endsWith("_FILE"))
+          .map(([key, file]) => [key, file.replace("/run/keys", join(folder, "keys"))]),
+      );
+      const { database, broker, secretKey } = loadConfig({ env, cwd: folder, program: "api" });
+      const [databaseUrl, brokerUrl] = [new URL(database.url ?? ""), new URL(broker.url ?? "")];
+      const account = readFileSync(join(folder, "rabbitmq/svc.conf"), "utf8");
+      expect(secretKey).to.have.length(32);
+      expect(databaseUrl).to.include({
+        username: "svc",
+        hostname: "postgres",
+        port: "5432",
+        pathname: "/svc",
+      });
+      expect(brokerUrl).to.include({ username: "svc", hostname: "rabbitmq", port: "5672" });
+      expect(databaseUrl.password).to.match(/^[0-9a-f]{48}$/);
+      expect(readFileSync(join(folder, "postgres/password"), "utf8")).to.equal(databaseUrl.password);
+      expect(account).to.include(`default_user = svc\ndefault_pass = ${brokerUrl.password}\n`);
+      expect(brokerUrl.password).not.to.equal(databaseUrl.password);
+    });
+
+    it("leaves what is there as it is", async () => {
+      const content = (): readonly string[] =>
+        ["keys", "postgres", "rabbitmq"].flatMap((part) =>
+          readdirSync(join(folder, part)).map((name) => readFileSync(join(folder, part, name), "utf8")),
+        );
+      await makeKeys(folder);
+      const before = content();
+
+      await makeKeys(folder);
+
+      expect(content()).to.deep.equal(before).and.have.length(5);
+    });
+  });
+});
