@@ -11,18 +11,15 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
 
 /**
  * The Prisma schema of the models client: one model per definition, in the order of the definitions.
- * Pure: the same definitions give the same text, so its hash tells whether the client must be generated again.
+ * Pure: the same definitions give the same text.
  *
  * An enum is a String, checked by the table's CHECK constraint, which the migration makes: values can be added without `ALTER TYPE`.
  * Keys are followed by the references to them when they change (`onUpdate: Cascade`, as Prisma does by default).
  */
 export function prismaSchemaOf(definitions: Definitions): string {
-  const header = [
-    block("generator client", [`provider = "prisma-client-js"`, `output = "./client"`]),
-    block("datasource db", [`provider = "postgresql"`]),
-  ];
+  const header = block("datasource db", [`provider = "postgresql"`]);
   const models = [...definitions.values()].map((definition) => modelOf(definition, definitions));
-  return `${[...header, ...models].join("\n\n")}\n`;
+  return `${[header, ...models].join("\n\n")}\n`;
 }
 
 /**

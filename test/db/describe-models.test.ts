@@ -120,7 +120,8 @@ describe("Prisma's packages", () => {
 async function generate(schemaText: string): Promise<ModelsDescription> {
   const folder = await mkdtemp(path.join(tmpdir(), "svc-generate-"));
   try {
-    await writeFile(path.join(folder, "schema.prisma"), schemaText);
+    const generator = `generator client {\n  provider = "prisma-client-js"\n  output = "./client"\n}\n`;
+    await writeFile(path.join(folder, "schema.prisma"), generator + schemaText);
     await symlink(path.resolve("node_modules"), path.join(folder, "node_modules"), "dir");
     const cli = path.join(path.dirname(require.resolve("prisma/package.json")), "build/index.js");
     await run(process.execPath, [cli, "generate", "--schema", "schema.prisma", "--no-hints"], {

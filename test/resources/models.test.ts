@@ -14,12 +14,7 @@ describe("prismaSchemaOf", () => {
       }),
     );
 
-    expect(text).to.equal(`generator client {
-  provider = "prisma-client-js"
-  output = "./client"
-}
-
-datasource db {
+    expect(text).to.equal(`datasource db {
   provider = "postgresql"
 }
 
