@@ -105,7 +105,9 @@ export function createAdmission({
       return {
         kind: "go",
         done(result) {
-          taking.release(result?.durationMs);
+          // Rounded, an answer can take no time at all, which is not the same as none.
+          if (result === undefined) taking.release();
+          else taking.release(costOf(result) === "answered" ? Math.max(result.durationMs, 1) : 0);
           if (hasBreakers) tell(receiver, permission.isProbe, delivery, result);
         },
       };

@@ -1,5 +1,5 @@
-/** Frees the slot. The duration is that of the attempt; left out when none was made. */
-export type ReleaseSlot = (durationMs?: number) => void;
+/** Frees the slot. Told how long the receiver took to answer: 0 when it did not, undefined when no attempt was made. */
+export type ReleaseSlot = (answeredMs?: number) => void;
 
 export type Taking =
   | { readonly kind: "taken"; readonly release: ReleaseSlot }
@@ -16,7 +16,7 @@ interface Receiver {
   inUse: number;
   /** In the order in which they came. */
   readonly waiting: Set<() => void>;
-  /** Of an attempt, by the recent ones; 0 while there is none. */
+  /** How long it takes to answer, by the recent attempts; 0 while that is not known, and after one that it did not answer. */
   usualMs: number;
   /** When a slot was last taken or freed. */
   movedAtMs: number;
@@ -35,6 +35,10 @@ const weight = 0.2;
 const unknownPlaceMs = 10;
 const longestPlaceMs = 50;
 const mostIdle = 1_000;
+
+function blend(usualMs: number, answeredMs: number): number {
+  return usualMs === 0 || answeredMs === 0 ? answeredMs : usualMs + weight * (answeredMs - usualMs);
+}
 
 /** Between two slots that fall free. */
 const paceOf = ({ usualMs, inUse }: Receiver): number => usualMs / inUse;
@@ -82,12 +86,10 @@ export function createReceiverSlots({
     receiver.movedAtMs = now();
     return {
       kind: "taken",
-      release(durationMs) {
+      release(answeredMs) {
         if (isReleased) return;
         isReleased = true;
-        if (durationMs !== undefined)
-          receiver.usualMs =
-            receiver.usualMs === 0 ? durationMs : receiver.usualMs + weight * (durationMs - receiver.usualMs);
+        if (answeredMs !== undefined) receiver.usualMs = blend(receiver.usualMs, answeredMs);
         receiver.movedAtMs = now();
         receiver.inUse -= 1;
         allInUse -= 1;

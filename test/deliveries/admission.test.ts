@@ -121,6 +121,7 @@ describe("createAdmission", () => {
       [undefined, 12],
       [5_001, 12],
       [100, 36],
+      [0, 36],
     ] as const) {
       it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, async () => {
         create();
@@ -133,6 +134,17 @@ describe("createAdmission", () => {
         expect(reasonOf(await admit())).to.equal("busy");
       });
     }
+
+    it("takes no more than its share for a receiver that did not answer the last attempt, however soon that was known", async () => {
+      create();
+      await admit();
+      await attempt(success());
+      await attempt({ ...timeout(1), error: "refused" });
+      for (let count = 1; count < 12; count++) await admit();
+      nowMs += 1_001;
+
+      expect(reasonOf(await admit())).to.equal("busy");
+    });
 
     it("frees the slot when the attempt is over, and when its breaker does not let it through", async () => {
       await attempt(timeout(), 10);

