@@ -10,6 +10,7 @@ import { addMigrateCommand } from "./migration-command.ts";
 import { addReloadCommand } from "./reload-command.ts";
 import { addResourceCommands } from "./resources/commands.ts";
 import { addSubscriptionCommands } from "./subscriptions/commands.ts";
+import { unknownVariables } from "./unknown-variables.ts";
 import { addUserCommands } from "./users/commands.ts";
 
 const done = 0;
@@ -58,6 +59,7 @@ export async function runAdmin({
   ...surroundings
 }: AdminSurroundings & { readonly args: readonly string[] }): Promise<number> {
   const { terminal } = surroundings;
+  for (const warning of unknownVariables(surroundings)) terminal.stderr(`svc-admin: ${warning}\n`);
   try {
     await createAdminProgram(surroundings).parseAsync(args, { from: "user" });
     return done;

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { configDirOf } from "./config.ts";
 import { nearest } from "./did-you-mean.ts";
@@ -26,8 +26,7 @@ export function unknownVariables({
     return "isSecret" in setting ? [setting.env, `${setting.env}_FILE`] : [setting.env];
   });
   const all = [...known, ...others];
-  const path = join(configDirOf({ env, cwd }), "service.yaml");
-  const file = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const file = textOf(join(configDirOf({ env, cwd }), "service.yaml"));
   return Object.entries(env)
     .filter(([name, value]) => name.startsWith("SVC_") && !all.includes(name) && !isOfKubernetes(name, value))
     .filter(([name]) => !new RegExp(`\\$\\{${name}(:-|\\})`).test(file))
@@ -35,6 +34,15 @@ export function unknownVariables({
       const meant = nearest(name, all);
       return `${name} is no variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
     });
+}
+
+/** Empty for a file that cannot be read: whoever reads the settings says why. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 function isOfKubernetes(name: string, value: string | undefined): boolean {

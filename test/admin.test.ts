@@ -118,6 +118,15 @@ describe("runAdmin", () => {
     expect(stderr).not.to.contain("    at ");
   });
 
+  it("names a variable that is none of the service's, and goes on", async () => {
+    const { status, stderr } = await run(["resources", "check"], { SVC_CONFIG_DRI: "elsewhere" });
+
+    expect(status).to.equal(0);
+    expect(stderr).to.equal(
+      "svc-admin: SVC_CONFIG_DRI is no variable of svc, and is ignored; did you mean SVC_CONFIG_DIR?\n",
+    );
+  });
+
   it("ends with 1 and every fault when a setting is bad", async () => {
     const { status, stderr } = await run(["users", "list"], {
       ...external(core.url),

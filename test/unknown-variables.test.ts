@@ -48,6 +48,12 @@ describe("unknownVariables", () => {
     expect(of({ SVC_ADDR: "::" })).to.have.length(1);
   });
 
+  it("leaves it to others to complain about a service.yaml that cannot be read", () => {
+    mkdirSync(join(cwd, "config/service.yaml"));
+
+    expect(of({ SVC_PROT: "80" })).to.have.length(1);
+  });
+
   it("says nothing about what Kubernetes sets for a Service", () => {
     const env = {
       SVC_API_SERVICE_HOST: "10.0.0.7",
