@@ -275,8 +275,11 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
 
     it("has made the interrupted POST again, with the same delivery id and bytes", () => {
       const { delivery, body } = interrupted;
-      const [first, ...others] = scene.arrivals.all.filter((arrival) => arrival.delivery === delivery);
-      expect(first === interrupted).to.equal(true);
+      const { all } = scene.arrivals;
+      // The held one may itself repeat a POST, that was answered with 503.
+      const others = all
+        .slice(all.indexOf(interrupted) + 1)
+        .filter((arrival) => arrival.delivery === delivery);
       expect(others).to.not.have.length(0);
       for (const other of others) expect(other.body.equals(body)).to.equal(true);
     });
