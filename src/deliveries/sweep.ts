@@ -89,8 +89,11 @@ export function createSweep({
   async function turn(signal: AbortSignal): Promise<number> {
     if (!broker.isConnected()) return intervalMs;
     await tidy();
+    // Asked before, so that what falls due in the course of the turn is not missed by both questions.
+    const nextMs = (await store.nextDueInMs()) ?? intervalMs;
+    const askedAt = performance.now();
     while ((await publishDue()) === batchSize && !signal.aborted);
-    return Math.min(intervalMs, (await store.nextDueInMs()) ?? intervalMs);
+    return Math.min(intervalMs, nextMs - (performance.now() - askedAt));
   }
 
   return {

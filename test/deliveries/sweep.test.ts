@@ -112,6 +112,26 @@ describe("createSweep", () => {
     expect(Date.now()).to.be.at.least((await work.deliveries())[0]?.nextAttemptAt?.getTime() ?? Infinity);
   });
 
+  it("publishes a retry that falls due in the course of a turn", async () => {
+    const { uuid, nextAttemptAt } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.5) });
+    const store = createDeliveryStore({ sql: core.sql });
+    start({
+      intervalMs: never,
+      store: {
+        ...store,
+        async claimDue(options) {
+          const claimed = await store.claimDue(options);
+          await until(() => Date.now() > (nextAttemptAt?.getTime() ?? 0) + 50, { what: "the due time" });
+          return claimed;
+        },
+      },
+    });
+
+    await untilPublished(1);
+
+    expect(published()).to.deep.equal([uuid]);
+  });
+
   it("publishes a retry that was planned since its last turn when its time comes", async () => {
     const turns = watchTurns();
     const sweep = start({ intervalMs: never });
