@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
@@ -10,9 +12,13 @@ import { createLog } from "../../src/log.ts";
 import { prismaSchemaOf } from "../../src/resources/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
 const limitMs = 60_000;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** A table that somebody else made, with types that the service itself would not choose. */
 const foreignTables = `
@@ -187,6 +193,18 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       expect(() => models.delegate("Nothing")).to.throw("no model Nothing");
     });
 
+    it("leaves nothing in memory once it is closed, as a reload opens another one", async () => {
+      const delegate = await useOnce();
+
+      await until(
+        () => {
+          collectGarbage();
+          return delegate.deref() === undefined;
+        },
+        { what: "the memory of a closed client" },
+      );
+    });
+
     it("leaves the pool open when it closes", async () => {
       const other = await openModelsClient({
         schemaText,
@@ -200,5 +218,17 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       expect((await database.pool.query("SELECT 1")).rowCount).to.equal(1);
       expect(database.pool.listenerCount("error")).to.be.lessThan(4);
     });
+
+    /** In a function of its own, whose variables are gone when it comes back. */
+    async function useOnce(): Promise<WeakRef<Delegate>> {
+      const other = await openModelsClient({
+        schemaText,
+        pool: database.pool,
+        isEmbedded: embedded !== undefined,
+      });
+      await other.delegate("Note").count();
+      await other.close();
+      return new WeakRef(other.delegate("Note"));
+    }
   });
 }
