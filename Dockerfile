@@ -26,7 +26,7 @@ RUN cd node_modules \
     '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' ')' -delete \
   && find . -depth -type d '(' -name test -o -name benchmarks -o -name examples ')' -exec rm -r '{}' + \
   && find @prisma/client/runtime -type f ! -name client.js ! -name 'query_compiler_fast_bg.postgresql.*mjs' -delete \
-  && rm -r @types @opentelemetry/*/build/esm @opentelemetry/*/build/esnext
+  && rm -rf @types @opentelemetry/*/build/esm @opentelemetry/*/build/esnext
 
 # Debian and Node.js, without what only building needs, npm above all. An init as PID 1 passes signals on and reaps what is left.
 FROM ${NODE_IMAGE} AS runtime

@@ -1,0 +1,68 @@
+import { execFile } from "node:child_process";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import { expect } from "chai";
+import { freePort } from "../support/private-process.ts";
+
+interface Outcome {
+  readonly code: number;
+  readonly stderr: string;
+}
+
+function check(env: Readonly<Record<string, string>>): Promise<Outcome> {
+  const args = ["--import", "tsx", path.resolve("src/bin/healthcheck.ts")];
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      args,
+      { env: { PATH: process.env["PATH"], ...env } },
+      (error, _stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stderr }),
+    );
+  });
+}
+
+describe("healthcheck", () => {
+  let server: Server;
+  let env: Readonly<Record<string, string>>;
+  let asked: (string | undefined)[];
+  let answer: { readonly status: number; readonly text: string };
+
+  before(async () => {
+    server = createServer((request, response) => {
+      asked.push(request.url);
+      response.writeHead(answer.status).end(answer.text);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    env = { SVC_METRICS_PORT: String((server.address() as AddressInfo).port) };
+  });
+
+  beforeEach(() => {
+    asked = [];
+  });
+
+  after(() => server.close());
+
+  it("ends with 0 and says nothing when the service is ready", async () => {
+    answer = { status: 200, text: "ok" };
+
+    expect(await check(env)).to.deep.equal({ code: 0, stderr: "" });
+    expect(asked).to.deep.equal(["/readyz?verbose"]);
+  });
+
+  it("ends with 1 and the reasons when it is not", async () => {
+    answer = { status: 503, text: "[-] broker: not connected" };
+
+    expect(await check(env)).to.deep.equal({ code: 1, stderr: "[-] broker: not connected\n" });
+  });
+
+  it("ends with 1 when nobody answers, or the settings have faults", async () => {
+    const alone = await check({ SVC_METRICS_PORT: String(await freePort()) });
+    const faulty = await check({ SVC_METRICS_PORT: "none" });
+
+    expect(alone.code).to.equal(1);
+    expect(alone.stderr).to.include("ECONNREFUSED");
+    expect(faulty.code).to.equal(1);
+    expect(faulty.stderr).to.include("SVC_METRICS_PORT");
+  });
+});
