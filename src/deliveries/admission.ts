@@ -79,6 +79,7 @@ export function createAdmission({
 
   function tell(receiver: string, isProbe: boolean, delivery: LeasedDelivery, result?: AttemptResult): void {
     const change = breakers.tell({ receiver, isProbe, cost: costOf(result) });
+    if (change === undefined) return;
     // The host alone: paths and queries of webhooks can hold secrets.
     const host = hostOf(delivery.url);
     if (change === "opened")
@@ -86,7 +87,7 @@ export function createAdmission({
         { event: "breaker.opened", receiver: host, error: result?.error },
         "receiver answers nothing; its deliveries are postponed",
       );
-    if (change === "closed") log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
+    else log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
   }
 
   return {
