@@ -47,11 +47,12 @@ COPY docker-entrypoint.sh /usr/local/bin/
 COPY config /etc/svc
 COPY config/schema /opt/svc/config/schema
 COPY prisma/migrations /opt/svc/prisma/migrations
-COPY package.json /opt/svc/
+COPY package.json LICENSE /opt/svc/
 COPY --from=packages /opt/svc/node_modules /opt/svc/node_modules
 COPY --from=build /opt/svc/dist /opt/svc/dist
 
-ENV NODE_ENV=production SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data
+# More threads than the default of 4: each look-up of a receiver's name takes one, for as long as its resolver does not answer.
+ENV NODE_ENV=production UV_THREADPOOL_SIZE=16 SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data
 # Paths in messages lead from here: `resources/orders.yaml:12:3`.
 WORKDIR /etc/svc
 # By number, so that Kubernetes sees that it is not root.

@@ -9,7 +9,6 @@ import type { Foundation } from "./foundation.ts";
 import { createHandover, type Handover } from "./http/handover.ts";
 import { startServer, type HttpServer } from "./http/server.ts";
 import { runWorkers, type Assembly, type Running } from "./running.ts";
-import { refuseUnknownKeys } from "./subscriptions/stored-secrets.ts";
 import { createTokenProvider, type TokenProvider } from "./users/provider.ts";
 
 /** A program at work, on one configuration at a time. */
@@ -98,7 +97,6 @@ export async function startProgram({
     retiring.delete(generation);
   }
 
-  await refuseUnknownKeys(foundation);
   let current = assemble(configuration);
   if (configuration.config.broker.url === undefined) await forgetQueued(foundation);
   void passTo(handover, current);
