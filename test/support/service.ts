@@ -10,6 +10,7 @@ import { createReadiness } from "../../src/health.ts";
 import { createLog } from "../../src/log.ts";
 import { startProgram, type Program } from "../../src/program.ts";
 import { loadDefinitions } from "../../src/resources/load.ts";
+import { refuseUnknownKeys } from "../../src/subscriptions/stored-secrets.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
@@ -142,7 +143,10 @@ export async function startService(options: ServiceOptions): Promise<TestService
     config,
     log,
     readiness: createReadiness(),
-    prepare: (storage) => bringUpToDate({ checked, storage }),
+    async prepare(storage) {
+      await bringUpToDate({ checked, storage });
+      await refuseUnknownKeys(storage);
+    },
     signal: new AbortController().signal,
   });
   // The queues are the server's, and an earlier test may have left messages in them.
