@@ -2,9 +2,9 @@ import { onText, onValueWith, type MakeCheck } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 
 /** Numbers count as their digits, as in the reference. `ascii` as argument narrows the letters to a-z. */
-function lettersOf(any: RegExp, ascii: RegExp, takesNumbers: boolean): MakeCheck {
+function lettersOf(unicode: RegExp, ascii: RegExp, takesNumbers: boolean): MakeCheck {
   return ([mode]) => {
-    const pattern = mode === "ascii" ? ascii : any;
+    const pattern = mode === "ascii" ? ascii : unicode;
     return ({ value }) => {
       const text = typeof value === "number" && takesNumbers ? String(value) : value;
       return typeof text === "string" && pattern.test(text) ? undefined : {};
