@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
+import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "./did-you-mean.ts";
 import { OperatorError } from "./errors.ts";
 import {
@@ -45,15 +46,29 @@ export interface Config {
     readonly routePrefix: string;
     /** Origin, without a trailing slash. Undefined: from the request. */
     readonly publicUrl: string | undefined;
+    /** Hosts that absolute URLs may begin with, lower case; the first is used for a request to any other. Empty: every host. */
+    readonly hosts: readonly string[];
+    /** CIDRs of proxies whose `X-Forwarded-For` is believed. */
+    readonly trustedProxies: readonly string[];
     readonly bodyLimitBytes: number;
+    /** Bytes of requests and answers in flight. Undefined: a share of the process's memory. */
+    readonly memoryBudgetBytes: number | undefined;
     readonly maxPerPage: number;
+    /** Of the statements of one list. */
+    readonly listTimeoutMs: number;
     /** Requests at work at one time. */
     readonly concurrency: number;
+    /** Requests of one user at one time, those that wait for their turn included. */
+    readonly concurrencyPerUser: number;
     readonly maxConnections: number;
+    /** Open connections of one client address; of a trusted proxy, requests at work of one forwarded address. */
+    readonly maxConnectionsPerAddress: number;
     /** How long the API goes on serving, not ready, after it was told to stop. */
     readonly drainDelayMs: number;
     /** Of one token. Undefined: none. */
     readonly rateLimit: Rate | undefined;
+    /** Failed authentications of one client address. */
+    readonly authFailureLimit: Rate;
     /** Whose pages may call the API; `*` for all. Empty: nobody's. */
     readonly corsOrigins: readonly string[];
   };
@@ -62,7 +77,7 @@ export interface Config {
   /** 32 bytes each: they open what was encrypted before the last change of the key. */
   readonly previousSecretKeys: readonly Buffer[];
   readonly log: { readonly level: string };
-  readonly metrics: { readonly port: number };
+  readonly metrics: { readonly host: string; readonly port: number };
   /** Undefined: off. */
   readonly tracing: TracingSettings | undefined;
   readonly relay: {
@@ -92,9 +107,6 @@ export interface Config {
     readonly requeueAfterMs: number;
   };
 }
-
-/** What a configuration is read for: three programs, and the operator's commands. */
-export type ProgramName = "api" | "dispatcher" | "all" | "admin";
 
 interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
@@ -278,47 +290,6 @@ function readEnvironment(
   return given;
 }
 
-interface Contradiction {
-  /** The settings that may stand in the file, first the one to point at. */
-  readonly keys: readonly SettingKey[];
-  /** For a fault at one of them. */
-  readonly inFileMessage: string;
-  /** Where none stands there. */
-  readonly message: string;
-}
-
-/** Settings that are fine alone, but not together or not for this program. */
-function contradictions({
-  values,
-  isGiven,
-  program,
-}: {
-  readonly values: SettingValues;
-  readonly isGiven: (key: SettingKey) => boolean;
-  readonly program: ProgramName;
-}): readonly Contradiction[] {
-  const found: Contradiction[] = [];
-  // Port 0 is any free one.
-  if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {
-    const ports = "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT)";
-    found.push({
-      keys: ["metrics.port", "http.port"],
-      inFileMessage: `expected two different ports for ${ports}`,
-      message: `${ports}: expected two different ports`,
-    });
-  }
-  if ((program === "api" || program === "dispatcher") && !isGiven("broker.url")) {
-    const message = `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`;
-    found.push({ keys: [], inFileMessage: message, message });
-  }
-  // No command of an operator opens a secret, and a migration job has only the database.
-  if (program !== "admin" && isGiven("database.url") && !isGiven("secretKey")) {
-    const message = `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`;
-    found.push({ keys: ["database.url"], inFileMessage: `needs ${message}`, message });
-  }
-  return found;
-}
-
 function toConfig({
   values,
   tracing,
@@ -331,6 +302,8 @@ function toConfig({
   readonly cwd: string;
 }): Config {
   const isEmbedded = values["database.url"] === undefined;
+  // The embedded database comes with a first user and receivers on this machine: it is for trying the service out.
+  const host = values["http.host"] ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
   return {
     configDir,
     dataDir: resolve(cwd, values.dataDir),
@@ -341,22 +314,29 @@ function toConfig({
     },
     broker: { url: values["broker.url"] },
     http: {
-      host: values["http.host"],
+      host,
       port: values["http.port"],
       routePrefix: values["http.routePrefix"],
       publicUrl: values["http.publicUrl"],
+      hosts: values["http.hosts"] ?? [],
+      trustedProxies: values["http.trustedProxies"] ?? [],
       bodyLimitBytes: values["http.bodyLimit"],
+      memoryBudgetBytes: values["http.memoryBudget"],
       maxPerPage: values["http.maxPerPage"],
+      listTimeoutMs: values["http.listTimeout"],
       concurrency: values["http.concurrency"],
+      concurrencyPerUser: values["http.concurrencyPerUser"],
       maxConnections: values["http.maxConnections"],
+      maxConnectionsPerAddress: values["http.maxConnectionsPerAddress"],
       drainDelayMs: values["http.drainDelay"],
       rateLimit: values["http.rateLimit"],
+      authFailureLimit: values["http.authFailureLimit"],
       corsOrigins: values["http.corsOrigins"] ?? [],
     },
     secretKey: values.secretKey,
     previousSecretKeys: values.previousSecretKeys ?? [],
     log: { level: values["log.level"] },
-    metrics: { port: values["metrics.port"] },
+    metrics: { host: values["metrics.host"] ?? host, port: values["metrics.port"] },
     tracing,
     relay: { pollIntervalMs: values["relay.pollInterval"], batchSize: values["relay.batchSize"] },
     webhooks: {

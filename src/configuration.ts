@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { configDirOf, loadConfig, type Config, type ProgramName } from "./config.ts";
+import { configDirOf, loadConfig, type Config } from "./config.ts";
+import type { ProgramName } from "./contradictions.ts";
 import { openModelsClient, type ModelsClient } from "./db/models-client.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { OperatorError } from "./errors.ts";
@@ -65,7 +66,14 @@ function hashOf(
   { database: { autoMigrate }, http, log, relay, webhooks }: Config,
   definitions: Definitions,
 ): string {
-  const { host: _host, port: _port, maxConnections: _most, ...requests } = http;
+  const {
+    host: _host,
+    port: _port,
+    trustedProxies: _proxies,
+    maxConnections: _most,
+    maxConnectionsPerAddress: _mostPerAddress,
+    ...requests
+  } = http;
   const settings = { autoMigrate, requests, log, relay, webhooks };
   return createHash("sha256")
     .update(JSON.stringify([settings, [...definitions.values()]]))

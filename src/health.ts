@@ -55,7 +55,7 @@ export async function startHealth({
   readonly readiness: Readiness;
 }): Promise<HttpServer> {
   return startServer(createHealthListener({ checks: readiness.checks, metrics }), {
-    host: config.http.host,
+    host: config.metrics.host,
     port: config.metrics.port,
     setting: "SVC_METRICS_PORT",
   });

@@ -1,6 +1,7 @@
 import { createApi } from "./api.ts";
-import type { Config, ProgramName } from "./config.ts";
+import type { Config } from "./config.ts";
 import type { Configuration } from "./configuration.ts";
+import type { ProgramName } from "./contradictions.ts";
 import { createDeliveryStore } from "./deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "./errors.ts";

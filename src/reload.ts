@@ -132,7 +132,10 @@ const fixed = {
   "broker.url": ({ broker }) => broker.url,
   "http.host": ({ http }) => http.host,
   "http.port": ({ http }) => http.port,
+  "http.trustedProxies": ({ http }) => http.trustedProxies.join(),
   "http.maxConnections": ({ http }) => http.maxConnections,
+  "http.maxConnectionsPerAddress": ({ http }) => http.maxConnectionsPerAddress,
+  "metrics.host": ({ metrics }) => metrics.host,
   "metrics.port": ({ metrics }) => metrics.port,
 } as const satisfies Partial<Record<SettingKey, (config: Config) => unknown>>;
 

@@ -1,4 +1,4 @@
-import type { ProgramName } from "./config.ts";
+import type { ProgramName } from "./contradictions.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf } from "./errors.ts";
 import { greeting } from "./greeting.ts";

@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { isHost } from "./host.ts";
 
 /** How the value of a setting is read, from YAML or from text (the environment). */
 export interface Kind<T> {
@@ -39,22 +40,30 @@ export const settings = {
   "database.autoMigrate": { kind: boolean(), env: "SVC_AUTO_MIGRATE" },
   "database.poolSize": { kind: integer(1, 1000), default: 10 },
   "broker.url": { kind: serverUrl("amqp", "amqps"), env: "AMQP_URL", isSecret: true },
-  "http.host": { kind: text("an address or a host name"), env: "SVC_HOST", default: "0.0.0.0" },
+  "http.host": { kind: text("an address or a host name"), env: "SVC_HOST" },
   "http.port": { kind: integer(0, 65_535), env: "SVC_PORT", default: 8080 },
   "http.routePrefix": { kind: routePrefix(), env: "SVC_ROUTE_PREFIX", default: "/svc-api" },
   "http.publicUrl": { kind: origin(), env: "SVC_PUBLIC_URL" },
-  "http.bodyLimit": { kind: size(), default: "1mb" },
+  "http.hosts": { kind: list(hostName(), 1) },
+  "http.trustedProxies": { kind: list(network(), 0) },
+  "http.bodyLimit": { kind: size(1024 ** 3), default: "1mb" },
+  "http.memoryBudget": { kind: size(64 * 1024 ** 3) },
   "http.maxPerPage": { kind: integer(1, 100_000), default: 100 },
+  "http.listTimeout": { kind: timer, default: 5 },
   "http.concurrency": { kind: integer(1, 100_000), default: 1000 },
+  "http.concurrencyPerUser": { kind: integer(1, 100_000), default: 200 },
   "http.maxConnections": { kind: integer(1, 1_000_000), default: 5000 },
+  "http.maxConnectionsPerAddress": { kind: integer(1, 1_000_000), default: 1000 },
   "http.drainDelay": { kind: duration(0, 3600), default: 0 },
   "http.rateLimit": { kind: rate() },
+  "http.authFailureLimit": { kind: rate(), default: "100/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     env: "SVC_LOG_LEVEL",
     default: "info",
   },
+  "metrics.host": { kind: text("an address or a host name"), env: "SVC_METRICS_HOST" },
   "metrics.port": { kind: integer(0, 65_535), env: "SVC_METRICS_PORT", default: 9090 },
   "relay.pollInterval": { kind: timer, default: 0.1 },
   "relay.batchSize": { kind: integer(1, 10_000), default: 200 },
@@ -144,14 +153,15 @@ function duration(least: number, most: number): Kind<number> {
   };
 }
 
-function size(): Kind<number> {
+/** Bytes. */
+function size(most: number): Kind<number> {
   const units: Readonly<Record<string, number>> = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
   return {
-    expected: "a size such as 1mb, 512kb or 1048576, at least 1 byte and at most 1gb",
+    expected: `a size such as 1mb, 512kb or 1048576, at least 1 byte and at most ${most / 1024 ** 3}gb`,
     read(value) {
       const [, amount, unit = "b"] = /^(\d+(?:\.\d+)?) ?(b|kb|mb|gb)?$/i.exec(String(value).trim()) ?? [];
       const bytes = Math.floor(Number(amount) * (units[unit.toLowerCase()] ?? NaN));
-      return bytes >= 1 && bytes <= 1024 ** 3 ? bytes : undefined;
+      return bytes >= 1 && bytes <= most ? bytes : undefined;
     },
   };
 }
@@ -221,6 +231,15 @@ function origin(): Kind<string> {
       // Equal only when there is no user, path, query or fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
     },
+  };
+}
+
+/** As a `Host` header has it: without a port it holds for every port. */
+function hostName(): Kind<string> {
+  return {
+    expected: "a host such as api.example.com or api.example.com:8443",
+    read: (value) =>
+      typeof value === "string" && isHost(value.trim()) ? value.trim().toLowerCase() : undefined,
   };
 }
 

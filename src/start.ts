@@ -1,4 +1,4 @@
-import type { ProgramName } from "./config.ts";
+import type { ProgramName } from "./contradictions.ts";
 import {
   bringUpToDate,
   isDatabaseAway,

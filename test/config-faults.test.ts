@@ -2,7 +2,8 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig, type ProgramName } from "../src/config.ts";
+import { loadConfig } from "../src/config.ts";
+import type { ProgramName } from "../src/contradictions.ts";
 import { OperatorError } from "../src/errors.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
@@ -232,6 +233,15 @@ describe("loadConfig, of bad settings", () => {
           'broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one',
         ] as const,
     ),
+    ...(["api", "dispatcher"] as const).map(
+      (program) =>
+        [
+          `${program} without a database`,
+          { AMQP_URL: "amqp://mq" },
+          program,
+          'database.url (DATABASE_URL): expected a URL that begins with postgresql:// or postgres:// (special characters in a password are percent-encoded); only "svc all" runs on the embedded database',
+        ] as const,
+    ),
     [
       "a secret given in both ways",
       { SVC_SECRET_KEY: secretKey, SVC_SECRET_KEY_FILE: "/dev/null" },
@@ -268,6 +278,7 @@ describe("loadConfig, of bad settings", () => {
       "config/service.yaml:2:24: http.host:",
       "SVC_METRICS_PORT:",
       "broker.url (AMQP_URL):",
+      "database.url (DATABASE_URL):",
     ]);
   });
 

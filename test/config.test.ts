@@ -2,7 +2,8 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { configDirOf, loadConfig, type Config, type ProgramName } from "../src/config.ts";
+import { configDirOf, loadConfig, type Config } from "../src/config.ts";
+import type { ProgramName } from "../src/contradictions.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
 const previousKey = Buffer.alloc(32, 8).toString("base64");
@@ -29,22 +30,29 @@ describe("loadConfig", () => {
       database: { url: undefined, autoMigrate: true, poolSize: 10 },
       broker: { url: undefined },
       http: {
-        host: "0.0.0.0",
+        host: "127.0.0.1",
         port: 8080,
         routePrefix: "/svc-api",
         publicUrl: undefined,
+        hosts: [],
+        trustedProxies: [],
         bodyLimitBytes: 1_048_576,
+        memoryBudgetBytes: undefined,
         maxPerPage: 100,
+        listTimeoutMs: 5000,
         concurrency: 1000,
+        concurrencyPerUser: 200,
         maxConnections: 5000,
+        maxConnectionsPerAddress: 1000,
         drainDelayMs: 0,
         rateLimit: undefined,
+        authFailureLimit: { count: 100, windowMs: 60_000 },
         corsOrigins: [],
       },
       secretKey: undefined,
       previousSecretKeys: [],
       log: { level: "info" },
-      metrics: { port: 9090 },
+      metrics: { host: "127.0.0.1", port: 9090 },
       tracing: undefined,
       relay: { pollIntervalMs: 100, batchSize: 200 },
       webhooks: {
@@ -79,9 +87,10 @@ previousSecretKeys: [${previousKey}]
 database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
 broker: { url: "amqps://mq" }
 http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7,
-  concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
+  hosts: [API.example.com], trustedProxies: [10.0.0.0/8], memoryBudget: 2gb, listTimeout: 1.5, concurrencyPerUser: 4, maxConnectionsPerAddress: 5,
+  authFailureLimit: 3/2, concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
 log: { level: debug }
-metrics: { port: 0 }
+metrics: { host: localhost, port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
 webhooks:
   timeout: 0.5
@@ -107,18 +116,25 @@ webhooks:
         port: 1,
         routePrefix: "/api/v1",
         publicUrl: "https://api.example.com",
+        hosts: ["api.example.com"],
+        trustedProxies: ["10.0.0.0/8"],
         bodyLimitBytes: 524_288,
+        memoryBudgetBytes: 2 * 1024 ** 3,
         maxPerPage: 7,
+        listTimeoutMs: 1500,
         concurrency: 8,
+        concurrencyPerUser: 4,
         maxConnections: 9,
+        maxConnectionsPerAddress: 5,
         drainDelayMs: 2500,
         rateLimit: { count: 600, windowMs: 60_000 },
+        authFailureLimit: { count: 3, windowMs: 2000 },
         corsOrigins: ["https://app.example.com", "http://localhost:3000"],
       },
       secretKey: Buffer.alloc(32, 7),
       previousSecretKeys: [Buffer.alloc(32, 8)],
       log: { level: "debug" },
-      metrics: { port: 0 },
+      metrics: { host: "localhost", port: 0 },
       tracing: undefined,
       relay: { pollIntervalMs: 2000, batchSize: 3 },
       webhooks: {
@@ -148,6 +164,7 @@ webhooks:
       SVC_PUBLIC_URL: "http://b",
       SVC_LOG_LEVEL: "error",
       SVC_AUTO_MIGRATE: "true",
+      SVC_METRICS_HOST: "c",
       SVC_METRICS_PORT: "3",
     });
 
@@ -156,7 +173,7 @@ webhooks:
       database: { url: external.DATABASE_URL, autoMigrate: true, poolSize: 10 },
       broker: { url: "amqp://mq" },
       log: { level: "error" },
-      metrics: { port: 3 },
+      metrics: { host: "c", port: 3 },
     });
     expect(config.http).to.include({ host: "b", port: 2, routePrefix: "", publicUrl: "http://b" });
   });

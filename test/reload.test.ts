@@ -79,8 +79,16 @@ describe("createReloader", () => {
       previousSecretKeys: [Buffer.alloc(32, 2)],
       database: { ...config.database, url: "postgresql://elsewhere", poolSize: 3 },
       broker: { url: "amqp://elsewhere" },
-      http: { ...config.http, host: "::", port: 1, maxConnections: 1, maxPerPage: 1 },
-      metrics: { port: 2 },
+      http: {
+        ...config.http,
+        host: "::",
+        port: 1,
+        trustedProxies: ["10.0.0.0/8"],
+        maxConnections: 1,
+        maxConnectionsPerAddress: 1,
+        maxPerPage: 1,
+      },
+      metrics: { host: "::1", port: 2 },
     };
     const refused = reloader.reload();
     reads[0]?.(withConfig(changed));

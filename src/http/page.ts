@@ -1,4 +1,5 @@
 import type { ParsedUrlQuery } from "node:querystring";
+import { isHost } from "../host.ts";
 import type { ApiContext } from "./state.ts";
 
 /** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
@@ -82,8 +83,6 @@ function urlOfPage(url: URL, page: number): string {
   return target.href;
 }
 
-const saneHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
-
 /**
  * The absolute URL of the request.
  *
@@ -99,6 +98,6 @@ export function requestUrl(ctx: ApiContext, publicUrl: string | undefined): URL 
 
 function originOf(ctx: ApiContext): string {
   const origin = `${ctx.protocol}://${ctx.host}`;
-  if (saneHost.test(ctx.host) && URL.canParse(origin)) return origin;
+  if (isHost(ctx.host) && URL.canParse(origin)) return origin;
   return `${ctx.protocol}://localhost:${ctx.req.socket.localPort ?? 80}`;
 }
