@@ -7,6 +7,8 @@ import { createOutbox } from "./events/outbox.ts";
 import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
+import { createFailureLimit } from "./http/failure-limit.ts";
+import { defaultMemoryBudget } from "./http/memory-budget.ts";
 import { createRouter } from "./http/state.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
@@ -74,8 +76,10 @@ export function createApi({
     log,
     metrics: metrics.http,
     tracing,
-    authenticate: createAuthenticate({ tokens }),
+    authenticate: createAuthenticate({ tokens, failures: createFailureLimit(config.http.authFailureLimit) }),
     router,
+    userTurns: { atWork: Math.ceil(config.database.poolSize / 2), limit: config.http.concurrencyPerUser },
+    memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };

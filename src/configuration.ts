@@ -92,6 +92,7 @@ export async function openConfiguration({
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(checked.definitions),
     pool: database.pool,
+    lists: database.lists,
     isEmbedded,
     tracing,
   });

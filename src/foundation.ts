@@ -2,9 +2,10 @@ import type { Broker } from "./broker/broker.ts";
 import { createInProcessBroker } from "./broker/in-process.ts";
 import { connectRabbitMq } from "./broker/rabbitmq.ts";
 import type { Config } from "./config.ts";
-import { openDatabase, waitForDatabase, type Database } from "./db/client.ts";
+import { openDatabase, waitForDatabase, type Database, type ListLimits } from "./db/client.ts";
 import { openEmbedded } from "./db/embedded.ts";
 import { createSql, type Sql } from "./db/sql.ts";
+import { defaultMemoryBudget } from "./http/memory-budget.ts";
 import type { Readiness } from "./health.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
@@ -49,6 +50,7 @@ export type Storage = Pick<
  */
 export async function openFoundation({
   config,
+  servesLists,
   log,
   metrics = createMetrics(),
   readiness,
@@ -56,6 +58,8 @@ export async function openFoundation({
   signal,
 }: {
   readonly config: Config;
+  /** Whether some of the connections are for lists of records. */
+  readonly servesLists: boolean;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly readiness: Readiness;
@@ -108,6 +112,7 @@ export async function openFoundation({
       const database = await openDatabase({
         url: databaseUrl,
         poolSize: config.database.poolSize,
+        lists: servesLists ? listLimitsOf(config) : undefined,
         isEmbedded,
         log,
       });
@@ -142,6 +147,16 @@ export async function openFoundation({
     // The fault that came first: the wait for the other part was given up because of it.
     throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
+}
+
+/** Four in ten connections, and results of a part of the memory, of which several are in it in different shapes; at least two bodies. */
+function listLimitsOf({ database, http }: Config): ListLimits {
+  const budget = http.memoryBudgetBytes ?? defaultMemoryBudget();
+  return {
+    connections: Math.max(1, Math.floor(database.poolSize * 0.4)),
+    statementTimeoutMs: http.listTimeoutMs,
+    maxResultBytes: Math.max(2 * http.bodyLimitBytes, Math.floor(budget / 32)),
+  };
 }
 
 /** Like Promise.all, but rejects only when both are done, so that what was opened can be closed. */

@@ -1,3 +1,4 @@
+import type { Pool } from "pg";
 import type { Broker } from "./broker/broker.ts";
 import { queues } from "./broker/topology.ts";
 import type { Database } from "./db/client.ts";
@@ -12,12 +13,12 @@ import type { Metrics } from "./metrics.ts";
  */
 export function addScrapeSources({
   metrics,
-  database: { pool },
+  database: { pool, lists },
   sql,
   broker,
 }: {
   readonly metrics: Metrics;
-  readonly database: Pick<Database, "pool">;
+  readonly database: Pick<Database, "pool" | "lists">;
   readonly sql: Sql;
   readonly broker: Broker;
 }): void {
@@ -40,10 +41,12 @@ export function addScrapeSources({
     forget: () => metrics.broker.forget(),
   });
   metrics.broker.watch(() => broker.isConnected());
+  const pools = [...new Set([pool, lists])];
+  const sumOf = (read: (one: Pool) => number): number => pools.reduce((sum, one) => sum + read(one), 0);
   metrics.pool.watch(() => ({
-    active: pool.totalCount - pool.idleCount,
-    idle: pool.idleCount,
-    waiting: pool.waitingCount,
-    limit: pool.options.max,
+    active: sumOf((one) => one.totalCount - one.idleCount),
+    idle: sumOf((one) => one.idleCount),
+    waiting: sumOf((one) => one.waitingCount),
+    limit: sumOf((one) => one.options.max),
   }));
 }

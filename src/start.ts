@@ -57,6 +57,7 @@ export async function startService({
 }): Promise<Service> {
   const foundation = await openFoundation({
     config: checked.config,
+    servesLists: name !== "dispatcher",
     log,
     metrics,
     readiness,

@@ -83,6 +83,8 @@ describe("createReloader", () => {
         ...config.http,
         host: "::",
         port: 1,
+        memoryBudgetBytes: 1,
+        listTimeoutMs: 1,
         trustedProxies: ["10.0.0.0/8"],
         maxConnections: 1,
         maxConnectionsPerAddress: 1,

@@ -4,10 +4,13 @@ import type { Log } from "../log.ts";
 import { pause } from "../worker.ts";
 import { createAdapter } from "./adapter.ts";
 import { PrismaClient } from "./generated/client.ts";
+import { limitResults } from "./result-limit.ts";
 
-/** One pool per process; both Prisma clients and plain SQL share its connections. */
+/** The connections of a process; both Prisma clients and plain SQL share them. */
 export interface Database {
   readonly pool: Pool;
+  /** For lists of records, which take the longest and answer the most: with limits of their own, and never all connections. */
+  readonly lists: Pool;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
   /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
@@ -23,16 +26,22 @@ const closeLimitMs = 5000;
  */
 const answerTimeoutMs = 35_000;
 
-// Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
-// user's URL would replace ours. A migration that needs longer says `SET LOCAL statement_timeout = 0`.
-const sessionSettings = `
-  SET TIME ZONE 'UTC';
-  SET statement_timeout = '30s';
-  SET idle_in_transaction_session_timeout = '60s'`;
+/** What holds for a statement; a migration that needs longer says `SET LOCAL statement_timeout = 0`. */
+const statementTimeoutMs = 30_000;
+
+/** Of the connections for lists. */
+export interface ListLimits {
+  /** How many of `poolSize`. */
+  readonly connections: number;
+  readonly statementTimeoutMs: number;
+  readonly maxResultBytes: number;
+}
 
 /**
- * Opens the pool and the core client. Connects on first use: a database that is away is no fault here (see `waitForDatabase`).
+ * Opens the connections and the core client. Connects on first use: a database that is away is no fault here (see `waitForDatabase`).
  *
+ * @param poolSize Most connections in all.
+ * @param lists Without it, lists are like any other statement.
  * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there. It is on
  *   this machine and knows no timeouts, so that a statement may take as long as it takes.
  * @param queryTimeoutMs After it a statement has failed, and its connection is cut.
@@ -40,36 +49,32 @@ const sessionSettings = `
 export async function openDatabase({
   url,
   poolSize,
+  lists: limits,
   isEmbedded,
   log,
   queryTimeoutMs = answerTimeoutMs,
 }: {
   readonly url: string;
   readonly poolSize: number;
+  readonly lists?: ListLimits | undefined;
   readonly isEmbedded: boolean;
   readonly log?: Log;
   readonly queryTimeoutMs?: number;
 }): Promise<Database> {
-  const pool = new Pool({
-    connectionString: url,
-    max: poolSize,
-    connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: 30_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),
-    application_name: "svc",
-    // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
-    onConnect: applySessionSettings,
-  });
-  // Without a listener, a server restart that cuts an idle connection ends the process.
-  pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
   const clients = new Set<PoolClient>();
-  pool.on("connect", (client) => clients.add(client));
-  pool.on("remove", (client) => clients.delete(client));
+  const open = (max: number, timeoutMs: number): Pool => {
+    const pool = openPool({ url, max, timeoutMs, isEmbedded, log, queryTimeoutMs });
+    pool.on("connect", (client) => clients.add(client));
+    pool.on("remove", (client) => clients.delete(client));
+    return pool;
+  };
+  const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);
+  const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
+  if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
   return {
     pool,
+    lists,
     prisma,
     async close() {
       await prisma.$disconnect();
@@ -77,13 +82,49 @@ export async function openDatabase({
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();
       }, closeLimitMs).unref();
-      await pool.end();
+      await Promise.all([...new Set([pool, lists])].map((one) => one.end()));
     },
   };
 }
 
-async function applySessionSettings(client: ClientBase): Promise<void> {
-  await client.query(sessionSettings);
+function openPool({
+  url,
+  max,
+  timeoutMs,
+  isEmbedded,
+  log,
+  queryTimeoutMs,
+}: {
+  readonly url: string;
+  readonly max: number;
+  readonly timeoutMs: number;
+  readonly isEmbedded: boolean;
+  readonly log: Log | undefined;
+  readonly queryTimeoutMs: number;
+}): Pool {
+  // Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
+  // user's URL would replace ours.
+  const sessionSettings = `
+    SET TIME ZONE 'UTC';
+    SET statement_timeout = ${timeoutMs};
+    SET idle_in_transaction_session_timeout = '60s'`;
+  const pool = new Pool({
+    connectionString: url,
+    max,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),
+    application_name: "svc",
+    // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
+    onConnect: async (client: ClientBase) => {
+      await client.query(sessionSettings);
+    },
+  });
+  // Without a listener, a server restart that cuts an idle connection ends the process.
+  pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
+  return pool;
 }
 
 /** Wrong password, unknown role, unknown database, no right to connect: waiting does not help. */

@@ -30,11 +30,19 @@ export interface Delegate {
 export interface ModelsClient {
   /** The delegate of a model by its name in the schema; throws for an unknown one. */
   delegate(model: string): Delegate;
+  /** The same over the connections for lists. */
+  listDelegate(model: string): Delegate;
+  /** Runs `work` in one transaction, which is rolled back when it rejects. */
+  transaction<T>(work: (delegate: (model: string) => Delegate) => Promise<T>): Promise<T>;
   /** Leaves the pool open: it is not this client's. */
   close(): Promise<void>;
 }
 
-type Client = Readonly<Record<string, Delegate | undefined>> & { $disconnect(): Promise<void> };
+type Delegates = Readonly<Record<string, Delegate | undefined>>;
+type Client = Delegates & {
+  $disconnect(): Promise<void>;
+  $transaction<T>(work: (client: Delegates) => Promise<T>): Promise<T>;
+};
 type ClientClass = new (options: { readonly adapter: SqlDriverAdapterFactory }) => Client;
 type CompilerLoading = NonNullable<GetPrismaClientConfig["compilerWasm"]>;
 
@@ -47,17 +55,20 @@ const { version } = createRequire(import.meta.url)("@prisma/client/package.json"
  * Throws OperatorError with Prisma's own message when the schema is refused.
  *
  * @param schemaText See `prismaSchemaOf`.
+ * @param lists For `listDelegate`; default: `pool`.
  * @param isEmbedded See `createAdapter`.
  * @param tracing See `createAdapter`.
  */
 export async function openModelsClient({
   schemaText,
   pool,
+  lists = pool,
   isEmbedded,
   tracing,
 }: {
   readonly schemaText: string;
   readonly pool: Pool;
+  readonly lists?: Pool;
   readonly isEmbedded: boolean;
   readonly tracing?: Tracing;
 }): Promise<ModelsClient> {
@@ -71,15 +82,24 @@ export async function openModelsClient({
     engineVersion: version,
     compilerWasm,
   }) as unknown as ClientClass;
-  const client = new ClientOfModels({ adapter: createAdapter({ pool, isEmbedded, tracing }) });
+  const open = (over: Pool): Client =>
+    new ClientOfModels({ adapter: createAdapter({ pool: over, isEmbedded, tracing }) });
+  const client = open(pool);
+  const listClient = lists === pool ? client : open(lists);
   return {
-    delegate(model) {
-      const delegate = client[model.charAt(0).toLowerCase() + model.slice(1)];
-      if (delegate === undefined) throw new Error(`The models client has no model ${model}`);
-      return delegate;
+    delegate: (model) => delegateOf(client, model),
+    listDelegate: (model) => delegateOf(listClient, model),
+    transaction: (work) => client.$transaction((inside) => work((model) => delegateOf(inside, model))),
+    async close() {
+      await Promise.all([client.$disconnect(), listClient.$disconnect()]);
     },
-    close: () => client.$disconnect(),
   };
+}
+
+function delegateOf(client: Delegates, model: string): Delegate {
+  const delegate = client[model.charAt(0).toLowerCase() + model.slice(1)];
+  if (delegate === undefined) throw new Error(`The models client has no model ${model}`);
+  return delegate;
 }
 
 /** The core client's own (src/db/generated): Prisma keeps one compiler per kind of database, whichever client asks first. */

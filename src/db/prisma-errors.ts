@@ -1,4 +1,5 @@
 import { columnsOf } from "./adapter.ts";
+import { resultTooLargeCode } from "./result-limit.ts";
 
 /** What went wrong in the database, as far as a caller can act on it. Columns, not fields, as the table names them. */
 export type DatabaseFault =
@@ -14,6 +15,8 @@ export type DatabaseFault =
   | { readonly kind: "bad_value" }
   /** The database is away, overloaded, too slow, or in conflict with another transaction: the same may work later. */
   | { readonly kind: "unavailable" }
+  /** The result was larger than its connection may hold, see `limitResults`. */
+  | { readonly kind: "too_large" }
   | { readonly kind: "other" };
 
 /** What Prisma's errors, the adapter's and pg's have in common; every part may be missing. */
@@ -74,6 +77,7 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   const thrown = error as Thrown;
   const cause = thrown.meta?.driverAdapterError?.cause ?? thrown.cause;
   const code = typeof thrown.code === "string" ? thrown.code : undefined;
+  if (code === resultTooLargeCode) return { kind: "too_large" };
   // First, because EPIPE looks like an SQLSTATE.
   if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
   const sqlState = cause?.originalCode ?? (isSqlState(code) ? code : undefined);

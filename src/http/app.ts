@@ -4,14 +4,18 @@ import type { Log } from "../log.ts";
 import type { HttpMetrics } from "../metrics/http.ts";
 import type { Rate } from "../settings.ts";
 import { noTracing, type Tracing } from "../tracing.ts";
+import { createForwardedLimit } from "./address-limits.ts";
+import { createClientAddresses } from "./client-address.ts";
 import { createConcurrencyLimit } from "./concurrency.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
+import { createMemoryBudget, createRequestMemory } from "./memory-budget.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import { createRequestLog } from "./request-log.ts";
 import { createRequestTrace } from "./request-trace.ts";
 import { securityHeaders } from "./security-headers.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state.ts";
+import { createUserTurns } from "./user-turns.ts";
 
 /** Far more headers than any client sends; each costs more memory than its bytes. */
 const maxHeaders = 200;
@@ -24,6 +28,10 @@ const maxHeaders = 200;
  * @param router Holds the routes of all rooms, already under the prefix.
  * @param publicUrl Origin that clients use.
  * @param concurrency Requests at work at one time; by default any number.
+ * @param userTurns How many requests of one user are at work, and how many more wait; by default any number.
+ * @param memoryBudgetBytes What requests in flight may take; by default anything.
+ * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
+ * @param maxConnectionsPerAddress Requests at work of one forwarded address; by default any number.
  * @param rateLimit Of each token; by default none.
  * @param corsOrigins Whose pages may call the API; by default nobody's.
  */
@@ -35,6 +43,10 @@ export function createApp({
   isUnavailable,
   publicUrl,
   concurrency,
+  userTurns = { atWork: Number.POSITIVE_INFINITY, limit: Number.POSITIVE_INFINITY },
+  memoryBudgetBytes = Number.POSITIVE_INFINITY,
+  trustedProxies = [],
+  maxConnectionsPerAddress,
   rateLimit,
   corsOrigins = [],
   metrics,
@@ -47,6 +59,10 @@ export function createApp({
   readonly isUnavailable: (error: unknown) => boolean;
   readonly publicUrl?: string | undefined;
   readonly concurrency?: number;
+  readonly userTurns?: { readonly atWork: number; readonly limit: number };
+  readonly memoryBudgetBytes?: number | undefined;
+  readonly trustedProxies?: readonly string[];
+  readonly maxConnectionsPerAddress?: number;
   readonly rateLimit?: Rate | undefined;
   readonly corsOrigins?: readonly string[];
   readonly metrics?: HttpMetrics;
@@ -56,14 +72,19 @@ export function createApp({
   // Koa's own handler prints to stderr; what reaches this one is a connection that broke while the answer was on its way.
   app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
   if (tracing.isOn) app.use(createRequestTrace({ tracing }));
-  app.use(createRequestLog({ log, metrics }));
+  const addresses = createClientAddresses(trustedProxies);
+  app.use(createRequestLog({ log, addresses, metrics }));
   app.use(createErrorRenderer({ isUnavailable }));
   app.use(createHeaders(publicUrl));
   // A preflight carries no token.
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
+  if (trustedProxies.length > 0 && maxConnectionsPerAddress !== undefined)
+    app.use(createForwardedLimit({ limit: maxConnectionsPerAddress, addresses }));
   if (concurrency !== undefined) app.use(createConcurrencyLimit(concurrency));
   app.use(guard({ routePrefix, authenticate }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
+  app.use(createUserTurns(userTurns));
+  app.use(createRequestMemory(createMemoryBudget({ limitBytes: memoryBudgetBytes })));
   app.use(router.routes());
   app.use(createFallback(router));
   return app;

@@ -1,9 +1,22 @@
 import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
-import { AppError, messageOf } from "../errors.ts";
+import { AppError, messageOf, type ErrorCode } from "../errors.ts";
 import type { ApiContext } from "./state.ts";
 
 export type JsonObject = Record<string, unknown>;
+
+/**
+ * Bytes of memory for one of a body: its chunks, its text, what is parsed from it, the copy that is validated, what goes to the
+ * database and comes back, the answer. Measured with bodies of 1 MB, see the attacks in bench/.
+ */
+const memoryPerBodyByte = 12;
+
+/** Bytes reserved for a body of unknown length before its first chunk. */
+const firstReservation = 16 * 1024;
+
+/** How much of a body that is refused is still read, and for how long. */
+const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
 
 /** Deep enough for every real document, shallow enough for whatever recurses over it later. */
 const maxDepth = 64;
@@ -24,8 +37,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   if (encoding !== "" && encoding !== "identity")
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
-  inviteBody(ctx, limitBytes);
-  const body = await parse(ctx, limitBytes);
+  const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
   if (ctx.request.rawBody === "") return {};
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new AppError("request.malformed", "The request body must be a JSON object.");
@@ -43,29 +55,82 @@ function hasBody(ctx: ApiContext): boolean {
   );
 }
 
-/**
- * Asks for the body of a client that waits for it (`Expect: 100-continue`), unless it says that the body is too large. Node closes a
- * connection on which it was not asked for: it may come or not.
- */
-function inviteBody({ req, res }: ApiContext, limitBytes: number): void {
-  const isTooLarge = Number(req.headers["content-length"] ?? 0) > limitBytes;
-  if (/100-continue/i.test(req.headers.expect ?? "") && !isTooLarge) res.writeContinue();
+/** Reserves the memory, asks for the body and parses it. */
+async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+  const { req, res } = ctx;
+  const size = req.headers["content-length"];
+  const expectedBytes = Math.min(size === undefined ? firstReservation : Number(size), limitBytes);
+  // A client that waits to be asked for its body (`Expect: 100-continue`), and says that it is too large, is not asked. Node closes a
+  // connection on which the body was not asked for: it may come or not.
+  const waits = /100-continue/i.test(req.headers.expect ?? "");
+  const isComing = !waits || Number(size ?? 0) <= limitBytes;
+  try {
+    await ctx.state.memory.reserve(expectedBytes * memoryPerBodyByte);
+    if (waits && isComing) res.writeContinue();
+    return await parse(ctx, { limitBytes, expectedBytes });
+  } catch (error) {
+    if (error instanceof AppError && leavesRest.has(error.code)) {
+      // What is left unread would stand before the next request on the connection.
+      res.setHeader("Connection", "close");
+      if (isComing) await drain(req);
+    }
+    throw error;
+  }
 }
 
-async function parse(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+/** Refusals that come before the end of the body. */
+const leavesRest: ReadonlySet<ErrorCode> = new Set(["request.too_large", "server.overloaded"]);
+
+async function parse(
+  ctx: ApiContext,
+  { limitBytes, expectedBytes }: { readonly limitBytes: number; readonly expectedBytes: number },
+): Promise<unknown> {
+  const { req } = ctx;
   const chunks: Buffer[] = [];
-  const keep = (chunk: Buffer): void => void chunks.push(chunk);
-  // The parser decodes leniently; the bytes are looked at again only when its text holds the replacement character.
-  ctx.req.on("data", keep);
+  let received = 0;
+  let reserved = expectedBytes;
+  /** A body in chunks, of unknown length, waits where its reservation ends until it has a larger one. */
+  const keep = (chunk: Buffer): void => {
+    chunks.push(chunk);
+    received += chunk.length;
+    if (received <= reserved || received > limitBytes) return;
+    reserved = Math.min(limitBytes, received * 2);
+    req.pause();
+    ctx.state.memory.reserve(reserved * memoryPerBodyByte).then(
+      () => req.resume(),
+      (error: unknown) => req.emit("error", error),
+    );
+  };
+  req.on("data", keep);
   try {
     await createParser(limitBytes)(ctx, nothingNext);
   } finally {
-    ctx.req.off("data", keep);
+    req.off("data", keep);
   }
   const text = ctx.request.rawBody;
+  // The parser decodes leniently; the bytes are looked at again only when its text holds the replacement character.
   if (typeof text === "string" && text.includes("\uFFFD") && !isUtf8(Buffer.concat(chunks)))
     throw new AppError("request.malformed", "The request body must be encoded as UTF-8.");
   return ctx.request.body;
+}
+
+/** Reads the rest of a body and forgets it, so that its sender reads the answer and not a reset; within limits. */
+function drain(req: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    let left = drainLimit.bytes;
+    const end = (): void => {
+      clearTimeout(timer);
+      req.off("data", count).off("end", end).off("close", end);
+      resolve();
+    };
+    const count = (chunk: Buffer): void => {
+      left -= chunk.length;
+      if (left < 0) end();
+    };
+    const timer = setTimeout(end, drainLimit.ms);
+    req.on("data", count).once("end", end).once("close", end);
+    req.resume();
+  });
 }
 
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {
@@ -85,6 +150,7 @@ function createParser(limitBytes: number): ReturnType<typeof bodyParser> {
 }
 
 function refusalOf(error: unknown, limitBytes: number): AppError {
+  if (error instanceof AppError) return error;
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : undefined;
   if (status === 413)
     return new AppError(

@@ -44,8 +44,19 @@ export function createErrorRenderer({
 function serialise(ctx: ApiContext): void {
   const { body } = ctx;
   if (typeof body !== "object" || body === null || Buffer.isBuffer(body)) return;
+  const text = JSON.stringify(body);
+  settleMemory(ctx, text.length);
   ctx.type = "json";
-  ctx.body = JSON.stringify(body);
+  ctx.body = text;
+}
+
+/** Bytes of memory for a character of an answer: the text, and its bytes until the client has taken them. */
+const memoryPerAnsweredCharacter = 3;
+
+/** From here on a request holds its answer only. A refused one is small, and may come before there is anything to settle. */
+function settleMemory({ state }: ApiContext, length: number): void {
+  const { memory, errorCode } = state as Partial<typeof state>;
+  if (errorCode === undefined) memory?.settle(length * memoryPerAnsweredCharacter);
 }
 
 function appErrorOf(thrown: unknown, isUnavailable: (error: unknown) => boolean): AppError {

@@ -1,4 +1,5 @@
 import type { ParsedUrlQuery } from "node:querystring";
+import { validationError } from "../errors.ts";
 import { isHost } from "../host.ts";
 import type { ApiContext } from "./state.ts";
 
@@ -35,6 +36,34 @@ export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerP
   return { page, perPage, skip: Math.min((page - 1) * perPage, maxInteger) };
 }
 
+/**
+ * A smaller page from the same record on, for records of which fewer than asked for fit into one answer: at most `most` of them, and so
+ * many that whole pages of that size lie before it. It goes on without a gap at the next one of that size.
+ */
+export function smallerPage({ skip }: Page, most: number): Page {
+  let perPage = most;
+  while (skip % perPage !== 0) perPage -= 1;
+  return { page: skip / perPage + 1, perPage, skip };
+}
+
+/** Characters of a search term: the database compares it with every place of every text that is searched. */
+const longestSearch = 100;
+
+/**
+ * Reads `search`; undefined when there is none.
+ *
+ * @throws AppError `validation.failed` for a term of more than 100 characters.
+ */
+export function searchOf(query: ParsedUrlQuery): string | undefined {
+  const search = lastOf(query["search"]);
+  // By code points, of which a character outside the basic plane is one in two units.
+  if (search !== undefined && Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch)
+    throw validationError({
+      search: [`The search field must not be greater than ${longestSearch} characters.`],
+    });
+  return search;
+}
+
 /** The value of a query parameter; of a repeated one the last, undefined when it is absent. */
 export function lastOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.at(-1) : value;
@@ -65,20 +94,23 @@ export function envelope<T>({
   readonly url: URL;
 }): Envelope<T> {
   const lastPage = Math.max(1, Math.ceil(total / perPage));
+  const urlOf = (number: number): string => urlOfPage(url, number, perPage);
   return {
     data,
     current_page: page,
     last_page: lastPage,
     per_page: perPage,
     total,
-    next_page_url: page < lastPage ? urlOfPage(url, page + 1) : null,
+    next_page_url: page < lastPage ? urlOf(page + 1) : null,
     // From a page past the end, back to the last one that holds something.
-    prev_page_url: page > 1 ? urlOfPage(url, Math.min(page - 1, lastPage)) : null,
+    prev_page_url: page > 1 ? urlOf(Math.min(page - 1, lastPage)) : null,
   };
 }
 
-function urlOfPage(url: URL, page: number): string {
+function urlOfPage(url: URL, page: number, perPage: number): string {
   const target = new URL(url);
+  const asked = positiveInteger(target.searchParams.get("per_page") ?? undefined) ?? defaultPerPage;
+  if (perPage < asked) target.searchParams.set("per_page", String(perPage));
   target.searchParams.set("page", String(page));
   return target.href;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log.ts";
 import type { HttpMetrics } from "../metrics/http.ts";
+import { createClientAddresses, type ClientAddresses } from "./client-address.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** What a client may choose as request id: printable in every log and header without quoting. */
@@ -17,10 +18,12 @@ const longestPath = 512;
  */
 export function createRequestLog({
   log,
+  addresses = createClientAddresses([]),
   metrics,
   now = () => performance.now(),
 }: {
   readonly log: Log;
+  readonly addresses?: ClientAddresses;
   readonly metrics?: HttpMetrics | undefined;
   readonly now?: () => number;
 }): ApiMiddleware {
@@ -29,6 +32,7 @@ export function createRequestLog({
     metrics?.started();
     const given = ctx.get("X-Request-Id");
     ctx.state.requestId = saneRequestId.test(given) ? given : randomUUID();
+    ctx.state.clientAddress = addresses.of(ctx.req);
     const { requestId, traceId } = ctx.state;
     ctx.state.log = log.child(traceId === undefined ? { requestId } : { requestId, traceId });
     ctx.set("X-Request-Id", ctx.state.requestId);
@@ -53,7 +57,9 @@ function writeLine(
   { durationMs, isAborted }: { readonly durationMs: number; readonly isAborted: boolean },
 ): void {
   // Optional by life, not by type: a request without a valid token has no caller.
-  const { caller, tokenId, resource, recordId, errorCode } = ctx.state as Partial<typeof ctx.state>;
+  const { caller, tokenId, resource, recordId, errorCode, clientAddress } = ctx.state as Partial<
+    typeof ctx.state
+  >;
   const line = {
     event: "request",
     method: ctx.method,
@@ -69,8 +75,7 @@ function writeLine(
     tokenId,
     resource,
     recordId,
-    // Who is connected: behind a proxy, the proxy. What headers say of the client is whatever the client said.
-    client: ctx.req.socket.remoteAddress,
+    client: clientAddress,
     ...(isAborted ? { isAborted } : {}),
   };
   if (ctx.res.statusCode >= 500) ctx.state.log.error(line, "request");

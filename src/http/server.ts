@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { OperatorError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { limitConnections } from "./address-limits.ts";
+import { createClientAddresses } from "./client-address.ts";
 import { answerClientErrors } from "./refusal.ts";
 
 export interface HttpServer {
@@ -51,6 +53,8 @@ export async function startServer(
     setting,
     log,
     maxConnections = fewConnections,
+    maxConnectionsPerAddress = maxConnections,
+    trustedProxies = [],
     changes = {},
   }: {
     readonly host: string;
@@ -58,6 +62,9 @@ export async function startServer(
     readonly setting?: string;
     readonly log?: Log;
     readonly maxConnections?: number;
+    readonly maxConnectionsPerAddress?: number;
+    /** CIDRs that may open any number of connections. */
+    readonly trustedProxies?: readonly string[];
     readonly changes?: Partial<typeof limits>;
   },
 ): Promise<HttpServer> {
@@ -73,6 +80,8 @@ export async function startServer(
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });
   reportDropped(server, log);
+  const addresses = createClientAddresses(trustedProxies);
+  limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   await new Promise<void>((resolve, reject) => {
     // For good: later errors are connections that could not be accepted, and must not end the process.
     server.on("error", (error) => {

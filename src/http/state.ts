@@ -3,6 +3,8 @@ import type { Middleware, ParameterizedContext } from "koa";
 import type { ErrorCode } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Caller } from "../users/caller.ts";
+import type { RequestMemory } from "./memory-budget.ts";
+import type { Turn } from "./user-turns.ts";
 
 /** What the middleware of every request puts on `ctx.state`. */
 export interface RequestState {
@@ -12,10 +14,16 @@ export interface RequestState {
   traceId: string | undefined;
   /** Carries the request id. */
   log: Log;
+  /** Of whoever sent it, in one spelling; behind a trusted proxy the one that it gives. */
+  clientAddress: string | undefined;
   /** Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
   /** Of the token that the request carries; set with `caller`. */
   tokenId: number;
+  /** What it may take of the process's memory. */
+  memory: RequestMemory;
+  /** Its place among the requests of its user. */
+  turn: Turn;
   /** What the request is about, for its log line: set by the routes that know it. */
   resource: string | undefined;
   recordId: string | undefined;

@@ -3,7 +3,7 @@ import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../errors.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
+import { envelope, pageOf, requestUrl, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
 import { callCode } from "./code-module.ts";
@@ -28,6 +28,9 @@ export interface ResourceRoutesOptions {
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
+
+/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
+const memoryPerListedRecord = 4096;
 
 type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
@@ -72,7 +75,7 @@ function serve(
   definition: Definition,
   { definitions, models, sql, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
-  const store = createStore({ definition, delegate: models.delegate(definition.model) });
+  const store = createStore({ definition, models });
   const transform = createTransform(definition, definitions);
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
@@ -90,15 +93,20 @@ function serve(
   };
 
   async function list(ctx: ApiContext): Promise<void> {
-    const { page, perPage, skip } = pageOf(ctx.query, { maxPerPage });
+    const asked = pageOf(ctx.query, { maxPerPage });
     const query = listQuery({
       definition,
       owner: ownerFilter(definition, ctx.state.caller),
-      search: lastOf(ctx.query["search"]),
+      search: searchOf(ctx.query),
     });
-    const { rows, total } =
-      query === "nothing" ? { rows: [], total: 0 } : await store.list(query, { skip, take: perPage });
-    ctx.body = envelope({ data: rows.map(transform), total, page, perPage, url: requestUrl(ctx, publicUrl) });
+    await ctx.state.memory.reserve(asked.perPage * memoryPerListedRecord);
+    const { rows, size, total } =
+      query === "nothing"
+        ? { rows: [], size: asked.perPage, total: 0 }
+        : await store.list(query, { skip: asked.skip, take: asked.perPage });
+    const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
+    const data = rows.slice(0, perPage).map(transform);
+    ctx.body = envelope({ data, total, page, perPage, url: requestUrl(ctx, publicUrl) });
   }
 
   async function show(ctx: ApiContext): Promise<void> {
@@ -109,11 +117,17 @@ function serve(
   async function create(ctx: ApiContext): Promise<void> {
     const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
     const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
-    const row = await store.create({ ...values, ...own }, baseQueryOf(definition).include);
-    ctx.state.recordId = String(row[definition.key.name]);
+    const shown = await store.create({
+      data: { ...values, ...own },
+      include: baseQueryOf(definition).include,
+      present(row) {
+        ctx.state.recordId = String(row[definition.key.name]);
+        return transform(row);
+      },
+    });
     onChange();
     ctx.status = 201;
-    ctx.body = transform(row);
+    ctx.body = shown;
   }
 
   async function update(ctx: ApiContext): Promise<void> {
@@ -123,11 +137,18 @@ function serve(
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
     const own = ownerFilter(definition, ctx.state.caller);
-    const row =
-      own === "nothing" ? undefined : await store.update(key, { where: allOf([where, own]), data, include });
-    if (row === undefined) throw unknownRecord(ctx);
+    const shown =
+      own === "nothing"
+        ? undefined
+        : await store.update(key, {
+            where: allOf([where, own]),
+            data,
+            include,
+            present: (row) => ({ body: transform(row) }),
+          });
+    if (shown === undefined) throw unknownRecord(ctx);
     onChange();
-    ctx.body = transform(row);
+    ctx.body = shown.body;
   }
 
   async function remove(ctx: ApiContext): Promise<void> {

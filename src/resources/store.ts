@@ -1,5 +1,5 @@
 import { AppError, validationError } from "../errors.ts";
-import type { Delegate } from "../db/models-client.ts";
+import type { Delegate, ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Where } from "./access.ts";
 import type { BaseQuery, Definition, Row } from "./definition.ts";
@@ -7,11 +7,15 @@ import { allOf, type ListQuery } from "./query.ts";
 
 export type Include = BaseQuery["include"];
 
+type Present<T> = (row: Row) => T;
+
 /** What of a record is read: its fields and the relations of `include`, or only `select`. */
 export type Shape = { readonly include: Include } | { readonly select: Readonly<Record<string, true>> };
 
 export interface RecordPage {
   readonly rows: readonly Row[];
+  /** How many were read for: fewer than asked for where those would be too large for one answer. */
+  readonly size: number;
   /** Of all pages. */
   readonly total: number;
 }
@@ -21,23 +25,36 @@ export interface RecordStore {
   list(query: ListQuery, part: { readonly skip: number; readonly take: number }): Promise<RecordPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape): Promise<Row | undefined>;
-  create(data: Row, include: Include): Promise<Row>;
+  /** @param present Makes of the written record what is answered. Where that is code of the operator's that may throw, the write is undone with it. */
+  create<T>(options: {
+    readonly data: Row;
+    readonly include: Include;
+    readonly present: Present<T>;
+  }): Promise<T>;
   /** Undefined when the record is gone, or no longer what the filter asks for. */
-  update(
+  update<T>(
     key: unknown,
-    options: { readonly where: Where; readonly data: Row; readonly include: Include },
-  ): Promise<Row | undefined>;
+    options: {
+      readonly where: Where;
+      readonly data: Row;
+      readonly include: Include;
+      readonly present: Present<T>;
+    },
+  ): Promise<T | undefined>;
   /** False when there was nothing to delete. */
   remove(key: unknown, where: Where): Promise<boolean>;
 }
 
 export function createStore({
   definition,
-  delegate,
+  models,
 }: {
   readonly definition: Definition;
-  readonly delegate: Delegate;
+  readonly models: ModelsClient;
 }): RecordStore {
+  const delegate = models.delegate(definition.model);
+  const listDelegate = models.listDelegate(definition.model);
+
   const keyIs = (key: unknown): Where => ({ [definition.key.name]: key });
   /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
   const guarded = (key: unknown, where: Where): Where => ({ ...keyIs(key), AND: [where] });
@@ -46,24 +63,45 @@ export function createStore({
    * The written record with its relations. Read afterwards: a write with `include` is a transaction of Prisma's, which takes
    * three more round trips and holds the row meanwhile.
    */
-  async function withRelations(row: Row, include: Include): Promise<Row> {
+  async function withRelations(by: Delegate, row: Row, include: Include): Promise<Row> {
     if (include === undefined) return row;
-    const read = await delegate.findFirst({ where: keyIs(row[definition.key.name]), include });
+    const read = await by.findFirst({ where: keyIs(row[definition.key.name]), include });
     return read ?? row;
+  }
+
+  /** Only a transform in code can fail after the write, and only then it takes the two round trips of a transaction. */
+  async function written<T>(
+    write: (by: Delegate) => Promise<Row>,
+    include: Include,
+    present: Present<T>,
+  ): Promise<T> {
+    const act = async (by: Delegate): Promise<T> =>
+      present(await withRelations(by, await write(by), include));
+    return definition.code.transform === undefined
+      ? act(delegate)
+      : models.transaction((delegateOf) => act(delegateOf(definition.model)));
   }
 
   return {
     async list({ where, orderBy, include }, { skip, take }) {
-      const find = (): Promise<readonly Row[]> =>
-        delegate.findMany({ where, orderBy, skip, take, ...optional({ include }) });
-      const count = (): Promise<number> => delegate.count({ where });
+      const count = (): Promise<number> => listDelegate.count({ where });
+      const find = async (size: number): Promise<Omit<RecordPage, "total">> => {
+        try {
+          const args = { where, orderBy, skip, take: size, ...optional({ include }) };
+          return { rows: await listDelegate.findMany(args), size };
+        } catch (error) {
+          if (databaseFaultOf(error).kind !== "too_large" || size === 1) throw error;
+          return find(Math.ceil(size / 4));
+        }
+      };
       if (skip > 0) {
-        const [rows, total] = await Promise.all([find(), count()]);
-        return { rows, total };
+        const [found, total] = await Promise.all([find(take), count()]);
+        return { ...found, total };
       }
       // Most lists fit on their first page, which then is the count.
-      const rows = await find();
-      return { rows, total: rows.length < take ? rows.length : await count() };
+      const found = await find(take);
+      const isWhole = found.rows.length < found.size;
+      return { ...found, total: isWhole ? found.rows.length : await count() };
     },
 
     async find(key, where, shape) {
@@ -79,17 +117,17 @@ export function createStore({
       }
     },
 
-    async create(data, include) {
+    async create({ data, include, present }) {
       try {
-        return await withRelations(await delegate.create({ data }), include);
+        return await written((by) => by.create({ data }), include, present);
       } catch (error) {
         return refuse(definition, error);
       }
     },
 
-    async update(key, { where, data, include }) {
+    async update(key, { where, data, include, present }) {
       try {
-        return await withRelations(await delegate.update({ where: guarded(key, where), data }), include);
+        return await written((by) => by.update({ where: guarded(key, where), data }), include, present);
       } catch (error) {
         if (databaseFaultOf(error).kind === "not_found") return undefined;
         return refuse(definition, error);
@@ -132,6 +170,7 @@ function refuse(definition: Definition, error: unknown): never {
       throw validationError({}, error);
     case "not_found":
     case "unavailable":
+    case "too_large":
     case "other":
       throw error;
   }

@@ -1,22 +1,41 @@
 import { AppError } from "../errors.ts";
+import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiMiddleware } from "../http/state.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer } from "./token.ts";
 
 const scheme = "Bearer";
 
-/** Puts the token's user and id on `ctx.state`; throws AppError `token.missing` or `token.invalid`, which one only by the header. */
+/**
+ * Puts the token's user and id on `ctx.state`.
+ *
+ * @param failures Failed attempts of client addresses: each costs a statement, for whoever makes it.
+ * @throws AppError `token.missing` or `token.invalid`, told apart only by the header; `rate.exceeded` when the client's address has failed
+ *   too often, unless the token was valid before: clients that share the address are not locked out.
+ */
 export function createAuthenticate({
   tokens,
+  failures,
 }: {
-  readonly tokens: Pick<TokenProvider, "find">;
+  readonly tokens: Pick<TokenProvider, "find" | "wasFound">;
+  readonly failures: FailureLimit;
 }): ApiMiddleware {
   return async (ctx, next) => {
     // `headers` holds only the first of several.
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
     if (credentials.kind === "missing") throw unauthenticated("token.missing", scheme);
-    const caller = credentials.kind === "token" ? await tokens.find(credentials.token) : undefined;
-    if (caller === undefined) throw unauthenticated("token.invalid", `${scheme} error="invalid_token"`);
+    const token = credentials.kind === "token" ? credentials.token : undefined;
+    const { clientAddress = "" } = ctx.state;
+    const waitSeconds = failures.waitSeconds(clientAddress);
+    if (waitSeconds !== undefined && !(token !== undefined && tokens.wasFound(token)))
+      throw new AppError("rate.exceeded", "Too many failed authentications.", {
+        headers: { "Retry-After": String(waitSeconds) },
+      });
+    const caller = token === undefined ? undefined : await tokens.find(token);
+    if (caller === undefined) {
+      failures.note(clientAddress);
+      throw unauthenticated("token.invalid", `${scheme} error="invalid_token"`);
+    }
     ctx.state.caller = caller;
     ctx.state.tokenId = caller.tokenId;
     await next();

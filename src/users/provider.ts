@@ -39,6 +39,8 @@ export interface TokenProvider {
    * One statement; none for what cannot be a token. A use is noted afterwards, at most once a minute.
    */
   find(token: string): Promise<TokenHolder | undefined>;
+  /** Whether `find` has found the token lately. Says nothing about now, and asks nothing. */
+  wasFound(token: string): boolean;
   /** A user's tokens, newest first, spent ones too. */
   list(userId: number): Promise<readonly TokenInfo[]>;
   /** The token, revoked now or before; undefined when there is none with that id. Takes effect with the next request. */
@@ -46,6 +48,11 @@ export interface TokenProvider {
   /** Waits for the uses that are still being noted. */
   close(): Promise<void>;
 }
+
+/** Some 1.5 MB. */
+const maxFound = 10_000;
+
+const textOf = (hash: Uint8Array): string => Buffer.from(hash).toString("base64");
 
 interface FoundToken extends TokenHolder {
   readonly hash: Buffer;
@@ -93,6 +100,15 @@ export function createTokenProvider({
     notes.set(tokenId, note);
   }
 
+  /** Hashes, in the order in which they were last found. */
+  const found = new Set<string>();
+  function noteFound(hash: string): void {
+    found.delete(hash);
+    found.add(hash);
+    const [oldest] = found;
+    if (found.size > maxFound && oldest !== undefined) found.delete(oldest);
+  }
+
   return {
     async issue({ userId, name, expiresAt }) {
       const token = mintToken();
@@ -111,12 +127,17 @@ export function createTokenProvider({
     async find(token) {
       if (!isToken(token)) return undefined;
       const hash = hashToken(token);
-      const [found] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
-      if (found === undefined || !timingSafeEqual(found.hash, hash)) return undefined;
-      if (found.isUseUnnoted) noteUse(found.tokenId);
-      const { id, name, email, isAdmin, tokenId } = found;
+      const [row] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
+      if (row === undefined || !timingSafeEqual(row.hash, hash)) {
+        found.delete(textOf(hash));
+        return undefined;
+      }
+      noteFound(textOf(hash));
+      if (row.isUseUnnoted) noteUse(row.tokenId);
+      const { id, name, email, isAdmin, tokenId } = row;
       return { id, name, email, isAdmin, tokenId };
     },
+    wasFound: (token) => isToken(token) && found.has(textOf(hashToken(token))),
     async list(userId) {
       return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
     },

@@ -22,6 +22,8 @@ const authenticate: ApiMiddleware = async (ctx, next) => {
   await next();
 };
 
+const from = (client: string) => ({ "X-Forwarded-For": client });
+
 describe("createApp, with limits", () => {
   const { log, lines } = createMemoryLog();
   const servers: HttpServer[] = [];
@@ -225,5 +227,22 @@ describe("createApp, with limits", () => {
       held[0]?.();
       await atWork;
     });
+  });
+
+  it("answers 503 to requests beyond the limit of a forwarded address, and serves other addresses", async () => {
+    const { get } = await serve({ trustedProxies: ["127.0.0.0/8"], maxConnectionsPerAddress: 1 });
+    const first = get("/api/held", 1, from("203.0.113.9"));
+    await until(() => held.length === 1, { what: "the request at work" });
+
+    const answers = [
+      await get("/api/things", 2, from("203.0.113.9")),
+      await get("/api/things", 2, from("198.51.100.1, 203.0.113.9")),
+      await get("/api/things", 2, from("203.0.113.8")),
+    ];
+
+    held[0]?.();
+    expect(statusesOf(answers)).to.deep.equal([503, 503, 200]);
+    expect((await first).status).to.equal(200);
+    expect((await get("/api/things", 2, from("203.0.113.9"))).status).to.equal(200);
   });
 });

@@ -4,7 +4,9 @@ import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { call, createMemoryLog } from "../support/http.ts";
+import { asAda, call, createMemoryLog } from "../support/http.ts";
+import { answersIn, exchange, openRaw } from "../support/raw.ts";
+import { until } from "../support/wait.ts";
 
 const limitBytes = 1000;
 const json = { "Content-Type": "application/json" };
@@ -22,7 +24,7 @@ describe("readJsonBody", () => {
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
-      authenticate: (_ctx, next) => next(),
+      authenticate: asAda,
       router,
       isUnavailable: () => false,
     });
@@ -128,7 +130,7 @@ describe("readJsonBody", () => {
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
-      authenticate: (_ctx, next) => next(),
+      authenticate: asAda,
       router: wide,
       isUnavailable: () => false,
     });
@@ -139,5 +141,112 @@ describe("readJsonBody", () => {
 
     expect(answer.status).to.equal(400);
     await other.close();
+  });
+
+  describe("of a body over the limit", () => {
+    const head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    const large = `"${"a".repeat(300_000)}"`;
+
+    for (const [what, bytes] of [
+      ["of a known length", `${head}Content-Length: ${large.length}\r\n\r\n${large}`],
+      [
+        "in chunks",
+        `${head}Transfer-Encoding: chunked\r\n\r\n${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`,
+      ],
+    ] as const) {
+      it(`reads the rest when it is ${what}, answers, and closes the connection`, async () => {
+        const [answer, ...more] = await exchange(server.port, bytes);
+
+        expect([answer?.status, answer?.headers["connection"]]).to.deep.equal([413, "close"]);
+        expect(more).to.deep.equal([]);
+      });
+    }
+
+    it("reads no more than 16 MB of it", async () => {
+      const connection = await openRaw(server.port);
+      connection.send(`${head}Content-Length: ${10 ** 9}\r\n\r\n`);
+      let sent = 0;
+      const chunk = Buffer.alloc(1024 * 1024, "a");
+      while (!connection.isClosed() && sent < 100) {
+        connection.socket.write(chunk);
+        await until(() => connection.isClosed() || !connection.socket.writableNeedDrain, {
+          what: "room for more",
+        });
+        sent += 1;
+      }
+
+      await connection.untilClosed();
+      expect(sent).to.be.within(15, 40);
+    });
+
+    it("does not wait for a body that its client sends only when asked to", async () => {
+      const connection = await openRaw(server.port);
+      connection.send(`${head}Content-Length: 300000\r\nExpect: 100-continue\r\n\r\n`);
+
+      const [answer] = answersIn(await connection.untilClosed());
+      expect([answer?.status, answer?.headers["connection"]]).to.deep.equal([413, "close"]);
+    });
+  });
+
+  describe("with a memory budget", () => {
+    const budgetBytes = 400_000;
+    let bounded: HttpServer;
+
+    before(async () => {
+      const router = createRouter("");
+      router.post("/echo", async (ctx) => {
+        ctx.body = { length: JSON.stringify(await readJsonBody(ctx, 1_000_000)).length };
+      });
+      const app = createApp({
+        log: createMemoryLog().log,
+        routePrefix: "",
+        authenticate: asAda,
+        router,
+        isUnavailable: () => false,
+        memoryBudgetBytes: budgetBytes,
+      });
+      bounded = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    });
+    after(() => bounded.close());
+
+    const head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+
+    it("reads a body only when there is room for it, and answers 503 after a wait", async () => {
+      const slow = await openRaw(bounded.port);
+      slow.send(`${head}Content-Length: 16000\r\n\r\n{`);
+      const [answer] = await exchange(
+        bounded.port,
+        `${head}Content-Length: 10000\r\n\r\n{"a":1}${" ".repeat(9993)}`,
+      );
+
+      expect([answer?.status, answer?.headers["retry-after"], answer?.headers["connection"]]).to.deep.equal([
+        503,
+        "1",
+        "close",
+      ]);
+      slow.socket.destroy();
+      await until(
+        async () =>
+          (
+            await call(bounded.port, "/echo", {
+              method: "POST",
+              headers: json,
+              body: `{"a":"${"a".repeat(16_000)}"}`,
+            })
+          ).status === 200,
+        { what: "the memory of the request that left" },
+      );
+    });
+
+    it("reads a body in chunks, of which it does not know the length, as far as there is room", async () => {
+      const body = JSON.stringify({ a: "a".repeat(900_000) });
+      const answer = await call(bounded.port, "/echo", {
+        method: "POST",
+        headers: { ...json, "Transfer-Encoding": "chunked" },
+        body,
+      });
+
+      expect(answer.json).to.deep.equal({ length: body.length });
+    });
   });
 });

@@ -3,7 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { asAda, call, createMemoryLog, type Answer } from "../support/http.ts";
 
 const page = "https://app.example.com";
 
@@ -37,7 +37,7 @@ describe("createApp, with CORS", () => {
             headers: { "WWW-Authenticate": "Bearer" },
           });
         ctx.state.tokenId = 1;
-        await next();
+        await asAda(ctx, next);
       },
       router,
       isUnavailable: () => false,

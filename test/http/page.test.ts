@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { envelope, lastOf, pageOf, requestUrl } from "../../src/http/page.ts";
+import { envelope, lastOf, pageOf, requestUrl, searchOf, smallerPage } from "../../src/http/page.ts";
 import type { ApiContext } from "../../src/http/state.ts";
 
 describe("pageOf", () => {
@@ -31,6 +31,40 @@ describe("pageOf", () => {
         expect(read.skip).to.be.within(2 ** 31 - 2, 2 ** 31 - 1);
       }
     }
+  });
+});
+
+describe("smallerPage", () => {
+  for (const [skip, most, perPage, page] of [
+    [0, 7, 7, 1],
+    [0, 1, 1, 1],
+    [100, 30, 25, 5],
+    [30, 7, 6, 6],
+    [13, 5, 1, 14],
+  ] as const) {
+    it(`begins where ${skip} records are before it with ${perPage} of at most ${most}`, () => {
+      expect(smallerPage({ page: 2, perPage: 100, skip }, most)).to.deep.equal({ page, perPage, skip });
+    });
+  }
+});
+
+describe("searchOf", () => {
+  it("answers the term, and undefined for none", () => {
+    expect([searchOf({}), searchOf({ search: "" }), searchOf({ search: "ab" })]).to.deep.equal([
+      undefined,
+      "",
+      "ab",
+    ]);
+  });
+
+  it("takes 100 characters, as people count them", () => {
+    expect(searchOf({ search: "😀".repeat(100) })).to.have.lengthOf(200);
+  });
+
+  it("refuses 101 characters with 422", () => {
+    expect(() => searchOf({ search: "a".repeat(101) }))
+      .to.throw("The search field must not be greater than 100 characters.")
+      .with.property("status", 422);
   });
 });
 
@@ -77,6 +111,13 @@ describe("envelope", () => {
       ]);
     });
   }
+
+  it("links to pages of the size in effect when that is smaller than the size asked for", () => {
+    const answer = envelope({ data: ["x"], total: 25, page: 3, perPage: 5, url });
+
+    expect(answer.next_page_url).to.match(/per_page=5&.*page=4$/);
+    expect(answer.prev_page_url).to.match(/per_page=5&.*page=2$/);
+  });
 
   it("leaves the given URL as it is", () => {
     wrap(2, 25);

@@ -4,7 +4,7 @@ import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { createMemoryLog } from "../support/http.ts";
+import { asAda, createMemoryLog } from "../support/http.ts";
 import { answersIn, exchange, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
@@ -38,7 +38,7 @@ describe("startServer, to what is not quite HTTP", () => {
     const app = createApp({
       log,
       routePrefix: "",
-      authenticate: (_ctx, next) => next(),
+      authenticate: asAda,
       router,
       isUnavailable: () => false,
     });

@@ -3,7 +3,7 @@ import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { noTracing, type Attributes, type Span, type SpanStart, type Tracing } from "../../src/tracing.ts";
-import { call, createMemoryLog } from "../support/http.ts";
+import { asAda, call, createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 
 const traceId = "0af7651916cd43dd8448eb211c80319c";
@@ -53,7 +53,7 @@ describe("createRequestTrace", () => {
     const app = createApp({
       log,
       routePrefix: "/svc-api",
-      authenticate: (_ctx, next) => next(),
+      authenticate: asAda,
       router,
       isUnavailable: () => false,
       tracing,

@@ -1,6 +1,6 @@
 import { request, Agent, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { OperatorError } from "../../src/errors.ts";
 import { startServer } from "../../src/http/server.ts";
@@ -34,6 +34,50 @@ describe("startServer", () => {
     const answer = await call(server.port, "/", { headers: { "X-Long": "a".repeat(17_000) } });
 
     expect(answer.status).to.equal(431);
+    await server.close();
+  });
+
+  it("closes connections of one address beyond its limit, says so once, and serves other addresses", async () => {
+    const { log, lines } = createMemoryLog();
+    const server = await startServer((_request, response) => void response.end("served"), {
+      ...local,
+      log,
+      maxConnectionsPerAddress: 2,
+    });
+    const open = (localAddress: string): Socket =>
+      connect({ port: server.port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
+    const silent = [open("127.0.0.2"), open("127.0.0.2")];
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const refused = [open("127.0.0.2"), open("127.0.0.2")];
+    await Promise.all(refused.map((socket) => once(socket, "close")));
+
+    expect((await call(server.port, "/")).text).to.equal("served");
+    await until(() => lines.length > 0, { what: "the line" });
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.include({ level: 40, event: "connections.refused", client: "127.0.0.2", limit: 2 });
+
+    silent[0]?.destroy();
+    await until(
+      async () => {
+        const socket = open("127.0.0.2").end("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        return (await socket.toArray()).join("").includes("served");
+      },
+      { what: "the place of the one that left" },
+    );
+    for (const socket of silent) socket.destroy();
+    await server.close();
+  });
+
+  it("lets a trusted proxy open any number of connections", async () => {
+    const server = await startServer((_request, response) => void response.end("served"), {
+      ...local,
+      maxConnectionsPerAddress: 1,
+      trustedProxies: ["127.0.0.0/8"],
+    });
+
+    const silent = [await openRaw(server.port), await openRaw(server.port)];
+    expect((await call(server.port, "/")).text).to.equal("served");
+    for (const { socket } of silent) socket.destroy();
     await server.close();
   });
 

@@ -5,7 +5,7 @@ import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { createMemoryLog } from "../support/http.ts";
+import { asAda, createMemoryLog } from "../support/http.ts";
 import { answersIn, openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
@@ -31,7 +31,7 @@ describe("startServer, to slow clients", () => {
     const app = createApp({
       log,
       routePrefix: "",
-      authenticate: (_ctx, next) => next(),
+      authenticate: asAda,
       router,
       isUnavailable: () => false,
     });

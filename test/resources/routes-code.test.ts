@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Row } from "../../src/resources/definition.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 
@@ -57,6 +58,33 @@ describe("/resources with code modules", () => {
       expect([answer.status, answer.text]).to.deep.equal([500, '{"message":"Server Error"}']);
     });
   }
+
+  for (const [request, body] of [
+    ["POST /orders", { reference: "N-1", amount: "1" }],
+    ["PUT /orders/1", { notes: "changed" }],
+  ] as const) {
+    it(`undoes a ${request.split(" ")[0]} whose transform throws`, async () => {
+      api = await startApi(served, withVariant("orders", { code: { transform: fail } }));
+      const before = await served.sql("SELECT * FROM orders ORDER BY id");
+
+      const answer = await ask(api, "ada", request, body);
+
+      expect([answer.status, api.changes()]).to.deep.equal([500, 0]);
+      expect(await served.sql("SELECT * FROM orders ORDER BY id")).to.deep.equal(before);
+    });
+  }
+
+  it("writes what a transform in code that does not throw answers", async () => {
+    const code = { transform: ({ reference }: Row) => ({ is: reference }) };
+    api = await startApi(served, withVariant("orders", { code }));
+
+    const answer = await ask(api, "ada", "POST /orders", { reference: "C-1", amount: "1" });
+
+    expect([answer.status, answer.json]).to.deep.equal([201, { is: "C-1" }]);
+    expect(await served.sql("DELETE FROM orders WHERE reference = 'C-1' RETURNING user_id")).to.deep.equal([
+      { user_id: 7 },
+    ]);
+  });
 
   it("adds the owner filter to whatever applySearch asks for", async () => {
     const code = { applySearch: () => ({ where: { OR: [{ user_id: 8 }, { user_id: 7 }] } }) };

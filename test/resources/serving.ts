@@ -117,6 +117,7 @@ const tables = `
 `;
 
 export interface ServedDatabase {
+  readonly url: string;
   readonly database: Database;
   readonly models: ModelsClient;
   readonly sql: Sql;
@@ -138,6 +139,7 @@ export async function openServedDatabase(): Promise<ServedDatabase> {
     isEmbedded: false,
   });
   return {
+    url: created.url,
     database,
     models,
     sql: createSql({ pool: database.pool, isEmbedded: false }),

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
+import type { Row } from "../../src/resources/definition.ts";
 import { listQuery, type ListQuery } from "../../src/resources/query.ts";
 import { createStore, type RecordStore } from "../../src/resources/store.ts";
 import { openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
@@ -9,6 +10,8 @@ const queryOf = (search: string | undefined): ListQuery => {
   if (query === "nothing") throw new Error("nothing to ask");
   return query;
 };
+
+const asRead = (row: Row): Row => row;
 
 const plain = { where: {}, orderBy: [{ id: "asc" }], include: undefined };
 
@@ -21,7 +24,7 @@ describe("createStore", () => {
     served = await openServedDatabase();
     const storeOf = (name: string): RecordStore => {
       const definition = variant(name, {});
-      return createStore({ definition, delegate: served.models.delegate(definition.model) });
+      return createStore({ definition, models: served.models });
     };
     orders = storeOf("orders");
     customers = storeOf("customers");
@@ -99,7 +102,7 @@ describe("createStore", () => {
 
       const pages = createStore({
         definition: variant("pages", {}),
-        delegate: served.models.delegate("Page"),
+        models: served.models,
       });
       expect(await pages.find("a\0b", undefined, { include: undefined })).to.equal(undefined);
     });
@@ -109,7 +112,7 @@ describe("createStore", () => {
     const fresh = { reference: "N-1", amount: "1.50", user_id: 7 };
 
     it("answers the record with the database's defaults", async () => {
-      const row = await orders.create(fresh, { customer: true });
+      const row = await orders.create({ data: fresh, include: { customer: true }, present: asRead });
 
       expect(row).to.include({ id: 4, status: "open", customer: null });
     });
@@ -129,7 +132,9 @@ describe("createStore", () => {
       ["a value that is too large", { amount: "99999999999999" }, {}],
     ] as const) {
       it(`refuses ${what} with 422`, async () => {
-        const refusal = await refusalOf(orders.create({ ...fresh, ...change }, undefined));
+        const refusal = await refusalOf(
+          orders.create({ data: { ...fresh, ...change }, include: undefined, present: asRead }),
+        );
 
         expect([refusal.status, refusal.errors]).to.deep.equal([422, errors]);
       });
@@ -142,6 +147,7 @@ describe("createStore", () => {
         where: { user_id: 7 },
         data: { notes: "changed" },
         include: { customer: true },
+        present: asRead,
       });
 
       expect(row).to.include({ id: 1, notes: "changed", reference: "A-1" });
@@ -149,7 +155,12 @@ describe("createStore", () => {
     });
 
     it("answers undefined, and changes nothing, when the filter does not leave the record", async () => {
-      const row = await orders.update(1, { where: { user_id: 8 }, data: { notes: "x" }, include: undefined });
+      const row = await orders.update(1, {
+        where: { user_id: 8 },
+        data: { notes: "x" },
+        include: undefined,
+        present: asRead,
+      });
 
       expect(row).to.equal(undefined);
       expect(await served.sql("SELECT remarks FROM orders WHERE id = 1")).to.deep.equal([
@@ -159,7 +170,7 @@ describe("createStore", () => {
 
     it("refuses a value that is taken with 422 on its field", async () => {
       const refusal = await refusalOf(
-        orders.update(1, { where: {}, data: { reference: "A-2" }, include: undefined }),
+        orders.update(1, { where: {}, data: { reference: "A-2" }, include: undefined, present: asRead }),
       );
 
       expect(refusal.errors).to.deep.equal({ reference: ["The reference has already been taken."] });

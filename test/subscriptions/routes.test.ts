@@ -7,6 +7,7 @@ import { createTargetPolicy } from "../../src/deliveries/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
+import { createFailureLimit } from "../../src/http/failure-limit.ts";
 import { createAuthenticate } from "../../src/users/authenticate.ts";
 import { createTokenProvider } from "../../src/users/provider.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -36,7 +37,10 @@ describe("webhook subscription routes", () => {
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });
-    const authenticate = createAuthenticate({ tokens });
+    const authenticate = createAuthenticate({
+      tokens,
+      failures: createFailureLimit({ count: 100, windowMs: 60_000 }),
+    });
     const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     const addUser = async (name: string): Promise<{ id: number; token: string }> => {

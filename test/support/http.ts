@@ -1,7 +1,14 @@
 import { request as send, type IncomingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
 import { pino } from "pino";
+import type { ApiMiddleware } from "../../src/http/state.ts";
 import type { Log } from "../../src/log.ts";
+
+/** An authentication that takes every request for Ada's. */
+export const asAda: ApiMiddleware = (ctx, next) => {
+  ctx.state.caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+  return next();
+};
 
 export interface Answer {
   readonly status: number;

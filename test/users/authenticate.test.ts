@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
+import { createFailureLimit } from "../../src/http/failure-limit.ts";
 import { createAuthenticate } from "../../src/users/authenticate.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { addWhoamiRoute } from "../../src/users/routes.ts";
@@ -32,7 +33,10 @@ describe("GET /whoami", () => {
     tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addWhoamiRoute(router);
-    const authenticate = createAuthenticate({ tokens });
+    const authenticate = createAuthenticate({
+      tokens,
+      failures: createFailureLimit({ count: 100, windowMs: 60_000 }),
+    });
     const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     const user = await core.database.prisma.user.create({
@@ -131,5 +135,27 @@ describe("GET /whoami", () => {
 
     expect(lines).not.to.deep.equal([]);
     expect(JSON.stringify(lines)).not.to.contain(token.slice(4));
+  });
+
+  it("answers 429 to an address that failed too often, but not to a token that was valid before", async () => {
+    const { token: other } = await tokens.issue({ userId, name: "other" });
+    const authenticate = createAuthenticate({
+      tokens,
+      failures: createFailureLimit({ count: 2, windowMs: 60_000 }),
+    });
+    const router = createRouter("/svc-api");
+    addWhoamiRoute(router);
+    const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
+    const strict = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const ask = async (given: string): Promise<Answer> =>
+      call(strict.port, "/svc-api/whoami", { headers: { Authorization: `Bearer ${given}` } });
+
+    const answers = [await ask(token), await ask("wrong"), await ask(`svc_${"a".repeat(43)}`)];
+    const blocked = await ask("wrong");
+    answers.push(blocked, await ask(other), await ask(token));
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 401, 401, 429, 429, 200]);
+    expect(Number(blocked.headers["retry-after"])).to.be.within(1, 60);
+    await strict.close();
   });
 });

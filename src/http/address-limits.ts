@@ -1,0 +1,99 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { AppError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { addressBlock, type ClientAddresses } from "./client-address.ts";
+import type { ApiMiddleware } from "./state.ts";
+
+/** How many of something each address has. */
+interface Counts {
+  /** False, and nothing is counted, when the address has `limit` already. */
+  add(address: string): boolean;
+  remove(address: string): void;
+}
+
+function createCounts(limit: number): Counts {
+  const counts = new Map<string, number>();
+  return {
+    add(address) {
+      const block = addressBlock(address);
+      const count = counts.get(block) ?? 0;
+      if (count >= limit) return false;
+      counts.set(block, count + 1);
+      return true;
+    },
+    remove(address) {
+      const block = addressBlock(address);
+      const count = counts.get(block) ?? 0;
+      if (count > 1) counts.set(block, count - 1);
+      else counts.delete(block);
+    },
+  };
+}
+
+/**
+ * Closes connections beyond `limit` of one address at once, so that no client takes all that the server has (`maxConnections`). A trusted
+ * proxy may open any number: it carries the requests of many clients.
+ */
+export function limitConnections(
+  server: Server,
+  {
+    limit,
+    addresses,
+    log,
+  }: { readonly limit: number; readonly addresses: ClientAddresses; readonly log: Log | undefined },
+): void {
+  const counts = createCounts(limit);
+  const report = createReport(log, limit);
+  server.prependListener("connection", (socket: Socket) => {
+    const address = socket.remoteAddress;
+    // It is gone already.
+    if (address === undefined) return;
+    if (addresses.isTrustedProxy(address)) return;
+    if (!counts.add(address)) {
+      socket.destroy();
+      report(address);
+      return;
+    }
+    socket.once("close", () => counts.remove(address));
+  });
+}
+
+/** One line a second at most, however many there are. */
+function createReport(log: Log | undefined, limit: number): (address: string) => void {
+  let refused = 0;
+  return (address) => {
+    refused += 1;
+    if (refused > 1) return;
+    setTimeout(() => {
+      log?.warn(
+        { event: "connections.refused", refused, client: address, limit },
+        "connections closed: the address has too many (http.maxConnectionsPerAddress)",
+      );
+      refused = 0;
+    }, 1000).unref();
+  };
+}
+
+/** Answers 503 to requests beyond `limit` of one address that trusted proxies forward for; connections cannot tell their clients apart. */
+export function createForwardedLimit({
+  limit,
+  addresses,
+}: {
+  readonly limit: number;
+  readonly addresses: ClientAddresses;
+}): ApiMiddleware {
+  const counts = createCounts(limit);
+  return async (ctx, next) => {
+    const { clientAddress } = ctx.state;
+    const peer = ctx.req.socket.remoteAddress;
+    if (clientAddress === undefined || peer === undefined || !addresses.isTrustedProxy(peer)) return next();
+    if (!counts.add(clientAddress))
+      throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
+    try {
+      await next();
+    } finally {
+      counts.remove(clientAddress);
+    }
+  };
+}

@@ -1,0 +1,52 @@
+import type { Rate } from "../settings.ts";
+import { addressBlock } from "./client-address.ts";
+
+/** Counts what went wrong for each client address. */
+export interface FailureLimit {
+  /** Seconds until the address may try again; undefined while it may. */
+  waitSeconds(address: string): number | undefined;
+  note(address: string): void;
+}
+
+/** Addresses that are told apart; those beyond share one count, so that memory is bounded by some 10 MB. */
+const maxAddresses = 50_000;
+const others = "others";
+
+/**
+ * Lets each address fail `count` times in a window; all windows begin together. Counted in this process only.
+ *
+ * @param now Monotonic clock, in ms.
+ */
+export function createFailureLimit(
+  { count, windowMs }: Rate,
+  now: () => number = () => performance.now(),
+): FailureLimit {
+  const failures = new Map<string, number>();
+  let endsAt = now() + windowMs;
+
+  /** Of the window that is on. */
+  function current(): Map<string, number> {
+    if (now() >= endsAt) {
+      failures.clear();
+      endsAt = now() + windowMs;
+    }
+    return failures;
+  }
+
+  function keyOf(address: string): string {
+    const block = addressBlock(address);
+    return failures.has(block) || failures.size < maxAddresses ? block : others;
+  }
+
+  return {
+    waitSeconds(address) {
+      if ((current().get(keyOf(address)) ?? 0) < count) return undefined;
+      return Math.max(1, Math.ceil((endsAt - now()) / 1000));
+    },
+    note(address) {
+      const known = current();
+      const key = keyOf(address);
+      known.set(key, (known.get(key) ?? 0) + 1);
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import { getHeapStatistics } from "node:v8";
+import { totalmem } from "node:os";
+import { AppError } from "../errors.ts";
+import type { ApiMiddleware } from "./state.ts";
+
+/** Bytes that one request may take. Every size is an estimate of what the process holds, not of what crosses the wire. */
+export interface RequestMemory {
+  /**
+   * Makes sure of `bytes` for the request, instead of what it had. Waits for others to finish when there is no room.
+   *
+   * @throws AppError `server.overloaded`, with `Retry-After`, when there is none after `waitMs`.
+   */
+  reserve(bytes: number): Promise<void>;
+  /**
+   * Has `bytes` for the request from now on, without waiting: fewer than before, or more that are there already.
+   *
+   * @throws AppError `server.overloaded` when there is no room for more.
+   */
+  settle(bytes: number): void;
+}
+
+export interface MemoryBudget {
+  /** Of one request of a user. `release` gives all of it back. */
+  open(userId: number): RequestMemory & { release(): void };
+}
+
+/** A wait of the length that clients bear; a longer queue would only hold more of them. */
+const defaultWaitMs = 2000;
+
+interface Waiting {
+  readonly userId: number;
+  readonly bytes: number;
+  readonly grant: () => void;
+}
+
+/**
+ * Shares `limitBytes` between the requests in flight, so that their number times their size cannot end the process. One user has at
+ * most half, and those who wait get their turn in the order in which they came; a user at that half lets others pass.
+ */
+export function createMemoryBudget({
+  limitBytes,
+  waitMs = defaultWaitMs,
+}: {
+  readonly limitBytes: number;
+  readonly waitMs?: number;
+}): MemoryBudget {
+  const limitOfUser = Math.floor(limitBytes / 2);
+  const byUser = new Map<number, number>();
+  const queue: Waiting[] = [];
+  let reserved = 0;
+
+  const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
+  const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
+  const hasRoom = (bytes: number): boolean => reserved + bytes <= limitBytes;
+
+  function add(userId: number, bytes: number): void {
+    reserved += bytes;
+    const held = heldBy(userId) + bytes;
+    if (held > 0) byUser.set(userId, held);
+    else byUser.delete(userId);
+  }
+
+  function grantWaiting(): void {
+    for (let i = 0; i < queue.length;) {
+      const { userId, bytes, grant } = queue[i] as Waiting;
+      if (!hasShare(userId, bytes)) {
+        i++;
+        continue;
+      }
+      // The first that could go, or small requests would pass a large one for ever.
+      if (!hasRoom(bytes)) return;
+      queue.splice(i, 1);
+      add(userId, bytes);
+      grant();
+    }
+  }
+
+  function wait(userId: number, bytes: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        userId,
+        bytes,
+        grant() {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+      const timer = setTimeout(() => {
+        queue.splice(queue.indexOf(waiting), 1);
+        reject(overloaded());
+        // It may have stood before others that fit.
+        grantWaiting();
+      }, waitMs);
+      queue.push(waiting);
+    });
+  }
+
+  return {
+    open(userId) {
+      let own = 0;
+      const change = (bytes: number): void => {
+        const isLess = bytes < own;
+        add(userId, bytes - own);
+        own = bytes;
+        if (isLess) grantWaiting();
+      };
+      return {
+        async reserve(asked) {
+          // A request that is larger than any share is alone rather than never.
+          const bytes = Math.min(asked, limitOfUser);
+          if (bytes <= own) return;
+          const more = bytes - own;
+          if (queue.length === 0 && hasShare(userId, more) && hasRoom(more)) {
+            add(userId, more);
+          } else {
+            const granted = wait(userId, more);
+            // All who came before may be users at their half.
+            grantWaiting();
+            await granted;
+          }
+          own = bytes;
+        },
+        settle(asked) {
+          const bytes = Math.min(asked, limitOfUser);
+          const more = bytes - own;
+          if (more > 0 && !(hasShare(userId, more) && hasRoom(more))) throw overloaded();
+          change(bytes);
+        },
+        release() {
+          if (own > 0) change(0);
+        },
+      };
+    },
+  };
+}
+
+function overloaded(): AppError {
+  return new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
+}
+
+/** Gives each request its memory; comes after authentication. What a request holds is given back when its answer is out. */
+export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
+  return (ctx, next) => {
+    const memory = budget.open(ctx.state.caller.id);
+    ctx.state.memory = memory;
+    ctx.res.once("close", () => memory.release());
+    return next();
+  };
+}
+
+/** A quarter of what the process has: by its cgroup, by the machine, and by the limit of its heap, which holds most of a request. */
+export function defaultMemoryBudget(): number {
+  // 0 without a limit that the system knows.
+  const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit) / 4);
+}

@@ -1,0 +1,61 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const rowsOf = (count: number, bytes: number): string =>
+  `SELECT repeat('a', ${bytes}) AS text FROM generate_series(1, ${count})`;
+
+async function faultOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "none",
+    (error: unknown) => databaseFaultOf(error).kind,
+  );
+}
+
+describe("openDatabase, with limits for lists", () => {
+  let created: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({
+      url: created.url,
+      poolSize: 3,
+      lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000 },
+      isEmbedded: false,
+    });
+  });
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  for (const [what, statement] of [
+    ["many rows", rowsOf(200, 10_000)],
+    ["one row", rowsOf(1, 2_000_000)],
+  ] as const) {
+    it(`fails a statement whose result is too large by ${what}, and serves the next one`, async () => {
+      expect(await faultOf(database.lists.query(statement))).to.equal("too_large");
+      expect((await database.lists.query(rowsOf(90, 10_000))).rows).to.have.length(90);
+    });
+  }
+
+  it("counts the bytes of each statement by itself", async () => {
+    for (let i = 0; i < 5; i++)
+      expect((await database.lists.query(rowsOf(90, 10_000))).rows).to.have.length(90);
+  });
+
+  it("cancels a statement that takes too long", async () => {
+    expect(await faultOf(database.lists.query("SELECT pg_sleep(20)"))).to.equal("unavailable");
+  });
+
+  it("leaves other statements alone", async () => {
+    expect((await database.pool.query(rowsOf(200, 10_000))).rows).to.have.length(200);
+    expect(await faultOf(database.pool.query("SELECT pg_sleep(0.4)"))).to.equal("none");
+  });
+
+  it("opens no more connections than poolSize says", () => {
+    expect([database.pool.options.max, database.lists.options.max]).to.deep.equal([1, 2]);
+  });
+});

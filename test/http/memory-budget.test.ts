@@ -1,0 +1,113 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { createMemoryBudget, defaultMemoryBudget } from "../../src/http/memory-budget.ts";
+
+const [ada, bob, eve] = [1, 2, 3];
+
+/** Whether it resolves before everything that can happen at once has happened. */
+async function isGranted(reservation: Promise<void>): Promise<boolean> {
+  const late = new Promise<false>((resolve) => setImmediate(() => resolve(false)));
+  return Promise.race([reservation.then(() => true), late]);
+}
+
+async function refusalOf(reservation: Promise<void>): Promise<unknown> {
+  return reservation.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+describe("createMemoryBudget", () => {
+  it("lets a request wait until another gives back what it needs", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const first = budget.open(ada);
+    await first.reserve(50);
+    await budget.open(bob).reserve(30);
+
+    const waiting = budget.open(eve).reserve(40);
+    expect(await isGranted(waiting)).to.equal(false);
+    first.release();
+
+    expect(await isGranted(waiting)).to.equal(true);
+  });
+
+  it("refuses after the wait with 503 and Retry-After, and gives the place in the queue to the next", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
+    await budget.open(ada).reserve(50);
+    await budget.open(bob).reserve(30);
+
+    const large = refusalOf(budget.open(eve).reserve(40));
+    const small = budget.open(eve).reserve(10);
+    const refusal = await large;
+
+    expect(refusal).to.be.instanceOf(AppError).with.property("status", 503);
+    expect((refusal as AppError).headers).to.deep.equal({ "Retry-After": "1" });
+    expect(await isGranted(small)).to.equal(true);
+  });
+
+  it("keeps a user at half, and lets others pass those of it that wait", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
+    await budget.open(ada).reserve(30);
+
+    const second = refusalOf(budget.open(ada).reserve(30));
+    expect(await isGranted(budget.open(bob).reserve(50))).to.equal(true);
+
+    expect(await second).to.be.instanceOf(AppError);
+  });
+
+  it("takes a request that is larger than a share for one of the share", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const huge = budget.open(ada);
+    await huge.reserve(1_000_000);
+
+    expect(await isGranted(budget.open(bob).reserve(50))).to.equal(true);
+    huge.release();
+    expect(await isGranted(budget.open(eve).reserve(50))).to.equal(true);
+  });
+
+  it("does not let small requests pass a large one for ever", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const small = budget.open(ada);
+    await small.reserve(50);
+    await budget.open(bob).reserve(20);
+    const large = budget.open(eve).reserve(40);
+    const later = budget.open(4).reserve(20);
+
+    expect(await isGranted(later)).to.equal(false);
+    small.release();
+    expect([await isGranted(large), await isGranted(later)]).to.deep.equal([true, true]);
+  });
+
+  it("settles for less at once, for more only where there is room", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const request = budget.open(ada);
+    await request.reserve(50);
+    request.settle(10);
+    await budget.open(bob).reserve(50);
+
+    expect(() => request.settle(40)).not.to.throw();
+    expect(() => budget.open(eve).settle(20))
+      .to.throw(AppError)
+      .with.property("status", 503);
+  });
+
+  it("has everything again after all were released, however often", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    for (let round = 0; round < 50; round++) {
+      const request = budget.open(round % 3);
+      await request.reserve(50);
+      request.settle(round);
+      request.release();
+      request.release();
+    }
+
+    await budget.open(ada).reserve(50);
+    expect(await isGranted(budget.open(bob).reserve(50))).to.equal(true);
+  });
+});
+
+describe("defaultMemoryBudget", () => {
+  it("is at least 16 MB and at most a quarter of a heap", () => {
+    expect(defaultMemoryBudget()).to.be.within(16 * 1024 ** 2, 8 * 1024 ** 3);
+  });
+});

@@ -1,0 +1,90 @@
+import { expect } from "chai";
+import { createApp } from "../../src/http/app.ts";
+import { readJsonBody } from "../../src/http/body.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { openRaw } from "../support/raw.ts";
+import { until } from "../support/wait.ts";
+
+/** The token is the id of its user. */
+const authenticate: ApiMiddleware = (ctx, next) => {
+  const id = Number(ctx.get("Authorization"));
+  ctx.state.caller = { id, name: "Ada", email: "ada@example.com", isAdmin: false };
+  return next();
+};
+
+describe("createUserTurns", () => {
+  let server: HttpServer;
+  let held: (() => void)[];
+
+  beforeEach(async () => {
+    held = [];
+    const router = createRouter("");
+    router.get("/held", async (ctx) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      ctx.body = {};
+    });
+    router.post("/echo", async (ctx) => {
+      ctx.body = await readJsonBody(ctx, 1000);
+    });
+    const app = createApp({
+      log: createMemoryLog().log,
+      routePrefix: "",
+      authenticate,
+      router,
+      isUnavailable: () => false,
+      userTurns: { atWork: 2, limit: 4 },
+    });
+    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+  });
+  afterEach(async () => {
+    const closing = server.close();
+    while (held.length > 0) held.pop()?.();
+    await closing;
+  });
+
+  const get = (user: number): Promise<Answer> =>
+    call(server.port, "/held", { headers: { Authorization: String(user) } });
+
+  it("lets two requests of a user work, the next wait, and those of another work meanwhile", async () => {
+    const asked = [get(1), get(1), get(1)];
+    await until(() => held.length === 2, { what: "two requests at work" });
+    asked.push(get(2));
+    await until(() => held.length === 3, { what: "the other user's request" });
+
+    held.shift()?.();
+    await until(() => held.length === 3, { what: "the request that waited" });
+    while (held.length > 0) held.shift()?.();
+    expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
+  });
+
+  it("answers 503 with Retry-After at once to a fifth open request, and to none of another user", async () => {
+    const asked = [get(1), get(1), get(1), get(1)];
+    await until(() => held.length === 2, { what: "two requests at work" });
+    const refused = await get(1);
+    const other = get(2);
+    await until(() => held.length === 3, { what: "the other user's request" });
+
+    expect([refused.status, refused.headers["retry-after"]]).to.deep.equal([503, "1"]);
+    const answers = Promise.all([...asked, other]);
+    const release = setInterval(() => held.pop()?.(), 1);
+    expect((await answers).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
+    clearInterval(release);
+  });
+
+  it("takes no place for a body that is still on its way", async () => {
+    const head =
+      "POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n";
+    const slow = [await openRaw(server.port), await openRaw(server.port)];
+    for (const connection of slow) connection.send(`${head}{"a"`);
+
+    const third = get(1);
+    await until(() => held.length === 1, { what: "the request beside the slow ones" });
+    held.shift()?.();
+    expect((await third).status).to.equal(200);
+    for (const connection of slow) connection.send(":1}");
+    for (const connection of slow)
+      await until(() => connection.received().includes('{"a":1}'), { what: "its answer" });
+  });
+});

@@ -1,0 +1,85 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
+import { prismaSchemaOf } from "../../src/resources/models.ts";
+import type { Answer } from "../support/http.ts";
+import { definitions, openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
+
+interface Envelope {
+  readonly data: readonly unknown[];
+  readonly per_page: number;
+  readonly current_page: number;
+  readonly last_page: number;
+  readonly total: number;
+  readonly next_page_url: string | null;
+}
+
+const envelopeOf = (answer: Answer): Envelope => answer.json as Envelope;
+
+/** 40 notices, the second to the thirtieth of 100 KB, the others small; one answer may read 1 MB. */
+describe("GET /resources/{name} of large records", () => {
+  let served: ServedDatabase;
+  let database: Database;
+  let models: ModelsClient;
+  let api: Api;
+
+  before(async () => {
+    served = await openServedDatabase();
+    await served.sql(
+      "INSERT INTO notices (text) SELECT CASE WHEN i BETWEEN 2 AND 30 THEN repeat('a', 100000) ELSE 'small' END FROM generate_series(1, 40) AS i",
+    );
+    database = await openDatabase({
+      url: served.url,
+      poolSize: 4,
+      lists: { connections: 2, statementTimeoutMs: 5000, maxResultBytes: 1_000_000 },
+      isEmbedded: false,
+    });
+    models = await openModelsClient({
+      schemaText: prismaSchemaOf(definitions),
+      pool: database.pool,
+      lists: database.lists,
+      isEmbedded: false,
+    });
+    api = await startApi({ ...served, models });
+  });
+
+  after(async () => {
+    await api.server.close();
+    await models.close();
+    await database.close();
+    await served.close();
+  });
+
+  it("ends a page early, with per_page saying so, and links on without a gap", async () => {
+    const answer = envelopeOf(await ask(api, "root", "GET /notices?per_page=40"));
+
+    expect(answer).to.include({ total: 40, current_page: 1, per_page: 10, last_page: 4 });
+    expect(answer.data).to.have.length(10);
+    expect(answer.next_page_url).to.match(/per_page=10&page=2$/);
+  });
+
+  it("shows every record once to a client that follows the links", async () => {
+    const ids: unknown[] = [];
+    let path: string | null = "/notices?per_page=20";
+    while (path !== null) {
+      const answer = await ask(api, "root", `GET ${path}`);
+      expect(answer.status).to.equal(200);
+      ids.push(...idsOf(answer));
+      const next = envelopeOf(answer).next_page_url;
+      path = next === null ? null : next.slice(next.indexOf("/notices"));
+    }
+
+    expect(ids).to.deep.equal(Array.from({ length: 40 }, (_, i) => i + 1));
+  });
+
+  it("answers 500 when one record alone is too large, and names what bounds it in the log", async () => {
+    await served.sql("INSERT INTO notices (id, text) VALUES (0, repeat('a', 2000000))");
+
+    const answer = await ask(api, "root", "GET /notices?per_page=40");
+
+    await served.sql("DELETE FROM notices WHERE id = 0");
+    expect(answer.status).to.equal(500);
+    expect(JSON.stringify(api.lines)).to.contain("http.memoryBudget");
+  });
+});
