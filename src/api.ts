@@ -14,6 +14,7 @@ import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import type { Assembly } from "./running.ts";
 import { addSubscriptionRoutes } from "./subscriptions/routes.ts";
+import { createTurns } from "./turns.ts";
 import { createSubscriptionStore } from "./subscriptions/store.ts";
 import { createAuthenticate } from "./users/authenticate.ts";
 import type { TokenProvider } from "./users/provider.ts";
@@ -55,6 +56,7 @@ export function createApi({
     sql,
     bodyLimitBytes,
     maxPerPage,
+    listTurns: createTurns(Math.max(1, Math.floor(database.lists.options.max / 2))),
     publicUrl,
     onChange: () => relay.wake(),
   });

@@ -29,7 +29,9 @@ const defaultWaitMs = 2000;
 
 interface Waiting {
   readonly userId: number;
+  /** More than its request has. */
   readonly bytes: number;
+  /** Called when it has them. */
   readonly grant: () => void;
 }
 
@@ -46,7 +48,7 @@ export function createMemoryBudget({
 }): MemoryBudget {
   const limitOfUser = Math.floor(limitBytes / 2);
   const byUser = new Map<number, number>();
-  const queue: Waiting[] = [];
+  const queue = new Set<Waiting>();
   let reserved = 0;
 
   const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
@@ -61,43 +63,51 @@ export function createMemoryBudget({
   }
 
   function grantWaiting(): void {
-    for (let i = 0; i < queue.length;) {
-      const { userId, bytes, grant } = queue[i] as Waiting;
-      if (!hasShare(userId, bytes)) {
-        i++;
-        continue;
-      }
+    for (const waiting of queue) {
+      const { userId, bytes, grant } = waiting;
+      if (!hasShare(userId, bytes)) continue;
       // The first that could go, or small requests would pass a large one for ever.
       if (!hasRoom(bytes)) return;
-      queue.splice(i, 1);
+      queue.delete(waiting);
       add(userId, bytes);
       grant();
     }
   }
 
-  function wait(userId: number, bytes: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const waiting: Waiting = {
-        userId,
-        bytes,
-        grant() {
-          clearTimeout(timer);
-          resolve();
-        },
-      };
-      const timer = setTimeout(() => {
-        queue.splice(queue.indexOf(waiting), 1);
-        reject(overloaded());
-        // It may have stood before others that fit.
-        grantWaiting();
-      }, waitMs);
-      queue.push(waiting);
-    });
+  /** Calls back once, when the user has so many bytes more or when it waited too long; what it returns stops the wait. */
+  function wait(
+    userId: number,
+    bytes: number,
+    { grant, refuse }: { readonly grant: () => void; readonly refuse: () => void },
+  ): () => void {
+    const stop = (): void => {
+      clearTimeout(timer);
+      // It may have stood before others that fit.
+      if (queue.delete(waiting)) grantWaiting();
+    };
+    const timer = setTimeout(() => {
+      stop();
+      refuse();
+    }, waitMs);
+    const waiting: Waiting = {
+      userId,
+      bytes,
+      grant() {
+        clearTimeout(timer);
+        grant();
+      },
+    };
+    queue.add(waiting);
+    // All who came before may be users at their half.
+    grantWaiting();
+    return stop;
   }
 
   return {
     open(userId) {
       let own = 0;
+      let isReleased = false;
+      let stopWaiting = (): void => undefined;
       const change = (bytes: number): void => {
         const isLess = bytes < own;
         add(userId, bytes - own);
@@ -105,29 +115,38 @@ export function createMemoryBudget({
         if (isLess) grantWaiting();
       };
       return {
-        async reserve(asked) {
+        reserve(asked) {
           // A request that is larger than any share is alone rather than never.
-          const bytes = Math.min(asked, limitOfUser);
-          if (bytes <= own) return;
-          const more = bytes - own;
-          if (queue.length === 0 && hasShare(userId, more) && hasRoom(more)) {
-            add(userId, more);
-          } else {
-            const granted = wait(userId, more);
-            // All who came before may be users at their half.
-            grantWaiting();
-            await granted;
+          const more = Math.min(asked, limitOfUser) - own;
+          if (more <= 0) return Promise.resolve();
+          if (isReleased) return Promise.reject(overloaded());
+          if (queue.size === 0 && hasShare(userId, more) && hasRoom(more)) {
+            change(own + more);
+            return Promise.resolve();
           }
-          own = bytes;
+          return new Promise((resolve, reject) => {
+            const refuse = (): void => reject(overloaded());
+            const grant = (): void => {
+              own += more;
+              resolve();
+            };
+            const stop = wait(userId, more, { grant, refuse });
+            stopWaiting = () => {
+              stop();
+              refuse();
+            };
+          });
         },
         settle(asked) {
           const bytes = Math.min(asked, limitOfUser);
           const more = bytes - own;
-          if (more > 0 && !(hasShare(userId, more) && hasRoom(more))) throw overloaded();
+          if (more > 0 && (isReleased || !hasShare(userId, more) || !hasRoom(more))) throw overloaded();
           change(bytes);
         },
         release() {
-          if (own > 0) change(0);
+          isReleased = true;
+          stopWaiting();
+          change(0);
         },
       };
     },

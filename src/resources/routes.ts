@@ -6,6 +6,7 @@ import { answerUnsupported } from "../http/error-body.ts";
 import { envelope, pageOf, requestUrl, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import type { Turns } from "../turns.ts";
 import { callCode } from "./code-module.ts";
 import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
@@ -23,6 +24,8 @@ export interface ResourceRoutesOptions {
   readonly sql: Sql;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
+  /** Of users, at lists of all resources together. */
+  readonly listTurns: Turns;
   /** Origin of the page links; undefined: from the request. */
   readonly publicUrl: string | undefined;
   /** Called after every successful write. */
@@ -73,7 +76,16 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  { definitions, models, sql, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
+  {
+    definitions,
+    models,
+    sql,
+    bodyLimitBytes,
+    maxPerPage,
+    listTurns,
+    publicUrl,
+    onChange,
+  }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
   const store = createStore({ definition, models });
   const transform = createTransform(definition, definitions);
@@ -103,10 +115,21 @@ function serve(
     const { rows, size, total } =
       query === "nothing"
         ? { rows: [], size: asked.perPage, total: 0 }
-        : await store.list(query, { skip: asked.skip, take: asked.perPage });
+        : await inTurn(ctx, () => store.list(query, { skip: asked.skip, take: asked.perPage }));
     const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
     const data = rows.slice(0, perPage).map(transform);
     ctx.body = envelope({ data, total, page, perPage, url: requestUrl(ctx, publicUrl) });
+  }
+
+  /** One user has at most half of the connections for lists. */
+  async function inTurn<T>(ctx: ApiContext, read: () => Promise<T>): Promise<T> {
+    const { id } = ctx.state.caller;
+    await listTurns.take(id);
+    try {
+      return await read();
+    } finally {
+      listTurns.leave(id);
+    }
   }
 
   async function show(ctx: ApiContext): Promise<void> {

@@ -91,6 +91,19 @@ describe("createMemoryBudget", () => {
       .with.property("status", 503);
   });
 
+  it("gives nothing to a request that ended while it waited", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const first = budget.open(ada);
+    await first.reserve(50);
+    const gone = budget.open(ada);
+    const refused = refusalOf(gone.reserve(20));
+    gone.release();
+    first.release();
+
+    expect(await refused).to.be.instanceOf(AppError);
+    expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
+  });
+
   it("has everything again after all were released, however often", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     for (let round = 0; round < 50; round++) {

@@ -5,6 +5,7 @@ import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import type { Definitions } from "../../src/resources/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
+import { createTurns } from "../../src/turns.ts";
 import type { Caller } from "../../src/users/caller.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { definitions, type ServedDatabase } from "./serving.ts";
@@ -39,6 +40,7 @@ export async function startApi(served: ServedDatabase, resources: Definitions = 
     sql: served.sql,
     bodyLimitBytes: 10_000,
     maxPerPage: 100,
+    listTurns: createTurns(10),
     publicUrl: undefined,
     onChange: () => changes++,
   });

@@ -35,6 +35,8 @@ export interface Program {
   launch(): void;
   untilReady(): Promise<void>;
   isRunning(): boolean;
+  /** Undefined before the first start. */
+  pid(): number | undefined;
   /** Undefined before the first start and while it runs; null when a signal ended it. */
   exitCode(): number | null | undefined;
   /** The last lines of what it wrote. */
@@ -50,13 +52,22 @@ export interface Program {
   dispose(): Promise<void>;
 }
 
-/** Prepares a program; `npm run build` must have been run. */
+/**
+ * Prepares a program; `npm run build` must have been run.
+ *
+ * @param commandOf What runs Node.js with arguments; default: Node.js itself.
+ */
 export async function createProgram({
   name,
   env,
+  commandOf = (args) => ({ command: process.execPath, args }),
 }: {
   readonly name: ProgramName;
   readonly env: Readonly<Record<string, string>>;
+  readonly commandOf?: (args: readonly string[]) => {
+    readonly command: string;
+    readonly args: readonly string[];
+  };
 }): Promise<Program> {
   const folder = makeFolder(`svc-${name}`);
   const [port, metricsPort] = [await freePort(), await freePort()];
@@ -85,8 +96,7 @@ export async function createProgram({
     },
     launch() {
       child = startProcess({
-        command: process.execPath,
-        args: [binary("svc"), name],
+        ...commandOf([binary("svc"), name]),
         env: {
           PATH: process.env["PATH"],
           ...env,
@@ -102,6 +112,7 @@ export async function createProgram({
       await untilServing(child, { what: `svc ${name}`, isServing: isReady });
     },
     isRunning: () => child?.isRunning() === true,
+    pid: () => child?.pid,
     exitCode: () => child?.exitCode(),
     output: () => child?.output() ?? "",
     signal: (signal) => child?.signal(signal),

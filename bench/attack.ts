@@ -1,0 +1,82 @@
+/**
+ * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and removes. One hostile user attacks `svc api` in the
+ * memory of a container, while another user works; the table says what the other one notices. Loopback only.
+ *
+ * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search runs those with that word in their name.
+ */
+import { startPrivatePostgres } from "../test/support/postgres.ts";
+import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
+import { attacks } from "./attacks/attacks.ts";
+import { measure, type Outcome } from "./attacks/measure.ts";
+import { containerBytes, createScene } from "./attacks/scene.ts";
+import type { VictimReport } from "./attacks/victim.ts";
+
+const releases: (() => Promise<void>)[] = [];
+
+async function release(): Promise<void> {
+  while (releases.length > 0) await releases.pop()?.();
+}
+
+function progress(text: string): void {
+  console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
+}
+
+const megabytes = (bytes: number | undefined): string =>
+  bytes === undefined ? "?" : String(Math.round(bytes / 1024 ** 2));
+
+function failuresOf({ failures }: VictimReport): string {
+  const parts = Object.entries(failures).map(([what, times]) => `${what}: ${times}`);
+  return parts.length === 0 ? "0" : parts.join(", ");
+}
+
+function rowOf({ name, cost, before, during, after, peakBytes, isAlive, lost, recoveryMs }: Outcome): string {
+  const p99 = [before, during, after].map(({ latencyMs }) => latencyMs.p99.toFixed(0)).join(" / ");
+  const cells = [
+    name,
+    cost,
+    p99,
+    failuresOf(during),
+    lost,
+    megabytes(peakBytes),
+    isAlive ? `${(recoveryMs / 1000).toFixed(1)} s` : "DIED",
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
+
+async function main(): Promise<void> {
+  const durationMs = Number(process.env["ATTACK_SECONDS"] ?? 8) * 1000;
+  const only = process.env["ATTACK_ONLY"] ?? "";
+  progress("starting PostgreSQL and RabbitMQ");
+  const postgres = await startPrivatePostgres();
+  releases.push(() => postgres.dispose());
+  const rabbitMq = await startPrivateRabbitMq();
+  releases.push(() => rabbitMq.dispose());
+  const scene = await createScene({ databaseUrl: postgres.url, amqpUrl: rabbitMq.url });
+  releases.push(() => scene.dispose());
+  await scene.observe(2000);
+
+  console.log(
+    `svc api in ${megabytes(containerBytes)} MB (${scene.limitKind}); the other user sends 50 requests a second.\n`,
+  );
+  console.log(
+    "| attack | the attacker's requests | p99 of the other user, ms: before / during / after | its failures | lost | peak MB | recovered after |",
+  );
+  console.log("|---|---|---|---|---|---|---|");
+  for (const attack of attacks.filter(({ name }) => name.includes(only))) {
+    progress(attack.name);
+    console.log(rowOf(await measure(scene, attack, durationMs)));
+  }
+}
+
+for (const [signal, status] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  process.once(signal, () => void release().finally(() => process.exit(status)));
+}
+
+try {
+  await main();
+} finally {
+  await release();
+}

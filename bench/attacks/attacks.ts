@@ -1,0 +1,199 @@
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Attacker } from "./attacker.ts";
+import { prefix, type Scene } from "./scene.ts";
+
+/** Something that one hostile client does for as long as it is let. */
+export interface Attack {
+  readonly name: string;
+  /** What has to be in the database before, put there by other programs; and takes it out again. */
+  readonly prepare?: (scene: Scene) => Promise<void>;
+  /** Goes on until `signal` aborts. */
+  readonly run: (attacker: Attacker, signal: AbortSignal) => Promise<void>;
+}
+
+const notes = `${prefix}/resources/notes`;
+let number = 0;
+const fresh = (fields: object): string =>
+  JSON.stringify({ reference: `eve-${process.pid}-${(number += 1)}`, amount: "1", ...fields });
+
+const megabyte = "a".repeat(999_000);
+
+/** `width` clients that do the same again and again. */
+async function together(width: number, signal: AbortSignal, act: () => Promise<unknown>): Promise<void> {
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      while (!signal.aborted) {
+        await act();
+        // One that is refused at once tries again as quickly as a client can that has to share this machine.
+        await sleep(1);
+      }
+    }),
+  );
+}
+
+/** An id of the attacker, who owns the records that `prepare` makes. */
+const eve = "(SELECT id FROM svc.users WHERE name = 'eve')";
+
+async function removeRecords({ sql }: Scene): Promise<void> {
+  await sql(`DELETE FROM notes WHERE user_id = ${eve}`);
+}
+
+/** Without events: what those do to the relay is another matter. */
+async function makeRecords(scene: Scene, statement: string): Promise<void> {
+  await removeRecords(scene);
+  await scene.sql("ALTER TABLE notes DISABLE TRIGGER USER");
+  await scene.sql(statement);
+  await scene.sql("ALTER TABLE notes ENABLE TRIGGER USER");
+}
+
+function makeLarge(scene: Scene): Promise<void> {
+  return makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT 'large-' || i, 1, repeat(md5(i::text), 31000), ${eve} FROM generate_series(1, 100) AS i`,
+  );
+}
+
+function makeLong(scene: Scene): Promise<void> {
+  return makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT 'long-' || i, 1, repeat('ab ', 20000), ${eve} FROM generate_series(1, 3000) AS i`,
+  );
+}
+
+/** Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is given. */
+async function holdConnections(
+  attacker: Attacker,
+  {
+    width,
+    localAddress,
+    greet,
+    signal,
+  }: {
+    readonly width: number;
+    readonly localAddress: string;
+    readonly greet: (socket: Socket) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const open = new Set<Socket>();
+  while (!signal.aborted) {
+    for (let i = 0; open.size < width && i < 200; i++) {
+      const socket = connect({ host: "127.0.0.1", port: attacker.port, localAddress });
+      open.add(socket);
+      attacker.count("connections");
+      socket.on("connect", () => greet(socket));
+      socket.on("error", () => undefined);
+      socket.on("close", () => open.delete(socket));
+    }
+    await sleep(20);
+  }
+  for (const socket of open) socket.destroy();
+}
+
+export const attacks: readonly Attack[] = [
+  {
+    name: "amounts of 150,000 digits",
+    run: (attacker, signal) =>
+      together(8, signal, () =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ amount: `${"1".repeat(150_000)}x` }) }),
+      ),
+  },
+  {
+    name: "lists of 100 records of 1 MB",
+    prepare: makeLarge,
+    run: (attacker, signal) =>
+      together(20, signal, () => attacker.send({ method: "GET", path: `${notes}?per_page=100` })),
+  },
+  {
+    name: "lists of 1 MB records that nobody reads",
+    prepare: makeLarge,
+    run: (attacker, signal) =>
+      holdConnections(attacker, {
+        width: 300,
+        localAddress: "127.0.0.2",
+        greet: (socket) => {
+          socket.pause();
+          socket.write(attacker.head({ method: "GET", path: `${notes}?per_page=100` }));
+        },
+        signal,
+      }),
+  },
+  {
+    name: "200 creates of 1 MB at once",
+    prepare: removeRecords,
+    run: (attacker, signal) =>
+      together(200, signal, () =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte }) }),
+      ),
+  },
+  {
+    name: "200 bodies of 1 MB that are refused",
+    run: (attacker, signal) =>
+      together(200, signal, () =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ amount: "none", text: megabyte }) }),
+      ),
+  },
+  {
+    name: "bodies of 330,000 objects",
+    run: (attacker, signal) =>
+      together(200, signal, () =>
+        attacker.send({
+          method: "POST",
+          path: notes,
+          body: fresh({ meta: "@" }).replace('"@"', `[${"{},".repeat(330_000)}0]`),
+        }),
+      ),
+  },
+  {
+    name: "Json with Prisma's own keys",
+    run: (attacker, signal) =>
+      together(8, signal, () =>
+        attacker.send({
+          method: "POST",
+          path: notes,
+          body: fresh({ meta: { a: { __prismaRawParameters__: { $type: "Json", value: "{}" } } } }),
+        }),
+      ),
+  },
+  {
+    name: "bodies over the limit, on kept connections",
+    run: (attacker, signal) =>
+      together(50, signal, () =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte.repeat(2) }) }),
+      ),
+  },
+  {
+    name: "searches of 100 characters over long columns",
+    prepare: makeLong,
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({ method: "GET", path: `${notes}?search=${"ab%20".repeat(33)}c` }),
+      ),
+  },
+  {
+    name: "5,000 silent connections",
+    run: (attacker, signal) =>
+      holdConnections(attacker, { width: 5000, localAddress: "127.0.0.2", greet: () => undefined, signal }),
+  },
+  {
+    name: "tokens that do not exist",
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({
+          method: "GET",
+          path: notes,
+          token: `svc_${"x".repeat(43)}`,
+          localAddress: "127.0.0.2",
+        }),
+      ),
+  },
+];
+
+/** Leaves nothing of an attack behind, so that the next one is measured by itself. */
+export async function clearUp(scene: Scene): Promise<void> {
+  await scene.sql(`DELETE FROM notes WHERE user_id = ${eve}`);
+  await scene.sql("DELETE FROM svc.events");
+}

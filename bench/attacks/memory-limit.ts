@@ -1,0 +1,73 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+
+/** Holds a process to the memory that a container would give it. */
+export interface MemoryLimit {
+  /** What runs `node` with arguments, within the limit. */
+  commandOf(args: readonly string[]): { readonly command: string; readonly args: readonly string[] };
+  /** For people: how it is held. */
+  readonly kind: string;
+  remove(): void;
+}
+
+/** Where this machine lets a process make control groups; version 1, then version 2. */
+const roots = [
+  { folder: "/sys/fs/cgroup/memory", limitFile: "memory.limit_in_bytes" },
+  { folder: "/sys/fs/cgroup", limitFile: "memory.max" },
+];
+
+/** By a control group where the machine allows one, which ends the process at the limit; else by the limit of V8's heap. */
+export function createMemoryLimit(bytes: number): MemoryLimit {
+  return byControlGroup(bytes) ?? byHeap(bytes);
+}
+
+function byControlGroup(bytes: number): MemoryLimit | undefined {
+  const name = `svc-attack-${process.pid}`;
+  for (const { folder, limitFile } of roots) {
+    const group = `${folder}/${name}`;
+    try {
+      mkdirSync(group);
+    } catch {
+      continue;
+    }
+    if (!existsSync(`${group}/${limitFile}`)) {
+      rmdirSync(group);
+      continue;
+    }
+    writeFileSync(`${group}/${limitFile}`, String(bytes));
+    return {
+      commandOf: (args) => ({
+        command: "/bin/sh",
+        args: ["-c", `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`, process.execPath, ...args],
+      }),
+      kind: "control group",
+      remove: () => rmdirSync(group),
+    };
+  }
+  return undefined;
+}
+
+/** As Node itself does in a container of that size: half of it for the heap. */
+function byHeap(bytes: number): MemoryLimit {
+  const heap = Math.floor(bytes / 2 / 1024 ** 2);
+  return {
+    commandOf: (args) => ({ command: process.execPath, args: [`--max-old-space-size=${heap}`, ...args] }),
+    kind: `heap of ${heap} MB, and a watch on the resident set`,
+    remove: () => undefined,
+  };
+}
+
+/** The largest resident set that a process has had so far; undefined where there is no /proc, or it is gone. */
+export function peakBytes(pid: number): number | undefined {
+  try {
+    const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Lets the next reading of `peakBytes` begin with what the process has now. */
+export function resetPeak(pid: number): void {
+  // See proc(5): 5 resets the peak.
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}

@@ -1,0 +1,145 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { admin, createProgram, writeConfiguration } from "../../test/support/program.ts";
+import { startPeer, type Peer } from "../peer.ts";
+import { createMemoryLimit, peakBytes, resetPeak } from "./memory-limit.ts";
+import type { VictimJob, VictimReport } from "./victim.ts";
+
+/** `svc api` in the memory of a container, with an ordinary user at work and an attacker who is an ordinary user too. */
+export interface Scene {
+  readonly port: number;
+  /** Of the attacker. */
+  readonly token: string;
+  /** Has the other user work for a while, and tells how that went. */
+  observe(durationMs: number): Promise<VictimReport>;
+  /** Waits until ten requests in a row are answered quickly, and tells how long that took. */
+  settle(): Promise<number>;
+  /** How many of the created records are not in the database. */
+  countLost(created: readonly string[]): Promise<number>;
+  /** Runs a statement on the database, as an operator. */
+  sql(text: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  isRunning(): boolean;
+  peakBytes(): number | undefined;
+  resetPeak(): void;
+  /** Starts the program again when it has died. */
+  revive(): Promise<void>;
+  readonly limitKind: string;
+  dispose(): Promise<void>;
+}
+
+export const prefix = "/svc-api";
+/** What compose.yaml and the chart give a process. */
+export const containerBytes = 512 * 1024 ** 2;
+
+const ratePerSecond = 50;
+
+const notes = `
+name: notes
+model: Note
+fields:
+  id: { type: Int, id: true }
+  reference: { type: String, length: 100, unique: true }
+  amount: { type: Decimal, precision: 12, scale: 2 }
+  meta: { type: Json, optional: true }
+  text: { type: String, optional: true, length: 1000000 }
+  user_id: { type: Int, index: true }
+  created_at: { type: DateTime, default: now }
+triggers: [on_create]
+createRules:
+  reference: required|string|max:100|unique:notes,reference
+  amount: required|numeric|min:0
+  meta: nullable
+  text: nullable|string
+ownerColumn: user_id
+searchableColumns: [reference, text]
+`;
+
+/** Starts it all on servers that are there; the database is empty. */
+export async function createScene({
+  databaseUrl,
+  amqpUrl,
+}: {
+  readonly databaseUrl: string;
+  readonly amqpUrl: string;
+}): Promise<Scene> {
+  const configuration = writeConfiguration({ service: "", resources: { "notes.yaml": notes } });
+  const env = {
+    ...configuration.env,
+    DATABASE_URL: databaseUrl,
+    AMQP_URL: amqpUrl,
+    SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    SVC_LOG_LEVEL: "error",
+  };
+  const limit = createMemoryLimit(containerBytes);
+  const client = new Client({ connectionString: databaseUrl });
+  const program = await createProgram({ name: "api", env, commandOf: (args) => limit.commandOf(args) });
+  const victim: Peer<VictimJob, VictimReport> = startPeer("attacks/victim.ts");
+
+  async function dispose(): Promise<void> {
+    victim.end();
+    await program.dispose();
+    await client.end();
+    limit.remove();
+    configuration.dispose();
+  }
+
+  async function userNamed(name: string): Promise<string> {
+    const { token } = await admin(["create-user", "--name", name, "--email", `${name}@example.com`], env);
+    return String(token);
+  }
+
+  try {
+    await client.connect();
+    await admin(["migrate"], env);
+    const [ada, eve] = [await userNamed("ada"), await userNamed("eve")];
+    await program.start();
+    const port = Number(new URL(program.origin).port);
+    return {
+      port,
+      token: eve,
+      observe: (durationMs) => victim.ask({ port, prefix, token: ada, durationMs, ratePerSecond }),
+      async settle() {
+        const startedAt = performance.now();
+        await untilQuick(`${program.origin}${prefix}/whoami`, ada);
+        return performance.now() - startedAt;
+      },
+      async countLost(created) {
+        const { rows } = await client.query<{ there: string }>(
+          "SELECT count(*) AS there FROM notes WHERE reference = ANY($1)",
+          [created],
+        );
+        return created.length - Number(rows[0]?.there);
+      },
+      async sql(text, values = []) {
+        const { rows } = await client.query<Record<string, unknown>>(text, [...values]);
+        return rows;
+      },
+      isRunning: () => program.isRunning(),
+      peakBytes: () => peakBytes(program.pid() ?? 0),
+      resetPeak: () => resetPeak(program.pid() ?? 0),
+      async revive() {
+        if (!program.isRunning()) await program.start();
+      },
+      limitKind: limit.kind,
+      dispose,
+    };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/** Ten answers in a row within 100 ms each; gives up after a minute. */
+async function untilQuick(url: string, token: string): Promise<void> {
+  const endsAt = performance.now() + 60_000;
+  for (let quick = 0; quick < 10 && performance.now() < endsAt;) {
+    const askedAt = performance.now();
+    const isFine = await fetch(url, { headers: { Authorization: `Bearer ${token}` } }).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+    quick = isFine && performance.now() - askedAt < 100 ? quick + 1 : 0;
+    await sleep(20);
+  }
+}
