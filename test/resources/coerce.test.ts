@@ -61,7 +61,9 @@ describe("coerce", () => {
     [{ type: "Int" }, 1.5, "The it field must be an integer."],
     [{ type: "Int" }, true, "The it field must be an integer."],
     [{ type: "Int" }, 2_147_483_648, "The it field must be between -2147483648 and 2147483647."],
-    [{ type: "Int" }, "9".repeat(100_000), "The it field must be between -2147483648 and 2147483647."],
+    [{ type: "Int" }, "9".repeat(1024), "The it field must be between -2147483648 and 2147483647."],
+    [{ type: "Int" }, "9".repeat(1025), "The it field must be an integer."],
+    [{ type: "Decimal" }, "9".repeat(1025), "The it field must be a number."],
     [
       { type: "BigInt" },
       "9223372036854775808",
