@@ -2,7 +2,7 @@ import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import type { FieldErrors } from "../errors.ts";
 import { parseDateText } from "./dates.ts";
 import type { Field, FieldType } from "./definition.ts";
-import { isContainer } from "./rules/body.ts";
+import { isContainer, maxPlaces } from "./rules/body.ts";
 import { isDeeperThan, maxDepth } from "./rules/clean.ts";
 import { fill } from "./rules/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "./rules/values.ts";
@@ -29,6 +29,9 @@ export function coerce(field: Field, value: unknown): Coerced {
   if (value === null) return nullOf(field);
   if (!field.isList) return finish(converters[field.type](value, field), field.name);
   if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
+  // Each item may have a message of its own.
+  if (value.length > maxPlaces)
+    return finish(refuse(`must not have more than ${maxPlaces} items.`), field.name);
   const items = value.map((item: unknown, i) =>
     finish(
       item === null ? refuse("is required.") : converters[field.type](item, field),
