@@ -38,9 +38,24 @@ function lastLineOf(text: string): string {
   return text.trim().split("\n").at(-1)?.trim() ?? "";
 }
 
-/** Of a URL its scheme and host: user names, passwords, paths and queries may each be a secret. */
+/**
+ * Of a URL its scheme and host: user names, passwords, paths and queries may each be a secret.
+ * Word by word: a pattern over the whole text would take time with the square of its length.
+ */
 function withoutUrlSecrets(text: string): string {
-  return text
-    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s"'`]*@/gi, "$1…@")
-    .replace(/\b(https?:\/\/[^\s/?#"'`]+)[/?#][^\s"'`]+/gi, "$1/…");
+  return text.replace(/[^\s"'`]+/g, (word) => withoutPath(withoutCredentials(word)));
+}
+
+function withoutCredentials(word: string): string {
+  const start = word.indexOf("://") + "://".length;
+  const end = word.lastIndexOf("@");
+  return start > "://".length && end >= start ? `${word.slice(0, start)}…${word.slice(end)}` : word;
+}
+
+function withoutPath(word: string): string {
+  const scheme = /\bhttps?:\/\//i.exec(word);
+  if (scheme === null) return word;
+  const host = scheme.index + scheme[0].length;
+  const [, path] = /^[^/?#]+[/?#](.+)$/.exec(word.slice(host)) ?? [];
+  return path === undefined ? word : `${word.slice(0, -path.length - 1)}/…`;
 }

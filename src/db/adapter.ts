@@ -167,8 +167,8 @@ export function columnsOf({
   readonly detail?: string | undefined;
 }): readonly string[] {
   if (column !== undefined) return [column];
-  const list = detail?.match(/\((.+?)\)=\(/)?.[1];
-  return list === undefined ? [] : [...list.matchAll(/"((?:[^"]|"")+)"|[^,\s][^,]*/g)].map(nameOf);
+  const list = detail?.slice(detail.indexOf("(") + 1, Math.max(detail.indexOf(")=("), 0)) ?? "";
+  return [...list.matchAll(/"((?:[^"]|"")+)"|[^,\s][^,]*/g)].map(nameOf);
 }
 
 function nameOf(match: RegExpMatchArray): string {

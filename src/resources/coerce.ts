@@ -2,10 +2,10 @@ import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import type { FieldErrors } from "../errors.ts";
 import { parseDateText } from "./dates.ts";
 import type { Field, FieldType } from "./definition.ts";
-import { isContainer } from "./rules/body.ts";
-import { isDeeperThan, maxDepth } from "./rules/clean.ts";
+import { maxPlaces } from "./rules/body.ts";
 import { fill } from "./rules/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "./rules/values.ts";
+import { defaultLength, jsonFault, textFault } from "./storable.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
@@ -29,6 +29,9 @@ export function coerce(field: Field, value: unknown): Coerced {
   if (value === null) return nullOf(field);
   if (!field.isList) return finish(converters[field.type](value, field), field.name);
   if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
+  // Each item may have a message of its own.
+  if (value.length > maxPlaces)
+    return finish(refuse(`must not have more than ${maxPlaces} items.`), field.name);
   const items = value.map((item: unknown, i) =>
     finish(
       item === null ? refuse("is required.") : converters[field.type](item, field),
@@ -120,17 +123,11 @@ function toDecimalText(value: unknown, field: Field): Converted {
   return ok(number.toFixed());
 }
 
-/** What PostgreSQL's text cannot hold, to complete "must not contain ...". */
-function unstorable(text: string): string | undefined {
-  if (text.includes("\0")) return "NUL characters";
-  return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
-}
-
-function toText(value: unknown, { length }: Field): Converted {
+function toText(value: unknown, { length = defaultLength }: Field): Converted {
   if (typeof value !== "string") return refuse("must be a string.");
-  const fault = unstorable(value);
+  const fault = textFault(value);
   if (fault !== undefined) return refuse(`must not contain ${fault}.`);
-  const isTooLong = length !== undefined && value.length > length && codePoints(value) > length;
+  const isTooLong = value.length > length && codePoints(value) > length;
   return isTooLong ? refuse(`must not be greater than ${length} characters.`) : ok(value);
 }
 
@@ -172,22 +169,8 @@ function toEnum(value: unknown, { values = [] }: Field): Converted {
 }
 
 function toJson(value: unknown): Converted {
-  if (isDeeperThan(value, maxDepth)) return refuse(`must not be nested more than ${maxDepth} levels deep.`);
   const fault = jsonFault(value);
-  return fault === undefined ? ok(value) : refuse(`must not contain ${fault}.`);
-}
-
-/** What `jsonb` refuses; the depth is limited before. */
-function jsonFault(value: unknown): string | undefined {
-  if (typeof value === "string") return unstorable(value);
-  // 1e400 in the body is Infinity here, and would be stored as null.
-  if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
-  if (!isContainer(value)) return undefined;
-  for (const [key, item] of Object.entries(value)) {
-    const fault = unstorable(key) ?? jsonFault(item);
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
+  return fault === undefined ? ok(value) : refuse(`must not ${fault}.`);
 }
 
 const converters: Readonly<Record<FieldType, Convert>> = {

@@ -1,5 +1,6 @@
 import { isPhpFormat, resolveDate } from "./dates.ts";
 import type { RuleSpec, RuleSpecs } from "./definition.ts";
+import { compilePattern } from "./patterns.ts";
 
 /** One rule as written: `between:1,5` is `{ name: "between", args: ["1", "5"] }`. */
 export interface ParsedRule {
@@ -15,7 +16,7 @@ interface Signature {
 }
 
 const fieldPattern = /^[A-Za-z_][\w-]*(\.([\w-]+|\*))*$/;
-const numberPattern = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
+const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/;
 
 const isCount = (arg: string): boolean => /^\d{1,9}$/.test(arg);
 const isNumber = (arg: string): boolean => numberPattern.test(arg);
@@ -171,19 +172,9 @@ export function parseRules(spec: RuleSpec): readonly ParsedRule[] {
   return rules;
 }
 
-/** `/^[a-z]+$/i` as a RegExp. Throws a SyntaxError that says what is wrong with it. */
-export function toRegExp(text: string): RegExp {
-  const parts = /^\/(.*)\/([a-zA-Z]*)$/s.exec(text);
-  if (parts === null) throw new SyntaxError("must be written between slashes, as in /^[a-z]+$/i");
-  const [, source = "", flags = ""] = parts;
-  // g and y would make the result depend on earlier tests.
-  if (/[^imsu]/.test(flags)) throw new SyntaxError(`has a flag other than i, m, s and u: ${flags}`);
-  return new RegExp(source, flags);
-}
-
 function patternFault(text: string): string | undefined {
   try {
-    toRegExp(text);
+    compilePattern(text);
     return undefined;
   } catch (error) {
     return `a regular expression (${error instanceof Error ? error.message : String(error)}; one that contains | needs the list form)`;

@@ -1,6 +1,14 @@
 import type { FieldErrors } from "../errors.ts";
 import type { Definition, RuleSpecs } from "./definition.ts";
-import { placesOf, valueAt, type Path, type Place } from "./rules/body.ts";
+import {
+  maxKeyLength,
+  maxPlaces,
+  placesOf,
+  valueAt,
+  type Path,
+  type Place,
+  type PlacesFault,
+} from "./rules/body.ts";
 import type { Subject } from "./rules/check.ts";
 import { cleanBody, maxDepth } from "./rules/clean.ts";
 import { compileField, keysOf, type CompiledField, type KeyNode, type LookupTest } from "./rules/compile.ts";
@@ -8,9 +16,6 @@ import { deriveCreateRules, deriveUpdateRules } from "./rules/derive.ts";
 import { createAsker, maxLookups, type LookupQuery } from "./rules/lookup.ts";
 import { fill, messageFor } from "./rules/messages.ts";
 import { validatedOf } from "./rules/validated.ts";
-
-/** Places that one key with `*` may have in a body. */
-const maxPlaces = 10_000;
 
 /** The rules of one body, parsed; validating is then a walk over tables. */
 export interface CompiledRules {
@@ -92,14 +97,12 @@ export async function validate(
   for (const field of fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""))) {
     const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
     const places = placesOf(cleaned, field.key, limit);
-    if (places === undefined) {
+    if (typeof places === "string") {
       const name = field.key.slice(0, field.key.indexOf("*")).join(".");
-      const messages = [
-        messageFor({ rule: "max", field: name, sizeKind: "array", blanks: { max: String(limit) } }),
-      ];
-      findings.push({ name, messages, value: undefined, lookups: [] });
+      findings.push({ name, messages: [placesMessage(places, name, limit)], value: undefined, lookups: [] });
+      continue;
     }
-    for (const place of places ?? []) {
+    for (const place of places) {
       const subject = subjectAt(place);
       if (isExcluded(place.path, excluded)) continue;
       if (field.excludes.some((applies) => applies(subject))) excluded.add(idOf(place.path));
@@ -116,6 +119,12 @@ export async function validate(
   return { kind: "valid", values: validatedOf(keys, cleaned, (path) => excluded.has(idOf(path))) };
 }
 
+function placesMessage(fault: PlacesFault, field: string, limit: number): string {
+  if (fault === "long_key")
+    return fill(`The :attribute field must not have keys of more than ${maxKeyLength} characters.`, field);
+  return messageFor({ rule: "max", field, sizeKind: "array", blanks: { max: String(limit) } });
+}
+
 const idOf = (path: Path): string => path.join("\0");
 
 /** Excluded itself, or within something excluded. */
@@ -128,8 +137,10 @@ function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (pl
     if (!memo.has(name)) memo.set(name, compute());
     return memo.get(name) as T;
   };
-  const allAt = (path: Path): readonly unknown[] =>
-    (placesOf(body, path, maxPlaces) ?? []).map((place) => valueAt(body, place.path));
+  const allAt = (path: Path): readonly unknown[] => {
+    const places = placesOf(body, path, maxPlaces);
+    return typeof places === "string" ? [] : places.map((place) => valueAt(body, place.path));
+  };
 
   return ({ path, captures }) => ({
     value: valueAt(body, path),

@@ -138,6 +138,16 @@ const fields: readonly Case[] = [
 
 const defaults: readonly Case[] = [
   [
+    "a JSON key that Prisma would obey",
+    "  a: { type: Json, default: { b: [{ __prismaRawParameters__: true }] } }",
+    '8:29: fields.a.default: expected a value that does not contain the key "__prismaRawParameters__"',
+  ],
+  [
+    "a text of more than 64 Ki characters",
+    `  a: { type: String, default: ${"x".repeat(65_537)} }`,
+    "8:31: fields.a.default: expected at most 65536 characters",
+  ],
+  [
     "a text for an Int",
     "  a: { type: Int, default: five }",
     "8:28: fields.a.default: expected a whole number of 32 bits",

@@ -239,6 +239,16 @@ const rules: readonly Case[] = [
     '8:23: createRules.title: there is no rule "requird"',
   ],
   [
+    "a pattern that takes longer than the text",
+    "createRules: { title: 'regex:/^(?!a)/' }",
+    '8:23: createRules.title: regex: "/^(?!a)/" must be a regular expression (invalid or unsupported Perl syntax: `(?!`; look-around, back references and repeats beyond 1000 cannot be matched in linear time; one that contains | needs the list form)',
+  ],
+  [
+    "a pattern that is too large",
+    "createRules: { title: [{ not_regex: '/^.{1,600}$/' }] }",
+    '8:23: createRules.title: not_regex: "/^.{1,600}$/" must be a regular expression (comes to 1203 instructions, 1000 at most: use smaller repeats, and the rules min and max for the length; one that contains | needs the list form)',
+  ],
+  [
     "a rule without its argument",
     "updateRules: { title: [max] }",
     "8:23: updateRules.title: max: needs 1 argument, 0 given",

@@ -96,6 +96,17 @@ describe("/resources with code modules", () => {
     expect([idsOf(own), idsOf(all)]).to.deep.equal([[1], [1, 2]]);
   });
 
+  it("holds the patterns of a module to linear time, as those of the file", async () => {
+    const code = { createRules: () => ({ reference: "regex:/^(?=a)/" }) };
+    api = await startApi(served, withVariant("orders", { code }));
+
+    const answer = await ask(api, "ada", "POST /orders", { reference: "a" });
+
+    expect(answer.status).to.equal(500);
+    const line = api.lines.find(({ msg }) => msg === "request failed");
+    expect(JSON.stringify(line?.["err"])).to.include("look-around, back references");
+  });
+
   it("evaluates the rules of a module once", async () => {
     let times = 0;
     const createRules = () => {

@@ -10,7 +10,7 @@ const withFields = (...fields: readonly Field[]): Definition => definitionOf({ f
 
 describe("createRulesOf", () => {
   const cases: readonly [name: string, field: Field, rules: Readonly<Record<string, unknown>>][] = [
-    ["a text", fieldOf({ type: "String" }), { it: ["required", "string"] }],
+    ["a text", fieldOf({ type: "String" }), { it: ["required", "string", { max: 65_536 }] }],
     [
       "a text with a length",
       fieldOf({ type: "String", length: 40 }),
@@ -42,7 +42,7 @@ describe("createRulesOf", () => {
     [
       "a list",
       fieldOf({ type: "String", isList: true }),
-      { it: ["present", "array"], "it.*": ["required", "string"] },
+      { it: ["present", "array"], "it.*": ["required", "string", { max: 65_536 }] },
     ],
     [
       "a unique field",
@@ -79,7 +79,9 @@ describe("createRulesOf", () => {
   it("asks for a key that the client chooses", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
 
-    expect(createRulesOf(definitionOf({ fields: [code] }))).to.deep.equal({ code: ["required", "string"] });
+    expect(createRulesOf(definitionOf({ fields: [code] }))).to.deep.equal({
+      code: ["required", "string", { max: 65_536 }],
+    });
   });
 
   it("prefers the mapping file, and the code module to that", () => {

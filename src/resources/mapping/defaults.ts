@@ -1,4 +1,5 @@
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
+import { defaultLength, jsonFault } from "../storable.ts";
 
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
 
@@ -62,7 +63,7 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
   ),
   Float: unless("a number", (value) => typeof value === "number" && Number.isFinite(value)),
   Decimal: expectedDecimal,
-  String: (value, { length = Infinity }) => {
+  String: (value, { length = defaultLength }) => {
     if (typeof value !== "string") return "a text";
     return Array.from(value).length <= length ? undefined : `at most ${length} characters`;
   },
@@ -71,7 +72,11 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     "now, or a time such as 2026-03-28T14:30:00Z",
     (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
   ),
-  Json: unless("a value", (value) => value !== null),
+  Json: (value) => {
+    if (value === null) return "a value";
+    const fault = jsonFault(value);
+    return fault === undefined ? undefined : `a value that does not ${fault}`;
+  },
   Bytes: unless("base64", (value) => matches(value, base64)),
   Uuid: unless("uuid, or a UUID", (value) => matches(value, uuid)),
   Enum: (value, { values = [] }) =>

@@ -42,6 +42,8 @@ export interface Broken {
   readonly blanks?: Readonly<Record<string, string>>;
   /** The variant of the message, where it is not the one of the field's size kind. */
   readonly kind?: SizeKind;
+  /** In place of the rule's message. */
+  readonly message?: string;
 }
 
 /** Undefined: the rule holds. */

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import { isContainer, toPath } from "./body.ts";
+import { isContainer, isEqual, toPath } from "./body.ts";
 import { onValue, onValueWith, type MakeCheck } from "./check.ts";
 import { displayName, meansArgument, textOf } from "./values.ts";
 
@@ -28,7 +27,7 @@ const inArray: MakeCheck = ([field = ""]) => {
 const same: MakeCheck = ([field = ""]) => {
   const path = toPath(field);
   const failure = { blanks: { other: displayName(field) } };
-  return (subject) => (isDeepStrictEqual(subject.value, subject.at(path)) ? undefined : failure);
+  return (subject) => (isEqual(subject.value, subject.at(path)) ? undefined : failure);
 };
 
 const different: MakeCheck = (fields) => {
@@ -37,7 +36,7 @@ const different: MakeCheck = (fields) => {
   return (subject) => {
     const isSame = paths.some((path) => {
       const other = subject.at(path);
-      return other !== undefined && isDeepStrictEqual(subject.value, other);
+      return other !== undefined && isEqual(subject.value, other);
     });
     return isSame ? failure : undefined;
   };
@@ -46,7 +45,7 @@ const different: MakeCheck = (fields) => {
 const confirmed: MakeCheck = ([field], { key }) => {
   const path =
     field === undefined ? [...key.slice(0, -1), `${key.at(-1) ?? ""}_confirmation`] : toPath(field);
-  return (subject) => (isDeepStrictEqual(subject.value, subject.at(path)) ? undefined : {});
+  return (subject) => (isEqual(subject.value, subject.at(path)) ? undefined : {});
 };
 
 /** Equal in this text, equal under `distinct`. */

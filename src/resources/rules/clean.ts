@@ -3,8 +3,9 @@ import { isContainer } from "./body.ts";
 /** Objects and arrays within one another, the value of a field being level 1. Keeps every later walk off the stack's end. */
 export const maxDepth = 64;
 
-/** As in the reference, a password may begin or end with a space. */
-const keptAsTheyAre: ReadonlySet<string> = new Set(["current_password", "password", "password_confirmation"]);
+/** As in the reference, a password may begin or end with a space. Longer texts are none, and 500 KB of blanks would be trimmed at every look. */
+const maxPasswordLength = 1000;
+const passwords: ReadonlySet<string> = new Set(["current_password", "password", "password_confirmation"]);
 
 /**
  * Trims every text of a body, the ones inside nested values included, and turns blank ones into null, as the
@@ -22,10 +23,14 @@ export function cleanBody(body: Readonly<Record<string, unknown>>): {
   return {
     // fromEntries defines properties, so a key `__proto__` becomes one like any other.
     body: Object.fromEntries(
-      kept.map(([key, value]) => [key, keptAsTheyAre.has(key) ? value : clean(value)]),
+      kept.map(([key, value]) => [key, isPassword(key, value) ? value : clean(value)]),
     ),
     tooDeep,
   };
+}
+
+function isPassword(key: string, value: unknown): boolean {
+  return passwords.has(key) && typeof value === "string" && value.length <= maxPasswordLength;
 }
 
 /** Whether arrays and objects stand in one another more than `levels` deep. Never recurses deeper than that. */

@@ -1,4 +1,5 @@
 import type { Definition, Field, FieldType, RuleSpecs } from "../definition.ts";
+import { defaultLength } from "../storable.ts";
 
 type Rules = (string | Readonly<Record<string, unknown>>)[];
 
@@ -39,7 +40,7 @@ function presenceOf(field: Field, mayBeAbsent: boolean): Rules {
 }
 
 const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
-  String: ({ length }) => (length === undefined ? ["string"] : ["string", { max: length }]),
+  String: ({ length = defaultLength }) => ["string", { max: length }],
   Int: () => ["integer"],
   BigInt: () => ["integer"],
   Float: () => ["numeric"],

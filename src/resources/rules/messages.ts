@@ -124,8 +124,8 @@ const templates: Readonly<Record<TestName, Template>> = {
 };
 
 /** The message of a broken rule. `kind` is the variant, where it is not the one of the field's size kind. */
-export function messageFor({ rule, field, sizeKind, blanks, kind = sizeKind }: Failure): string {
-  const template = templates[rule];
+export function messageFor({ rule, field, sizeKind, blanks, kind = sizeKind, message }: Failure): string {
+  const template = message ?? templates[rule];
   return fill(typeof template === "string" ? template : template[kind], field, blanks);
 }
 

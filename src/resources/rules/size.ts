@@ -1,11 +1,20 @@
 import { countOf, isContainer, toPath } from "./body.ts";
-import { onValueWith, type MakeCheck, type SizeKind } from "./check.ts";
+import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
 import { codePoints, displayName, isNumeric, textOf, toDecimal } from "./values.ts";
 
 /** The number itself, the count of items, or the count of characters. */
 function sizeOf(value: unknown, kind: SizeKind): number | string {
   if (kind === "numeric" && isNumeric(value)) return value;
   return isContainer(value) ? countOf(value) : codePoints(textOf(value) ?? "");
+}
+
+/** The size of another field, measured once per body: 10,000 items may each be compared with one text of 1 MB. */
+function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number | string {
+  if (typeof other !== "string") return sizeOf(other, kind);
+  const sizes = subject.once(`${kind} sizes of texts`, () => new Map<string, number | string>());
+  const size = sizes.get(other) ?? sizeOf(other, kind);
+  sizes.set(other, size);
+  return size;
 }
 
 /** Negative, zero or positive; exact, also for the digits that a double would drop. */
@@ -37,7 +46,7 @@ function related(holds: (order: number) => boolean): MakeCheck {
         return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
       }
       if (other === undefined || other === null) return { blanks: { value: displayName(bound) }, kind };
-      const size = sizeOf(other, kind);
+      const size = sizeOfOther(subject, other, kind);
       const isComparable = kind === "numeric" || (typeof value === typeof other && typeof value !== "number");
       if (isComparable && holds(compare(sizeOf(value, kind), size))) return undefined;
       return { blanks: { value: String(size) }, kind };

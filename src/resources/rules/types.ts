@@ -21,8 +21,9 @@ function isArray(value: unknown, keys: readonly string[]): boolean {
 
 function hasDecimals(value: unknown, [least = "", most = least]: readonly string[]): boolean {
   if (!isNumeric(value)) return false;
-  const fraction = /^[+-]?\d*\.?(\d*)$/.exec(String(value))?.[1];
-  return fraction !== undefined && fraction.length >= Number(least) && fraction.length <= Number(most);
+  const parts = /^[+-]?\d*(?:\.(\d*))?$/.exec(String(value));
+  const { length } = parts?.[1] ?? "";
+  return parts !== null && length >= Number(least) && length <= Number(most);
 }
 
 export const typeChecks = {

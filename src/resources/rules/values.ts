@@ -1,19 +1,25 @@
 import { Decimal } from "@prisma/client/runtime/client";
 import { countOf, isContainer } from "./body.ts";
 
-const numericPattern = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+/**
+ * Longer texts are no numbers: enough for the 1,000 digits of the longest `precision`, with sign, point and exponent. Keeps hostile
+ * input away from the patterns and from Decimal.
+ */
+const maxNumberText = 1024;
+
+const numericPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const integerPattern = /^[+-]?(?:0|[1-9]\d*)$/;
+
+const isTextLike = (value: unknown, pattern: RegExp): boolean =>
+  typeof value === "string" && value.length <= maxNumberText && pattern.test(value);
 
 /** A number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. Not `1e400` as a JSON number, which was read as infinity. */
 export const isNumeric = (value: unknown): value is number | string =>
-  (typeof value === "number" && Number.isFinite(value)) ||
-  (typeof value === "string" && numericPattern.test(value));
+  (typeof value === "number" && Number.isFinite(value)) || isTextLike(value, numericPattern);
 
 /** A whole number, or a text that is one without leading zeros. `true`, which the reference takes for 1, is not. */
 export const isInteger = (value: unknown): value is number | string =>
-  typeof value === "number"
-    ? Number.isInteger(value)
-    : typeof value === "string" && integerPattern.test(value);
+  typeof value === "number" ? Number.isInteger(value) : isTextLike(value, integerPattern);
 
 /** An exact decimal of something that `isNumeric` answers true for. */
 export const toDecimal = (value: number | string): Decimal =>

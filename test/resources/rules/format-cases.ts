@@ -136,7 +136,7 @@ export const formatCases: readonly Case[] = [
   {
     rules: "not_regex:/\\d/",
     message: "The item code field format is invalid.",
-    holds: ["ab"],
-    breaks: ["a1", 1, "a".repeat(10_001)],
+    holds: ["ab", "a".repeat(10_001)],
+    breaks: ["a1", 1],
   },
 ];

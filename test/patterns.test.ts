@@ -1,0 +1,149 @@
+import { expect } from "chai";
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { createDateReader } from "../src/resources/dates.ts";
+import { API } from "typescript/unstable/sync";
+import {
+  isCallExpression,
+  isIdentifier,
+  isNewExpression,
+  isRegularExpressionLiteral,
+} from "typescript/unstable/ast/is";
+import type { Node } from "typescript/unstable/ast";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Literals that the checker finds fault with, or takes long for, and why they may stay. */
+const excused: Readonly<Record<string, string>> = {
+  "src/db/managed-tables.ts /^You are about to alter the column `(.+)` on the `(.+)` table,.* will be cast from /s":
+    "reads the warnings of Prisma's engine, a line of the operator's own names",
+  'src/db/managed-tables.ts /ALTER COLUMN ("(?:[^"]|"")+") SET DATA TYPE BIGSERIAL/g':
+    "linear, but the checker takes 10 s to say so",
+  'src/resources/rule-syntax.ts /\\s*(?:"((?:[^"]|"")*)"|([^,]*))\\s*(?:,|$)/gy':
+    "reads one rule of the operator's mapping file or code module, when it is loaded",
+  "src/migration-command.ts /\\s*[\\r\\n]+\\s*/g":
+    "reads statements that were made from the operator's mapping files",
+  "src/users/token.ts /^bearer(?: +(.*))?$/i":
+    "reads a header, in which nothing can follow what `.` does not match",
+};
+
+/** Where patterns are put together, and why that is safe. */
+const builders: Readonly<Record<string, string>> = {
+  "src/resources/dates.ts": "tried below; gets texts of at most 64 characters",
+  "src/resources/patterns.ts": "compiled for its faults, and never run",
+  "src/unknown-variables.ts": "the operator's own file, names of letters, digits and _",
+};
+
+/** The checker's verdict; the same at every run. */
+let verdictOn: (source: string, flags: string) => string;
+
+interface Patterns {
+  /** `src/file.ts /pattern/flags`. */
+  readonly literals: readonly string[];
+  /** Files with `new RegExp` or `RegExp()`. */
+  readonly builders: readonly string[];
+}
+
+/** All that the program's own syntax trees have. */
+function patternsOf(project: string): Patterns {
+  const api = new API({ cwd: root });
+  try {
+    const [opened] = api.updateSnapshot({ openProjects: [project] }).getProjects();
+    const names = opened?.program.getSourceFileNames() ?? [];
+    const literals = new Set<string>();
+    const found = new Set<string>();
+    for (const name of names) {
+      const file = relative(root, name);
+      if (!file.startsWith("src/") || file.startsWith("src/db/generated/")) continue;
+      const visit = (node: Node): void => {
+        if (isRegularExpressionLiteral(node)) literals.add(`${file} ${node.text}`);
+        if (isNewExpression(node) || isCallExpression(node)) {
+          if (isIdentifier(node.expression) && node.expression.text === "RegExp") found.add(file);
+        }
+        node.forEachChild(visit);
+      };
+      const source = opened?.program.getSourceFile(name);
+      if (source !== undefined) visit(source);
+    }
+    return { literals: [...literals], builders: [...found] };
+  } finally {
+    api.close();
+  }
+}
+
+/** What `new RegExp` is called with while something runs. */
+async function builtDuring(run: () => Promise<void>): Promise<readonly RegExp[]> {
+  const Native = RegExp;
+  const built: RegExp[] = [];
+  globalThis.RegExp = new Proxy(Native, {
+    construct(target, args: [string, string?]) {
+      const pattern = new target(...args);
+      built.push(pattern);
+      return pattern;
+    },
+  });
+  try {
+    await run();
+  } finally {
+    globalThis.RegExp = Native;
+  }
+  return built;
+}
+
+describe("patterns of the code", () => {
+  let patterns: Patterns;
+
+  before(async () => {
+    // The one of JavaScript, in this process: neither a JVM nor a binary, which may not be there.
+    process.env["RECHECK_SYNC_BACKEND"] = "pure";
+    const { checkSync } = await import("recheck");
+    verdictOn = (source, flags) => checkSync(source, flags, { timeout: 30_000 }).status;
+    patterns = patternsOf(fileURLToPath(new URL("../tsconfig.json", import.meta.url)));
+  });
+
+  it("are found by their syntax, more than 100", () => {
+    expect(patterns.literals).to.have.length.above(100);
+    expect(patterns.literals).to.include("src/resources/rules/values.ts /^[+-]?(?:0|[1-9]\\d*)$/");
+  });
+
+  it("are told apart by the checker: the one for numbers that held the process for 92 s is found", () => {
+    expect(verdictOn(String.raw`^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$`, "")).to.equal("vulnerable");
+    expect(verdictOn(String.raw`^[+-]?\d*\.?(\d*)$`, "")).to.equal("vulnerable");
+    expect(verdictOn("(a|a)+$", "")).to.equal("vulnerable");
+  });
+
+  it("take time that grows no faster than the text, but for those excused", function () {
+    this.timeout(180_000);
+    const found = patterns.literals.filter((literal) => {
+      if (Object.hasOwn(excused, literal)) return false;
+      const end = literal.lastIndexOf("/");
+      return verdictOn(literal.slice(literal.indexOf(" /") + 2, end), literal.slice(end + 1)) !== "safe";
+    });
+    expect(found).to.deep.equal([]);
+    expect(patterns.literals).to.include.members(Object.keys(excused));
+  });
+
+  it("are put together in known places only", () => {
+    expect(patterns.builders.toSorted()).to.deep.equal(Object.keys(builders).toSorted());
+  });
+
+  it("for dates, which are put together, are linear too", async () => {
+    const built = await builtDuring(async () => {
+      const watched = (await import(
+        `${new URL("../src/resources/dates.ts", import.meta.url).href}?watched`
+      )) as { readonly createDateReader: typeof createDateReader };
+      for (const format of [
+        "Y-m-d H:i:s",
+        "j.n.y G:i",
+        "D, d M Y H:i:s O",
+        "l j F Y g:ia",
+        "U",
+        "H v P",
+        "njGy",
+      ])
+        watched.createDateReader(format);
+    });
+    expect(built).to.have.length.above(8);
+    for (const { source, flags } of built) expect(verdictOn(source, flags), source).to.equal("safe");
+  });
+});
