@@ -23,6 +23,11 @@ export interface Attacker {
   close(): void;
 }
 
+const headersOf = (token: string): Record<string, string> => ({
+  Host: "svc",
+  Authorization: `Bearer ${token}`,
+});
+
 export function createAttacker({
   port,
   token: own,
@@ -34,10 +39,6 @@ export function createAttacker({
   const counts: Record<string, number> = {};
   let bytes = 0;
   const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1);
-  const headersOf = (token: string): Record<string, string> => ({
-    Host: "svc",
-    Authorization: `Bearer ${token}`,
-  });
 
   return {
     port,

@@ -35,8 +35,8 @@ async function together(width: number, signal: AbortSignal, act: () => Promise<u
 /** An id of the attacker, who owns the records that `prepare` makes. */
 const eve = "(SELECT id FROM svc.users WHERE name = 'eve')";
 
-async function removeRecords({ sql }: Scene): Promise<void> {
-  await sql(`DELETE FROM notes WHERE user_id = ${eve}`);
+async function removeRecords(scene: Scene): Promise<void> {
+  await scene.sql(`DELETE FROM notes WHERE user_id = ${eve}`);
 }
 
 /** Without events: what those do to the relay is another matter. */

@@ -78,21 +78,21 @@ async function live(job: VictimJob): Promise<VictimReport> {
   const failures: Record<string, number> = {};
   const created: string[] = [];
   const asked: Promise<void>[] = [];
+  const note = async (question: ReturnType<typeof next>, dueAt: number): Promise<void> => {
+    const outcome = await ask(job, question);
+    latencies.push(performance.now() - dueAt);
+    if (outcome === "201") created.push(question.reference);
+    else if (outcome !== "200") failures[outcome] = (failures[outcome] ?? 0) + 1;
+  };
   const startedAt = performance.now();
   for (let i = 0; i * (1000 / job.ratePerSecond) < job.durationMs; i++) {
     const dueAt = startedAt + i * (1000 / job.ratePerSecond);
     await sleep(Math.max(0, dueAt - performance.now()));
     const question = next();
-    asked.push(
-      ask(job, question).then((outcome) => {
-        latencies.push(performance.now() - dueAt);
-        if (outcome === "201") created.push(question.reference);
-        else if (outcome !== "200") failures[outcome] = (failures[outcome] ?? 0) + 1;
-      }),
-    );
+    asked.push(note(question, dueAt));
   }
   await Promise.all(asked);
   return { latencyMs: spreadOf(latencies), failures, created };
 }
 
-answerQuestions(live as (question: never) => Promise<VictimReport>);
+answerQuestions(live);

@@ -107,7 +107,7 @@ export function createMemoryBudget({
     open(userId) {
       let own = 0;
       let isReleased = false;
-      let stopWaiting = (): void => undefined;
+      let stopWaiting: (() => void) | undefined;
       const change = (bytes: number): void => {
         const isLess = bytes < own;
         add(userId, bytes - own);
@@ -145,7 +145,7 @@ export function createMemoryBudget({
         },
         release() {
           isReleased = true;
-          stopWaiting();
+          stopWaiting?.();
           change(0);
         },
       };

@@ -97,7 +97,10 @@ describe("Json values", () => {
       isEmbedded: false,
     });
     const sql = createSql({ pool: database.pool, isEmbedded: false });
-    api = await startApi({ database, models, sql, statements: () => [], close: async () => {} }, documents);
+    api = await startApi(
+      { url: created.url, database, models, sql, statements: () => [], close: async () => {} },
+      documents,
+    );
   });
 
   after(async () => {
