@@ -1,3 +1,4 @@
+import type { Pool } from "pg";
 import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
@@ -56,7 +57,7 @@ export function createApi({
     sql,
     bodyLimitBytes,
     maxPerPage,
-    listTurns: createTurns(Math.max(1, Math.floor(database.lists.options.max / 2))),
+    listTurns: createTurns(halfOf(database.lists)),
     publicUrl,
     onChange: () => relay.wake(),
   });
@@ -80,9 +81,14 @@ export function createApi({
     tracing,
     authenticate: createAuthenticate({ tokens, failures: createFailureLimit(config.http.authFailureLimit) }),
     router,
-    userTurns: { atWork: Math.ceil(config.database.poolSize / 2), limit: config.http.concurrencyPerUser },
+    userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };
+}
+
+/** What one user may have of the connections. */
+function halfOf(pool: Pool): number {
+  return Math.max(1, Math.floor(pool.options.max / 2));
 }
