@@ -2,7 +2,7 @@ import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
-import { createTargetPolicy } from "./deliveries/targets.ts";
+import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
 import { createOutbox } from "./events/outbox.ts";
 import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
@@ -44,7 +44,7 @@ export function createApi({
     requeueAfterMs: config.webhooks.requeueAfterMs,
   });
 
-  const targets = createTargetPolicy(config.webhooks.allowedNetworks);
+  const policyFor = perUser(config.webhooks, createTargetPolicy);
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -60,7 +60,7 @@ export function createApi({
     store: createSubscriptionStore({ prisma, secretBox }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
-    refusalOfUrl: (url) => targets.refusalOfUrl(url),
+    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ prisma, tracing }),
