@@ -219,18 +219,21 @@ describe("createTargetPolicy: refusalOfUrl", () => {
 });
 
 describe("perUser", () => {
-  const make = (networks: readonly string[]): readonly string[] => networks;
-
   it("gives admins more networks than others", () => {
-    const networksFor = perUser({ allowedNetworks: ["10.0.0.0/8"], adminNetworks: ["127.0.0.0/8"] }, make);
+    const networksFor = perUser(
+      { allowedNetworks: ["10.0.0.0/8"], adminNetworks: ["127.0.0.0/8"] },
+      asTheyAre,
+    );
 
     expect(networksFor({ isAdmin: false })).to.deep.equal(["10.0.0.0/8"]);
     expect(networksFor({ isAdmin: true })).to.deep.equal(["10.0.0.0/8", "127.0.0.0/8"]);
   });
 
   it("gives all users one and the same when admins have no more", () => {
-    const networksFor = perUser({ allowedNetworks: ["10.0.0.0/8"], adminNetworks: [] }, make);
+    const networksFor = perUser({ allowedNetworks: ["10.0.0.0/8"], adminNetworks: [] }, asTheyAre);
 
     expect(networksFor({ isAdmin: true })).to.equal(networksFor({ isAdmin: false }));
   });
 });
+
+const asTheyAre = (networks: readonly string[]): readonly string[] => networks;
