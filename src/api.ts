@@ -8,6 +8,7 @@ import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
 import { createRouter } from "./http/state.ts";
+import { createUrlOf } from "./http/url-of.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import type { Assembly } from "./running.ts";
@@ -31,7 +32,8 @@ export function createApi({
   readonly tokens: TokenProvider;
 }): Assembly {
   const { prisma } = database;
-  const { bodyLimitBytes, maxPerPage, publicUrl, routePrefix } = config.http;
+  const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
+  const urlOf = createUrlOf(config.http);
   const relay = createRelay({
     outbox: createOutbox({ sql }),
     present: createEventPresenter({ definitions, models, log }),
@@ -53,7 +55,7 @@ export function createApi({
     sql,
     bodyLimitBytes,
     maxPerPage,
-    publicUrl,
+    urlOf,
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
@@ -65,7 +67,7 @@ export function createApi({
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ prisma, tracing }),
     maxPerPage,
-    publicUrl,
+    urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 

@@ -3,8 +3,9 @@ import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../errors.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
+import { envelope, lastOf, pageOf } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
 import { callCode } from "./code-module.ts";
 import { parseKey } from "./coerce.ts";
@@ -23,8 +24,8 @@ export interface ResourceRoutesOptions {
   readonly sql: Sql;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
-  /** Origin of the page links; undefined: from the request. */
-  readonly publicUrl: string | undefined;
+  /** For the page links. */
+  readonly urlOf: UrlOf;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
@@ -70,7 +71,7 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  { definitions, models, sql, bodyLimitBytes, maxPerPage, publicUrl, onChange }: ResourceRoutesOptions,
+  { definitions, models, sql, bodyLimitBytes, maxPerPage, urlOf, onChange }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
   const store = createStore({ definition, delegate: models.delegate(definition.model) });
   const transform = createTransform(definition, definitions);
@@ -98,7 +99,7 @@ function serve(
     });
     const { rows, total } =
       query === "nothing" ? { rows: [], total: 0 } : await store.list(query, { skip, take: perPage });
-    ctx.body = envelope({ data: rows.map(transform), total, page, perPage, url: requestUrl(ctx, publicUrl) });
+    ctx.body = envelope({ data: rows.map(transform), total, page, perPage, url: urlOf(ctx) });
   }
 
   async function show(ctx: ApiContext): Promise<void> {
