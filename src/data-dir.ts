@@ -33,7 +33,7 @@ export async function prepareDataDir(
 }
 
 /** The start of a message. */
-export function cannotWrite(dataDir: string): string {
+function cannotWrite(dataDir: string): string {
   return `The data folder ${dataDir} (dataDir, SVC_DATA_DIR) cannot be written to`;
 }
 
