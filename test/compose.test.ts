@@ -55,14 +55,14 @@ async function makeKeys(folder: string): Promise<void> {
 describe("compose.yaml", () => {
   it("runs programs that there are", () => {
     const terminal = createMemoryTerminal();
-    const admin = createAdminProgram({ env: {}, cwd: process.cwd(), terminal });
+    const { commands } = createAdminProgram({ env: {}, cwd: process.cwd(), terminal });
 
     expect(programs.map((name) => service(name).command)).to.deep.equal([
       ["svc-admin", "migrate"],
       ["api"],
       ["dispatcher"],
     ]);
-    expect(admin.commands.map((command) => command.name())).to.include("migrate");
+    expect(commands.map((command) => command.name())).to.include("migrate");
   });
 
   it("sets variables that the service knows", () => {

@@ -8,6 +8,16 @@ import { makeFolder, removeFolder } from "./support/private-process.ts";
 /** Permissions count for it; root may do everything. */
 const otherUser = 65_534;
 
+async function refusal(path: string, options?: { readonly neededBytes: number }): Promise<string> {
+  try {
+    await prepareDataDir(path, options);
+  } catch (error) {
+    expect(error).to.be.instanceOf(OperatorError);
+    return (error as OperatorError).message;
+  }
+  return expect.fail(`${path} is taken`);
+}
+
 describe("prepareDataDir", () => {
   let folder: string;
 
@@ -15,16 +25,6 @@ describe("prepareDataDir", () => {
     folder = makeFolder("data-dir");
   });
   afterEach(() => removeFolder(folder));
-
-  async function refusal(path: string, options?: { readonly neededBytes: number }): Promise<string> {
-    try {
-      await prepareDataDir(path, options);
-    } catch (error) {
-      expect(error).to.be.instanceOf(OperatorError);
-      return (error as OperatorError).message;
-    }
-    return expect.fail(`${path} is taken`);
-  }
 
   it("makes the folder with those above it, and leaves nothing in it", async () => {
     const path = join(folder, "a", "b");

@@ -54,14 +54,15 @@ const urlOf = (values: object): string | undefined => {
 const checksumsOf = (values: object, component: string): Readonly<Record<string, string>> =>
   podOf(render({ values }), component).annotations;
 
+/** What each pod has for a PostgreSQL URL. */
+const urlsOf = (values: object): readonly (string | undefined)[] => {
+  const objects = render({ values });
+  return ["migrate", "api", "dispatcher"].map(
+    (component) => environmentOf(podOf(objects, component), objects)["DATABASE_URL"],
+  );
+};
+
 describe("the role that migrates", () => {
-  /** What each pod has for a PostgreSQL URL. */
-  const urlsOf = (values: object): readonly (string | undefined)[] => {
-    const objects = render({ values });
-    return ["migrate", "api", "dispatcher"].map(
-      (component) => environmentOf(podOf(objects, component), objects)["DATABASE_URL"],
-    );
-  };
   const databaseUrl = "postgresql://svc_app@postgres/svc";
 
   it("is that of the programs, unless it has a URL of its own, which no other Secret holds", () => {
