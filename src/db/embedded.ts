@@ -55,6 +55,7 @@ export async function openEmbedded({
   const deadline = performance.now() + openTimeoutMs;
   const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
   let isTold = false;
+  let isTriedOut = false;
   for (;;) {
     // Asked first, and not only when the lock is alive: the holder may live in another container on the same volume.
     const holder = await readHolder(lockFile);
@@ -72,7 +73,10 @@ export async function openEmbedded({
       continue;
     }
 
-    await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
+    // Once, and not where another process runs the database: then it is that one that writes.
+    if (!isTriedOut)
+      await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
+    isTriedOut = true;
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);
     if (lock.kind === "acquired") {
