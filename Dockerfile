@@ -1,5 +1,6 @@
 # One image, three programs: `svc api`, `svc dispatcher` and `svc-admin`; without arguments `svc all` on the embedded database.
 # .ci/image builds it and proves what is said here.
+# A tag moves; a release is built on a digest: --build-arg NODE_IMAGE=docker.io/library/node:24-bookworm-slim@sha256:… (docs/production.md).
 ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
 
 # Compiles TypeScript. Prisma's CLI makes the client of the service's own tables here, and is not needed afterwards.
@@ -52,7 +53,8 @@ COPY --from=packages /opt/svc/node_modules /opt/svc/node_modules
 COPY --from=build /opt/svc/dist /opt/svc/dist
 
 # More threads than the default of 4: each look-up of a receiver's name takes one, for as long as its resolver does not answer.
-ENV NODE_ENV=production UV_THREADPOOL_SIZE=16 SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data
+# The host is that of the container, whose ports are published or not from outside; it wins over http.host of a service.yaml.
+ENV NODE_ENV=production UV_THREADPOOL_SIZE=16 SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data SVC_HOST=0.0.0.0
 # Paths in messages lead from here: `resources/orders.yaml:12:3`.
 WORKDIR /etc/svc
 # By number, so that Kubernetes sees that it is not root.
@@ -66,12 +68,14 @@ ENTRYPOINT ["tini", "--", "docker-entrypoint.sh"]
 CMD ["all"]
 
 # Last, for they differ in every build.
+ARG NODE_IMAGE
 ARG VERSION=0.0.0-dev
 ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
 LABEL org.opencontainers.image.title="svc" \
   org.opencontainers.image.description="A REST API over PostgreSQL from YAML mapping files, and signed webhooks that are never lost" \
   org.opencontainers.image.licenses="Apache-2.0" \
+  org.opencontainers.image.base.name="${NODE_IMAGE}" \
   org.opencontainers.image.version="${VERSION}" \
   org.opencontainers.image.revision="${REVISION}" \
   org.opencontainers.image.created="${CREATED}"

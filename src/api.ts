@@ -3,7 +3,7 @@ import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
-import { createTargetPolicy } from "./deliveries/targets.ts";
+import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
 import { createOutbox } from "./events/outbox.ts";
 import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
@@ -11,6 +11,7 @@ import { createApp } from "./http/app.ts";
 import { createFailureLimit } from "./http/failure-limit.ts";
 import { defaultMemoryBudget } from "./http/memory-budget.ts";
 import { createRouter } from "./http/state.ts";
+import { createUrlOf } from "./http/url-of.ts";
 import { createEventPresenter } from "./resources/present.ts";
 import { addResourceRoutes } from "./resources/routes.ts";
 import type { Assembly } from "./running.ts";
@@ -35,7 +36,8 @@ export function createApi({
   readonly tokens: TokenProvider;
 }): Assembly {
   const { prisma } = database;
-  const { bodyLimitBytes, maxPerPage, publicUrl, routePrefix } = config.http;
+  const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
+  const urlOf = createUrlOf(config.http);
   const relay = createRelay({
     outbox: createOutbox({ sql }),
     present: createEventPresenter({ definitions, models, log }),
@@ -48,7 +50,7 @@ export function createApi({
     requeueAfterMs: config.webhooks.requeueAfterMs,
   });
 
-  const targets = createTargetPolicy(config.webhooks.allowedNetworks);
+  const policyFor = perUser(config.webhooks, createTargetPolicy);
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -58,19 +60,19 @@ export function createApi({
     bodyLimitBytes,
     maxPerPage,
     listTurns: createTurns(halfOf(database.lists)),
-    publicUrl,
+    urlOf,
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, secretBox }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
-    refusalOfUrl: (url) => targets.refusalOfUrl(url),
+    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ prisma, tracing }),
     maxPerPage,
-    publicUrl,
+    urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 

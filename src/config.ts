@@ -3,6 +3,7 @@ import { join, relative, resolve } from "node:path";
 import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "./did-you-mean.ts";
 import { OperatorError } from "./errors.ts";
+import { isLoopback, loopbackNetworks } from "./host.ts";
 import {
   isNothing,
   settings,
@@ -94,8 +95,10 @@ export interface Config {
     /** Share, 0 to 1. */
     readonly jitter: number;
     readonly manualRetryLimit: number;
-    /** CIDRs. */
+    /** CIDRs that receivers may live in besides public addresses. */
     readonly allowedNetworks: readonly string[];
+    /** More of them, for the webhooks of users with the admin flag only. */
+    readonly adminNetworks: readonly string[];
     readonly concurrency: number;
     /** Most attempts in flight to one receiver. Undefined: a share that depends on how quickly it answers. */
     readonly receiverConcurrency: number | undefined;
@@ -345,7 +348,7 @@ function toConfig({
       backoffMs: values["webhooks.backoff"],
       jitter: values["webhooks.jitter"],
       manualRetryLimit: values["webhooks.manualRetryLimit"],
-      allowedNetworks: values["webhooks.allowedNetworks"] ?? (isEmbedded ? ["127.0.0.0/8", "::1/128"] : []),
+      ...networksOf({ given: values["webhooks.allowedNetworks"], isEmbedded, host }),
       concurrency: values["webhooks.concurrency"],
       receiverConcurrency: values["webhooks.receiverConcurrency"],
       breaker: values["webhooks.breaker"],
@@ -353,4 +356,23 @@ function toConfig({
       requeueAfterMs: values["webhooks.requeueAfter"],
     },
   };
+}
+
+/**
+ * Where webhooks may go. On the embedded database a receiver on the same machine is the rule; once other machines reach the API, only
+ * admins may name one: any user could otherwise read the services that listen on loopback because they have no authentication.
+ */
+function networksOf({
+  given,
+  isEmbedded,
+  host,
+}: {
+  readonly given: readonly string[] | undefined;
+  readonly isEmbedded: boolean;
+  readonly host: string;
+}): Pick<Config["webhooks"], "allowedNetworks" | "adminNetworks"> {
+  if (given !== undefined || !isEmbedded) return { allowedNetworks: given ?? [], adminNetworks: [] };
+  return isLoopback(host)
+    ? { allowedNetworks: loopbackNetworks, adminNetworks: [] }
+    : { allowedNetworks: [], adminNetworks: loopbackNetworks };
 }

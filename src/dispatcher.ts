@@ -30,6 +30,7 @@ export function createDispatcher({
   const sender = createSender({
     timeoutMs: webhooks.timeoutMs,
     allowedNetworks: webhooks.allowedNetworks,
+    adminNetworks: webhooks.adminNetworks,
     maxSockets: webhooks.concurrency,
   });
   const scheduleOf = createScheduleOf({ config, definitions });
@@ -65,7 +66,7 @@ export function createDispatcher({
   const deliver = createDeliver({
     broker,
     store,
-    send: (post) => sender.send(post),
+    send: (post, user) => sender.send(post, user),
     decryptSecret: (sealed) => secretBox.decrypt(sealed),
     isAdminFor: mayAdminister,
     scheduleOf,

@@ -1,5 +1,6 @@
 import type { Config } from "./config.ts";
 import type { Foundation } from "./foundation.ts";
+import { hostInUrl, isEverywhere } from "./host.ts";
 import type { TokenProvider } from "./users/provider.ts";
 import { ensureFirstUser } from "./users/first-user.ts";
 
@@ -16,8 +17,7 @@ export async function greeting({
   readonly port: number;
   readonly tokens: TokenProvider;
 }): Promise<string> {
-  const host = ["0.0.0.0", "::"].includes(config.http.host) ? "localhost" : config.http.host;
-  const origin = config.http.publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const origin = config.http.publicUrl ?? `http://${shown(config.http.host)}:${port}`;
   const baseUrl = `${origin}${config.http.routePrefix}`;
   const tokenFile =
     config.database.url === undefined
@@ -25,7 +25,11 @@ export async function greeting({
       : undefined;
   const command =
     tokenFile === undefined
-      ? `curl 'http://${host}:${config.metrics.port}/readyz?verbose'   # tokens: svc-admin create-user`
+      ? `curl 'http://${shown(config.metrics.host)}:${config.metrics.port}/readyz?verbose'   # tokens: svc-admin create-user`
       : `curl -H "Authorization: Bearer $(cat '${tokenFile}')" ${baseUrl}/resources`;
   return `\nsvc serves ${baseUrl}\n\n  ${command}\n`;
+}
+
+function shown(host: string): string {
+  return isEverywhere(host) ? "localhost" : hostInUrl(host);
 }

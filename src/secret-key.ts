@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { link, mkdir, open, readFile, rm } from "node:fs/promises";
+import { link, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { prepareDataDir } from "./data-dir.ts";
 import { messageOf, OperatorError } from "./errors.ts";
 
 const keyBytes = 32;
@@ -36,7 +37,8 @@ async function readKey(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (hasCode(error, "ENOENT")) return undefined;
+    // The second: a file is where the folder should be, and `makeKey` says so.
+    if (hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR")) return undefined;
     throw error;
   }
 }
@@ -52,7 +54,7 @@ async function makeKey({
   readonly path: string;
   readonly dataDir: string;
 }): Promise<string> {
-  await mkdir(dataDir, { recursive: true });
+  await prepareDataDir(dataDir);
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
     const file = await open(draft, "wx", 0o600);

@@ -3,6 +3,7 @@ import { readConfiguration, type CheckedConfiguration } from "./configuration.ts
 import { messageOf } from "./errors.ts";
 import { greeting } from "./greeting.ts";
 import { createReadiness, startHealth } from "./health.ts";
+import { openHostsWarning } from "./http/url-of.ts";
 import { createLog, isForPeople, type Log } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { finishLimitMs } from "./program.ts";
@@ -43,6 +44,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     isPretty: isForPeople(process.stdout, env),
   });
   for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
+  const openHosts = name === "dispatcher" ? undefined : openHostsWarning(checked.config.http);
+  if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });
   const readiness = createReadiness();

@@ -238,8 +238,11 @@ function origin(): Kind<string> {
 function hostName(): Kind<string> {
   return {
     expected: "a host such as api.example.com or api.example.com:8443",
-    read: (value) =>
-      typeof value === "string" && isHost(value.trim()) ? value.trim().toLowerCase() : undefined,
+    read(value) {
+      const isFine =
+        typeof value === "string" && isHost(value.trim()) && URL.canParse(`http://${value.trim()}`);
+      return isFine ? value.trim().toLowerCase() : undefined;
+    },
   };
 }
 

@@ -8,13 +8,16 @@ import { createAdminProgram } from "../src/admin.ts";
 import { loadConfig } from "../src/config.ts";
 import { settings } from "../src/settings.ts";
 import { createMemoryTerminal } from "./support/memory-terminal.ts";
+import { startPrivatePostgres } from "./support/postgres.ts";
+import { admin } from "./support/program.ts";
+import { psql } from "./support/psql.ts";
 import { makeFolder, removeFolder } from "./support/private-process.ts";
 
 const run = promisify(execFile);
 
 interface Service {
   readonly image: string;
-  readonly build?: string;
+  readonly build?: { readonly context: string; readonly args: Readonly<Record<string, string>> };
   readonly environment?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
   readonly ports?: readonly string[];
@@ -52,14 +55,14 @@ async function makeKeys(folder: string): Promise<void> {
 describe("compose.yaml", () => {
   it("runs programs that there are", () => {
     const terminal = createMemoryTerminal();
-    const admin = createAdminProgram({ env: {}, cwd: process.cwd(), terminal });
+    const { commands } = createAdminProgram({ env: {}, cwd: process.cwd(), terminal });
 
     expect(programs.map((name) => service(name).command)).to.deep.equal([
       ["svc-admin", "migrate"],
       ["api"],
       ["dispatcher"],
     ]);
-    expect(admin.commands.map((command) => command.name())).to.include("migrate");
+    expect(commands.map((command) => command.name())).to.include("migrate");
   });
 
   it("sets variables that the service knows", () => {
@@ -99,7 +102,18 @@ describe("compose.yaml", () => {
 
   it("confines every container of the image", () => {
     for (const name of ["keys", ...programs])
-      expect(service(name), name).to.deep.include({ read_only: true, cap_drop: ["ALL"], build: "." });
+      expect(service(name), name).to.deep.include({ read_only: true, cap_drop: ["ALL"] });
+  });
+
+  it("builds the image on the base of the Dockerfile, and lets every image be named by digest", () => {
+    const [, base] = /^ARG NODE_IMAGE=(\S+)$/m.exec(readFileSync("Dockerfile", "utf8")) ?? [];
+
+    for (const { image, build } of Object.values(services)) {
+      expect(image).to.match(/^\$\{SVC_[A-Z_]*IMAGE:-.+\}$/);
+      if (build !== undefined)
+        expect(build).to.deep.equal({ context: ".", args: { NODE_IMAGE: `\${SVC_NODE_IMAGE:-${base}}` } });
+    }
+    for (const name of ["keys", ...programs]) expect(service(name).build, name).to.be.an("object");
   });
 
   it("mounts volumes that there are, each of the secret ones where it is read", () => {
@@ -114,8 +128,12 @@ describe("compose.yaml", () => {
       expect(files.map(([, file]) => file.startsWith("/run/keys/"))).to.deep.equal([true, true, true]);
       expect(service(name).volumes).to.include("keys:/run/keys:ro");
     }
-    expect(service("postgres").volumes).to.include("postgres-password:/run/password:ro");
-    expect(service("postgres").environment).to.include({ POSTGRES_PASSWORD_FILE: "/run/password/password" });
+    expect(service("postgres").volumes).to.include("postgres-password:/docker-entrypoint-initdb.d:ro");
+    expect(service("postgres").environment).to.deep.equal({
+      POSTGRES_USER: "postgres",
+      POSTGRES_DB: "svc",
+      POSTGRES_PASSWORD_FILE: "/docker-entrypoint-initdb.d/password",
+    });
   });
 
   describe("service keys", () => {
@@ -148,9 +166,37 @@ describe("compose.yaml", () => {
       });
       expect(brokerUrl).to.include({ username: "svc", hostname: "rabbitmq", port: "5672" });
       expect(databaseUrl.password).to.match(/^[0-9a-f]{48}$/);
-      expect(readFileSync(join(folder, "postgres/password"), "utf8")).to.equal(databaseUrl.password);
+      const superuser = readFileSync(join(folder, "postgres/password"), "utf8");
+      expect(superuser).to.match(/^[0-9a-f]{48}$/);
+      expect(new Set([superuser, databaseUrl.password, brokerUrl.password]).size).to.equal(3);
       expect(account).to.include(`default_user = svc\ndefault_pass = ${brokerUrl.password}\n`);
-      expect(brokerUrl.password).not.to.equal(databaseUrl.password);
+    });
+
+    it("makes a role that owns the service's database and nothing else, and that migrates it", async function () {
+      this.timeout(60_000);
+      await makeKeys(folder);
+      const server = await startPrivatePostgres();
+      try {
+        await psql(server.url, { sql: "CREATE DATABASE svc" });
+        const inDatabase = Object.assign(new URL(server.url), { pathname: "/svc" }).href;
+        await psql(inDatabase, { file: join(folder, "postgres/role.sql") });
+        const { password } = new URL(readFileSync(join(folder, "keys/database-url"), "utf8"));
+        const url = Object.assign(new URL(inDatabase), { username: "svc", password }).href;
+
+        const role =
+          "SELECT rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls FROM pg_roles";
+        expect(await psql(url, { sql: `${role} WHERE rolname = current_user` })).to.equal("f|f|f|f|f");
+        const owned = "SELECT datname FROM pg_database WHERE datdba = current_user::regrole";
+        expect(await psql(url, { sql: owned })).to.equal("svc");
+        await admin(["migrate"], { DATABASE_URL: url, SVC_CONFIG_DIR: "config" });
+        expect(
+          await psql(url, {
+            sql: "SELECT to_regclass('svc.events') IS NOT NULL, to_regclass('orders') IS NOT NULL",
+          }),
+        ).to.equal("t|t");
+      } finally {
+        await server.dispose();
+      }
     });
 
     it("leaves what is there as it is", async () => {
@@ -163,7 +209,7 @@ describe("compose.yaml", () => {
 
       await makeKeys(folder);
 
-      expect(content()).to.deep.equal(before).and.have.length(5);
+      expect(content()).to.deep.equal(before).and.have.length(6);
     });
   });
 });

@@ -130,6 +130,11 @@ describe("loadConfig, of bad settings", () => {
         ] as const,
     ),
     [
+      "a host with a port that there is not",
+      "http: { hosts: [a.example.com, 'b:99999'] }\n",
+      at("1:32", "http.hosts[1]: expected a host such as api.example.com or api.example.com:8443"),
+    ],
+    [
       "a page's URL for its origin",
       "http: { corsOrigins: ['*', 'https://a/b'] }\n",
       at(

@@ -62,6 +62,7 @@ describe("loadConfig", () => {
         jitter: 0.2,
         manualRetryLimit: 5,
         allowedNetworks: ["127.0.0.0/8", "::1/128"],
+        adminNetworks: [],
         concurrency: 64,
         receiverConcurrency: undefined,
         breaker: true,
@@ -71,11 +72,35 @@ describe("loadConfig", () => {
     } satisfies Config);
   });
 
+  for (const host of ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost"])
+    it(`lets every user's webhooks go to this machine while the API listens on ${host}, on the embedded database`, () => {
+      expect(load(undefined, { SVC_HOST: host }).webhooks).to.deep.include({
+        allowedNetworks: ["127.0.0.0/8", "::1/128"],
+        adminNetworks: [],
+      });
+    });
+
+  for (const host of ["0.0.0.0", "::", "192.168.1.5", "svc.example.com", "localhost.example.com"])
+    it(`lets only admins' webhooks go to this machine when the API listens on ${host}`, () => {
+      expect(load(undefined, { SVC_HOST: host }).webhooks).to.deep.include({
+        allowedNetworks: [],
+        adminNetworks: ["127.0.0.0/8", "::1/128"],
+      });
+    });
+
+  it("lets every user's webhooks go into the networks that are set, wherever the API listens", () => {
+    for (const networks of ["10.0.0.0/8", "127.0.0.0/8"])
+      expect(load(undefined, { SVC_HOST: "::", SVC_ALLOWED_NETWORKS: networks }).webhooks).to.deep.include({
+        allowedNetworks: [networks],
+        adminNetworks: [],
+      });
+  });
+
   it("has defaults of their own with an external database", () => {
     const config = load(undefined, external);
 
     expect(config.database.autoMigrate).to.equal(false);
-    expect(config.webhooks.allowedNetworks).to.deep.equal([]);
+    expect(config.webhooks).to.deep.include({ allowedNetworks: [], adminNetworks: [] });
     expect(config.secretKey).to.deep.equal(Buffer.alloc(32, 7));
   });
 
@@ -144,6 +169,7 @@ webhooks:
         jitter: 0,
         manualRetryLimit: 0,
         allowedNetworks: ["10.0.0.0/8", "fd00::/8"],
+        adminNetworks: [],
         concurrency: 3,
         receiverConcurrency: 2,
         breaker: false,

@@ -12,7 +12,8 @@ import { Client } from "pg";
 import { createSecretBox } from "../src/subscriptions/secret.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes.ts";
-import { ensurePostgres } from "./support/postgres.ts";
+import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
+import type { PrivateServer } from "./support/private-process.ts";
 import { startReceiver, type TestReceiver } from "./support/receiver.ts";
 import { startService, type TestService, type TestUser } from "./support/service.ts";
 
@@ -79,7 +80,10 @@ describe("docs/production.md", function () {
   });
 
   /** Its one delivery waits for an hour. */
-  function start({ url }: TestDatabase, env: Readonly<Record<string, string>> = {}): Promise<TestService> {
+  function start(
+    { url }: Pick<TestDatabase, "url">,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<TestService> {
     return startService({
       mode: "servers",
       resources: { "notes.yaml": notesYaml },
@@ -107,6 +111,15 @@ describe("docs/production.md", function () {
       },
     });
     return stdout;
+  }
+
+  /** Runs commands of `svc-admin`, and stops at the first that fails. */
+  async function runAs(url: string, commands: readonly string[]): Promise<void> {
+    for (const command of commands)
+      await promisify(execFile)("svc-admin", command.split(" "), {
+        cwd: folder,
+        env: { PATH: path, DATABASE_URL: url, SVC_SECRET_KEY: secretKey },
+      });
   }
 
   it("dumps and restores a database with which the service goes on, deliveries included", async () => {
@@ -194,8 +207,86 @@ describe("docs/production.md", function () {
     expect(await query(database.url, "SELECT FROM svc.events")).to.deep.equal([]);
   });
 
-  it("marks no block that is not run here", () => {
-    expect([...seen].toSorted()).to.deep.equal([...blocks.keys()].toSorted());
-    expect(guide.match(/▶$/gm)).to.have.length(blocks.size);
+  describe("two roles", () => {
+    let server: PrivateServer;
+    let owner: string;
+    let app: string;
+
+    before(async () => {
+      server = await startPrivatePostgres();
+      const urlOf = (username: string, password: string): string =>
+        Object.assign(new URL(server.url), { username, password, pathname: "/svc" }).href;
+      owner = urlOf("svc_owner", "a password");
+      app = urlOf("svc_app", "another password");
+      await run(["two roles", "owner"], { ADMIN_URL: server.url, OWNER_URL: owner });
+    });
+    after(() => server?.dispose());
+
+    it("are enough: the owner's to migrate, the other's for the programs", async () => {
+      receiver.answer = {};
+      service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
+      const ada = await service.createUser();
+      const { id } = await subscribe(ada, receiver);
+      const before = receiver.received.length;
+
+      const note = await createNote(ada);
+      const changed = await ada.request("PUT", `/resources/notes/${note.id}`, { text: "other" });
+      const deleted = await ada.request("DELETE", `/resources/notes/${note.id}`);
+      // As another program would.
+      await query(app, "INSERT INTO notes (text, user_id) VALUES ('by psql', $1)", [ada.id]);
+
+      expect([changed.status, deleted.status]).to.deep.equal([200, 204]);
+      const received = await receiver.waitFor(before + 4);
+      const events = received.slice(before).map(({ rawBody }) => JSON.parse(rawBody.toString()).event);
+      expect(events).to.have.members(["on_create", "on_update", "on_delete", "on_create"]);
+      await untilDelivery(ada, id, "delivered");
+      expect((await ada.request("DELETE", `/webhooks/${id}`)).status).to.equal(204);
+      await service.stop();
+      service = undefined;
+    });
+
+    it("are enough for the commands that change something, run as the programs", async () => {
+      await runAs(app, [
+        "create-user --name Bob --email bob@example.com",
+        "tokens revoke 1",
+        "users disable 1",
+        "prune --older-than 1d",
+        "secret-key rotate",
+        "migrate --plan",
+      ]);
+    });
+
+    const insufficientPrivilege = "42501";
+    for (const statement of [
+      "CREATE TABLE public.x ()",
+      "CREATE TABLE svc.x ()",
+      "ALTER TABLE notes ADD x int",
+      "ALTER TABLE notes DISABLE TRIGGER USER",
+      "DROP TABLE notes",
+      "TRUNCATE notes",
+      "TRUNCATE svc.events",
+      "UPDATE svc.migrations SET checksum = checksum",
+      "DELETE FROM svc.installed_resources",
+      "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{}')",
+      "UPDATE svc.attempts SET number = 2",
+      "DELETE FROM svc.users",
+      "SET session_replication_role = replica",
+    ])
+      it(`do not let the programs ${statement}`, async () => {
+        const code = await query(app, statement).then(
+          () => "done",
+          (error: { readonly code?: string }) => error.code,
+        );
+
+        expect(code).to.equal(insufficientPrivilege);
+      });
+  });
+
+  // A suite of its own, for it comes last.
+  describe("as a whole", () => {
+    it("marks no block that is not run here", () => {
+      expect([...seen].toSorted()).to.deep.equal([...blocks.keys()].toSorted());
+      expect(guide.match(/▶$/gm)).to.have.length(blocks.size);
+    });
   });
 });

@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { createReadiness } from "../src/health.ts";
+import { loadConfig } from "../src/config.ts";
+import { createReadiness, startHealth } from "../src/health.ts";
+import { createMetrics } from "../src/metrics.ts";
 
 async function told(check: () => Promise<string | void>): Promise<string> {
   return check().then(
@@ -33,5 +35,19 @@ describe("createReadiness", () => {
 
     readiness.watch("database", () => Promise.resolve("up"));
     expect(await told(readiness.checks.database)).to.equal("ok up");
+  });
+});
+
+describe("startHealth", () => {
+  it("listens on the host of the metrics, wherever the API does", async () => {
+    // No machine has the first address.
+    const env = { SVC_HOST: "192.0.2.1", SVC_METRICS_HOST: "127.0.0.1", SVC_METRICS_PORT: "0" };
+    const config = loadConfig({ env, cwd: "/", program: "all" });
+    const health = await startHealth({ config, metrics: createMetrics(), readiness: createReadiness() });
+    try {
+      expect((await fetch(`http://127.0.0.1:${health.port}/livez`)).status).to.equal(200);
+    } finally {
+      await health.close();
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Command } from "commander";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createAdminProgram } from "../src/admin.ts";
 import { errorStatus } from "../src/errors.ts";
@@ -61,6 +61,46 @@ describe("README", () => {
     }));
 
     expect(documented.toSorted(byName)).to.deep.equal(commandsOf(program()).toSorted(byName));
+  });
+});
+
+describe("the documents", () => {
+  const folders = [".ci", "config", "docs", "helm", "src"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
+  );
+  const texts = [
+    ...folders,
+    "README.md",
+    "CONTRIBUTING.md",
+    "Dockerfile",
+    "compose.yaml",
+    "package.json",
+  ].filter((file) => statSync(file).isFile());
+
+  it("never have npx look for svc or svc-admin, which it would take from a registry outside a built clone", () => {
+    const offenders = texts.filter((file) =>
+      /\b(npx|npm exec) (-\S+ )*svc\b/.test(readFileSync(file, "utf8")),
+    );
+
+    expect(texts).to.include.members([
+      "README.md",
+      "CONTRIBUTING.md",
+      "helm/templates/NOTES.txt",
+      "Dockerfile",
+    ]);
+    expect(offenders).to.deep.equal([]);
+  });
+
+  it("name scripts that package.json has", () => {
+    const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as {
+      readonly scripts: Readonly<Record<string, string>>;
+    };
+    const named = ["README.md", "CONTRIBUTING.md", "docs/production.md", "docs/operations.md"].flatMap(
+      (page) => [...readFileSync(page, "utf8").matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = ""]) => name),
+    );
+
+    expect(named).to.include("svc-admin");
+    expect(Object.keys(scripts)).to.include.members(named);
   });
 });
 

@@ -66,12 +66,14 @@ describe("loadSecretKey", () => {
     });
   }
 
-  it("names the file when the folder cannot be made", async () => {
+  it("names the folder when it cannot be made", async () => {
     await writeFile(join(folder, "data"), "a file where a folder is needed");
 
     const error = await refusal();
 
     expect(error).to.be.instanceOf(OperatorError);
-    expect((error as Error).message).to.match(/^Cannot read or make the secret key .*secret\.key: ENOTDIR/);
+    expect((error as Error).message).to.match(
+      /^The data folder .* \(dataDir, SVC_DATA_DIR\) cannot be written to: EEXIST/,
+    );
   });
 });

@@ -45,7 +45,7 @@ checksum/secret: {{ include "svc.secretData" . | sha256sum }}
 {{/*
 The metadata and the spec of a pod with one container of the image, what the API, the dispatcher and the Job have in common.
 Takes a dict: root; component; values, those of the component; args; serviceAccount, secret, settings and resources, the names of
-what it uses; annotations; env, its own variables; container and pod, more fields of the two.
+what it uses; databaseKey, another key of the PostgreSQL URL in the Secret; annotations; env, its own variables; container and pod, more fields of the two.
 */}}
 {{- define "svc.pod" -}}
 {{- $values := .root.Values -}}
@@ -90,7 +90,7 @@ spec:
           value: /data
         - name: SVC_AUTO_MIGRATE
           value: "false"
-        {{- include "svc.secretEnv" (dict "name" "DATABASE_URL" "secret" .secret "key" $values.secret.keys.databaseUrl) | nindent 8 }}
+        {{- include "svc.secretEnv" (dict "name" "DATABASE_URL" "secret" .secret "key" (default $values.secret.keys.databaseUrl .databaseKey)) | nindent 8 }}
         {{- with .env }}
         {{- . | nindent 8 }}
         {{- end }}

@@ -3,13 +3,9 @@
 import { get } from "node:http";
 import { loadConfig } from "../config.ts";
 import { messageOf } from "../errors.ts";
+import { ownAddress } from "../host.ts";
 
 const timeoutMs = 4000;
-/** What listens everywhere is asked at home. */
-const everywhere = new Map([
-  ["0.0.0.0", "127.0.0.1"],
-  ["::", "::1"],
-]);
 
 function fail(reason: string): never {
   console.error(reason);
@@ -17,15 +13,17 @@ function fail(reason: string): never {
 }
 
 try {
-  const { http, metrics } = loadConfig({ env: process.env, cwd: process.cwd(), program: "admin" });
-  const host = everywhere.get(http.host) ?? http.host;
-  get({ host, port: metrics.port, path: "/readyz?verbose", timeout: timeoutMs }, (response) => {
-    if (response.statusCode === 200) process.exit(0);
-    response
-      .setEncoding("utf8")
-      .once("data", fail)
-      .once("end", () => fail(`HTTP ${response.statusCode}`));
-  })
+  const { metrics } = loadConfig({ env: process.env, cwd: process.cwd(), program: "admin" });
+  get(
+    { host: ownAddress(metrics.host), port: metrics.port, path: "/readyz?verbose", timeout: timeoutMs },
+    (response) => {
+      if (response.statusCode === 200) process.exit(0);
+      response
+        .setEncoding("utf8")
+        .once("data", fail)
+        .once("end", () => fail(`HTTP ${response.statusCode}`));
+    },
+  )
     .on("timeout", () => fail(`no answer within ${timeoutMs} ms`))
     .on("error", ({ message }) => fail(message));
 } catch (error) {

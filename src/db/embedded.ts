@@ -5,7 +5,8 @@ import path from "node:path";
 import { PGlite } from "@electric-sql/pglite";
 import { pg_trgm } from "@electric-sql/pglite/contrib/pg_trgm";
 import { Client } from "pg";
-import { OperatorError } from "../errors.ts";
+import { prepareDataDir } from "../data-dir.ts";
+import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { pause } from "../worker.ts";
 import { listenEmbedded } from "./embedded-server.ts";
@@ -24,6 +25,8 @@ const socketName = ".s.PGSQL.5432";
 /** `sun_path` holds 107 bytes and a NUL on Linux, 103 on macOS. */
 const maxSocketPathBytes = 103;
 const retryMs = 100;
+/** A new one takes 40 MB. */
+const newDatabaseBytes = 64 * 1024 ** 2;
 
 /**
  * Opens the embedded database of a data dir: the one that a live process already runs, else in this process.
@@ -48,11 +51,11 @@ export async function openEmbedded({
   readonly signal?: AbortSignal;
 }): Promise<EmbeddedDatabase> {
   const root = path.resolve(dataDir);
-  await mkdir(root, { recursive: true });
   const lockFile = path.join(root, "postgres.lock");
   const deadline = performance.now() + openTimeoutMs;
   const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
   let isTold = false;
+  let isTriedOut = false;
   for (;;) {
     // Asked first, and not only when the lock is alive: the holder may live in another container on the same volume.
     const holder = await readHolder(lockFile);
@@ -70,6 +73,10 @@ export async function openEmbedded({
       continue;
     }
 
+    // Once, and not where another process runs the database: then it is that one that writes.
+    if (!isTriedOut)
+      await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
+    isTriedOut = true;
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);
     if (lock.kind === "acquired") {
@@ -126,7 +133,7 @@ async function start({
 }
 
 async function openPGlite(root: string): Promise<PGlite> {
-  const folder = path.join(root, "postgres");
+  const folder = folderIn(root);
   // There until the first start is through: a folder that a killed start left half filled is filled anew.
   const unfinished = path.join(root, "postgres.unfinished");
   if (await isThere(unfinished)) await rm(folder, { recursive: true, force: true });
@@ -135,9 +142,22 @@ async function openPGlite(root: string): Promise<PGlite> {
     await writeFile(unfinished, "");
     await mkdir(folder, { mode: 0o700 });
   }
-  const db = await PGlite.create(folder, { relaxedDurability: false, extensions: { pg_trgm } });
+  const db = await PGlite.create(folder, { relaxedDurability: false, extensions: { pg_trgm } }).catch(
+    (error: unknown) => {
+      // What PGlite throws is not always an error.
+      const reason = error instanceof Error ? messageOf(error) : JSON.stringify(error);
+      throw new OperatorError(
+        `The embedded database in ${folder} does not start: ${reason}. It is a folder of another version or damaged, or its disk is full.`,
+        { cause: error },
+      );
+    },
+  );
   if (isNew) await rm(unfinished, { force: true });
   return db;
+}
+
+function folderIn(root: string): string {
+  return path.join(root, "postgres");
 }
 
 /** In the data dir, or, when its path is too long for a socket, in a folder of this user under the system's temporary one. */

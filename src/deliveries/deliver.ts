@@ -21,11 +21,14 @@ import type { DeliveryStore, LeasedDelivery, Outcome, Postponement } from "./sto
 export interface DeliverOptions {
   readonly broker: Broker;
   readonly store: DeliveryStore;
-  readonly send: (request: {
-    readonly url: string;
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body: Buffer;
-  }) => Promise<AttemptResult>;
+  readonly send: (
+    request: {
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly body: Buffer;
+    },
+    user: Caller,
+  ) => Promise<AttemptResult>;
   /** The signing secret of an encrypted one; throws when the key is not the one it was encrypted with. */
   readonly decryptSecret: (sealed: Uint8Array) => string;
   readonly isAdminFor: (resource: string, user: Caller) => boolean;
@@ -165,13 +168,18 @@ export function createDeliver(options: DeliverOptions): Worker {
     { done }: Extract<Admitted, { kind: "go" }>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { body, eventUuid, uuid, url } = delivery;
+    const { body, eventUuid, uuid, url, user } = delivery;
     const ended = metrics.attemptStarted();
     let result: AttemptResult | undefined;
     try {
       const secret = options.decryptSecret(delivery.encryptedSecret);
       const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
-      result = await sendInSpan({ tracing, delivery, post: { url, headers, body }, send: options.send });
+      result = await sendInSpan({
+        tracing,
+        delivery,
+        post: { url, headers, body },
+        send: (post) => options.send(post, user),
+      });
     } finally {
       done(result);
       ended();

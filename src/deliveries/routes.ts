@@ -1,6 +1,7 @@
 import { AppError, validationError, type FieldErrors } from "../errors.ts";
-import { envelope, lastOf, pageOf, requestUrl } from "../http/page.ts";
+import { envelope, lastOf, pageOf } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter, DeliveryHistory, DeliveryRow } from "./history.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
@@ -8,13 +9,14 @@ import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
-  readonly publicUrl: string | undefined;
+  /** For the page links. */
+  readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
 }
 
 /** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
-  const { history, maxPerPage, publicUrl, manualRetryLimit } = options;
+  const { history, maxPerPage, urlOf, manualRetryLimit } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const filter = filterOf(ctx);
@@ -25,7 +27,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
       total,
       page,
       perPage,
-      url: requestUrl(ctx, publicUrl),
+      url: urlOf(ctx),
     });
   });
 

@@ -1,12 +1,12 @@
 import { STATUS_CODES, type IncomingHttpHeaders } from "node:http";
 import { performance } from "node:perf_hooks";
-import { createAgents } from "./connections.ts";
+import { createAgents, type Agents } from "./connections.ts";
 import type { AttemptResult } from "./delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { createSharedLookup } from "./shared-lookup.ts";
-import { createTargetPolicy } from "./targets.ts";
+import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
+import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "./targets.ts";
 
 /** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
 const maxBodyBytes = 16 * 1024;
@@ -14,10 +14,21 @@ const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;
 
 export interface Sender {
-  /** Makes one attempt. Never rejects: whatever happens is in the result. */
-  send(post: Post): Promise<AttemptResult>;
+  /**
+   * Makes one attempt. Never rejects: whatever happens is in the result.
+   *
+   * @param user Whose webhook it is, as of this moment.
+   */
+  send(post: Post, user: { readonly isAdmin: boolean }): Promise<AttemptResult>;
   /** Closes every connection, those in use too: let the attempts in flight end first. */
   close(): void;
+}
+
+/** Where one attempt may go, and the connections there. */
+interface Route {
+  readonly policy: TargetPolicy;
+  readonly kept: Agents;
+  readonly fresh: Agents;
 }
 
 /**
@@ -25,24 +36,30 @@ export interface Sender {
  * connection turns out to be closed before the receiver can have seen the request.
  *
  * @param timeoutMs For a whole attempt: DNS, connect, TLS, response head and body.
- * @param allowedNetworks CIDRs that receivers may live in besides public addresses.
  * @param maxSockets Most connections to one receiver; attempts beyond wait for one within their time.
  */
 export function createSender({
   timeoutMs,
-  allowedNetworks,
   maxSockets,
-}: {
+  lookup = createSharedLookup(),
+  ...networks
+}: ReceiverNetworks & {
   readonly timeoutMs: number;
-  readonly allowedNetworks: readonly string[];
   readonly maxSockets: number;
+  readonly lookup?: Lookup;
 }): Sender {
-  const policy = createTargetPolicy(allowedNetworks);
-  const shared = { policy, maxSockets, lookup: createSharedLookup() };
-  const kept = createAgents({ ...shared, keepAlive: true });
-  const fresh = createAgents({ ...shared, keepAlive: false });
+  // Agents for each policy: a kept connection is taken up without another look at its address.
+  const routeFor = perUser(networks, (allowed): Route => {
+    const policy = createTargetPolicy(allowed);
+    const shared = { policy, maxSockets, lookup };
+    return {
+      policy,
+      kept: createAgents({ ...shared, keepAlive: true }),
+      fresh: createAgents({ ...shared, keepAlive: false }),
+    };
+  });
 
-  async function exchangeInTime(post: Post): Promise<Exchange> {
+  async function exchangeInTime(post: Post, { kept, fresh }: Route): Promise<Exchange> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), timeoutMs);
     try {
@@ -57,19 +74,23 @@ export function createSender({
   }
 
   return {
-    async send(post) {
+    async send(post, user) {
       const startedAt = new Date();
       const start = performance.now();
-      const refusal = policy.refusalOfUrl(post.url);
+      const route = routeFor(user);
+      const refusal = route.policy.refusalOfUrl(post.url);
       if (refusal !== undefined)
         return { startedAt, durationMs: 0, error: "blocked", detail: refusal, isResponseTruncated: false };
-      const done = await exchangeInTime(post);
+      const done = await exchangeInTime(post, route);
       const durationMs = Math.round(performance.now() - start);
       const failure = failureIn({ done, host: new URL(post.url).host, timeoutMs });
       return { startedAt, durationMs, ...failure, ...responseIn(done) };
     },
     close() {
-      for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy();
+      for (const isAdmin of [false, true]) {
+        const { kept, fresh } = routeFor({ isAdmin });
+        for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy();
+      }
     },
   };
 }

@@ -50,6 +50,23 @@ export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPo
   return { refusalOf, refusalOfUrl };
 }
 
+/** Where webhooks may go besides public addresses, as CIDRs. */
+export interface ReceiverNetworks {
+  readonly allowedNetworks: readonly string[];
+  /** More of them, for the webhooks of users with the admin flag only. */
+  readonly adminNetworks: readonly string[];
+}
+
+/** Makes what depends on the networks that a user's webhooks may go to: one for everybody, and another for admins when they have more. */
+export function perUser<T>(
+  { allowedNetworks, adminNetworks }: ReceiverNetworks,
+  make: (networks: readonly string[]) => T,
+): (user: { readonly isAdmin: boolean }) => T {
+  const everybodys = make(allowedNetworks);
+  const admins = adminNetworks.length === 0 ? everybodys : make([...allowedNetworks, ...adminNetworks]);
+  return ({ isAdmin }) => (isAdmin ? admins : everybodys);
+}
+
 /** The addresses that a host of a parsed URL stands for without a look-up; none for an ordinary name. */
 function literalAddresses(hostname: string): readonly string[] {
   const host = hostname.replace(/^\[|\]$/g, "");
@@ -67,11 +84,21 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
 
 /** Undefined for public unicast. What ipaddr.js has no name for is public only in IPv4 and in 2000::/3 (RFC 4291). */
 function specialKind(address: ipaddr.IPv4 | ipaddr.IPv6 | undefined): string | undefined {
+  if (address !== undefined && metadataAddresses.has(address.toString())) return "a cloud metadata address";
   const range = address?.range();
   if (address !== undefined && range === "unicast" && (address.kind() === "ipv4" || isGlobalUnicast(address)))
     return undefined;
   return `a ${(range === undefined ? undefined : commonKinds[range]) ?? "reserved"} address`;
 }
+
+/**
+ * What a cloud answers its own machines at, secrets included, although the address is a public one. The others are private or
+ * link-local: 169.254.169.254 and 169.254.170.2, fd00:ec2::254 (Amazon), fd20:ce::254 (Google), 100.100.100.200 (Alibaba), 192.0.0.192 (Oracle).
+ */
+const metadataAddresses: ReadonlySet<string> = new Set([
+  // Azure's wire server: certificates and settings of a machine's extensions.
+  "168.63.129.16",
+]);
 
 /** What people call them. The others are for documentation and tests, or tunnels that can hide a private IPv4 address. */
 const commonKinds: Readonly<Record<string, string>> = {

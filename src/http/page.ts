@@ -1,7 +1,5 @@
 import type { ParsedUrlQuery } from "node:querystring";
 import { validationError } from "../errors.ts";
-import { isHost } from "../host.ts";
-import type { ApiContext } from "./state.ts";
 
 /** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
 export interface Page {
@@ -113,23 +111,4 @@ function urlOfPage(url: URL, page: number, perPage: number): string {
   if (perPage < asked) target.searchParams.set("per_page", String(perPage));
   target.searchParams.set("page", String(page));
   return target.href;
-}
-
-/**
- * The absolute URL of the request.
- *
- * @param publicUrl Origin that clients use. Undefined: from the `Host` header, or the local address when that is no host.
- */
-export function requestUrl(ctx: ApiContext, publicUrl: string | undefined): URL {
-  const url = new URL(publicUrl ?? originOf(ctx));
-  // Set one by one: resolving `//host/...` against a base would leave the origin.
-  url.pathname = ctx.path;
-  url.search = ctx.querystring;
-  return url;
-}
-
-function originOf(ctx: ApiContext): string {
-  const origin = `${ctx.protocol}://${ctx.host}`;
-  if (isHost(ctx.host) && URL.canParse(origin)) return origin;
-  return `${ctx.protocol}://localhost:${ctx.req.socket.localPort ?? 80}`;
 }

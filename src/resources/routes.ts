@@ -3,8 +3,9 @@ import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../errors.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelope, pageOf, requestUrl, searchOf, smallerPage } from "../http/page.ts";
+import { envelope, pageOf, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
 import type { Turns } from "../turns.ts";
 import { callCode } from "./code-module.ts";
@@ -26,8 +27,8 @@ export interface ResourceRoutesOptions {
   readonly maxPerPage: number;
   /** Of users, at lists of all resources together. */
   readonly listTurns: Turns;
-  /** Origin of the page links; undefined: from the request. */
-  readonly publicUrl: string | undefined;
+  /** For the page links. */
+  readonly urlOf: UrlOf;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
@@ -76,16 +77,7 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  {
-    definitions,
-    models,
-    sql,
-    bodyLimitBytes,
-    maxPerPage,
-    listTurns,
-    publicUrl,
-    onChange,
-  }: ResourceRoutesOptions,
+  { definitions, models, sql, bodyLimitBytes, maxPerPage, listTurns, urlOf, onChange }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
   const store = createStore({ definition, models });
   const transform = createTransform(definition, definitions);
@@ -118,7 +110,7 @@ function serve(
         : await inTurn(ctx, () => store.list(query, { skip: asked.skip, take: asked.perPage }));
     const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
     const data = rows.slice(0, perPage).map(transform);
-    ctx.body = envelope({ data, total, page, perPage, url: requestUrl(ctx, publicUrl) });
+    ctx.body = envelope({ data, total, page, perPage, url: urlOf(ctx) });
   }
 
   /** One user has at most half of the connections for lists. */

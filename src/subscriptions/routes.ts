@@ -7,10 +7,13 @@ import {
   type Checked,
   type SubscriptionRules,
 } from "./check.ts";
+import type { Caller } from "../users/caller.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type Subscription } from "./subscription.ts";
 
-export interface SubscriptionRoutesOptions extends SubscriptionRules {
+export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
+  /** Why the webhook of this user may not go to a URL, as a sentence; undefined when it may. */
+  readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
 }
@@ -18,7 +21,10 @@ export interface SubscriptionRoutesOptions extends SubscriptionRules {
 /** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
   const { store, bodyLimitBytes, triggersOf, refusalOfUrl } = options;
-  const rules: SubscriptionRules = { triggersOf, refusalOfUrl };
+  const rulesFor = (caller: Caller): SubscriptionRules => ({
+    triggersOf,
+    refusalOfUrl: (url) => refusalOfUrl(url, caller),
+  });
 
   router.get("/webhooks", async (ctx) => {
     const subscriptions = await store.list(ctx.state.caller.id);
@@ -26,7 +32,8 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   });
 
   router.post("/webhooks", async (ctx) => {
-    const values = valid(checkNewSubscription(await readJsonBody(ctx, bodyLimitBytes), rules));
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
     const { subscription, secret } = await store.create(ctx.state.caller.id, values);
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
@@ -38,9 +45,8 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 
   router.put("/webhooks/:id", async (ctx) => {
     const own = await getOwn(ctx, ctx.params["id"]);
-    const changes = valid(
-      checkSubscriptionChanges(await readJsonBody(ctx, bodyLimitBytes), own.resource, rules),
-    );
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes);
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);

@@ -50,6 +50,14 @@ describe("healthcheck", () => {
     expect(asked).to.deep.equal(["/readyz?verbose"]);
   });
 
+  it("asks where the metrics are, wherever the API is", async () => {
+    answer = { status: 200, text: "ok" };
+
+    for (const host of ["0.0.0.0", "127.0.0.1"])
+      expect(await check({ ...env, SVC_HOST: "192.0.2.1", SVC_METRICS_HOST: host })).to.include({ code: 0 });
+    expect(asked).to.have.length(2);
+  });
+
   it("ends with 1 and the reasons when it is not", async () => {
     answer = { status: 503, text: "[-] broker: not connected" };
 

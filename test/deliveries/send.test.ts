@@ -258,6 +258,21 @@ describe("createSender", () => {
       expect(result.statusCode).to.equal(200);
     });
 
+    it("in a network of admins is reached by an admin's webhook only, also while its connection is kept", async () => {
+      const { post } = senders.open({
+        allowedNetworks: [],
+        adminNetworks: ["127.0.0.0/8"],
+        lookup: (_name, _options, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]),
+      });
+      for (const host of ["127.0.0.1", "receiver.example.com"]) {
+        const url = `http://${host}:${receiver.port}/`;
+
+        expect((await post(url, { isAdmin: true })).statusCode, host).to.equal(200);
+        expect((await post(url, { isAdmin: false })).error, host).to.equal("blocked");
+      }
+      expect(receiver.received).to.have.length(2);
+    });
+
     it("localhost is not reached at the loopback address that is not", async () => {
       const result = await senders.send(`http://localhost:${receiver.port}/`, {
         allowedNetworks: ["::1/128"],
@@ -323,10 +338,10 @@ describe("createSender", () => {
 async function sendFromProcess(env: Record<string, string>, urls: readonly string[]): Promise<unknown> {
   const program = `
     import { createSender } from ${JSON.stringify(new URL("../../src/deliveries/send.ts", import.meta.url).href)};
-    const sender = createSender({ timeoutMs: 10000, allowedNetworks: ["127.0.0.0/8"], maxSockets: 1 });
+    const sender = createSender({ timeoutMs: 10000, allowedNetworks: ["127.0.0.0/8"], adminNetworks: [], maxSockets: 1 });
     const outcomes = [];
     for (const url of ${JSON.stringify(urls)}) {
-      const result = await sender.send({ url, headers: {}, body: Buffer.from("{}") });
+      const result = await sender.send({ url, headers: {}, body: Buffer.from("{}") }, { isAdmin: false });
       outcomes.push(result.error ?? result.statusCode);
     }
     console.log(JSON.stringify(outcomes));

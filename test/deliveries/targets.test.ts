@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createTargetPolicy } from "../../src/deliveries/targets.ts";
+import { createTargetPolicy, perUser } from "../../src/deliveries/targets.ts";
 
 const strict = createTargetPolicy([]);
 
@@ -11,17 +11,20 @@ const refusedAddresses = {
     "172.31.255.255",
     "192.168.1.1",
     "100.64.0.1",
+    "100.100.100.200",
     "fd00:ec2::254",
     "fc00::1",
   ],
   loopback: ["127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1"],
   "link-local": ["169.254.169.254", "169.254.0.1", "fe80::1", "fe80::1%eth0", "::ffff:169.254.169.254"],
+  "cloud metadata": ["168.63.129.16", "::ffff:168.63.129.16", "::ffff:a83f:8110"],
   multicast: ["224.0.0.1", "239.255.255.255", "ff02::1"],
   reserved: [
     "0.0.0.0",
     "0.1.2.3",
     "::",
     "192.0.0.1",
+    "192.0.0.192",
     "192.0.2.1",
     "192.88.99.1",
     "198.18.0.1",
@@ -66,6 +69,8 @@ describe("createTargetPolicy: refusalOf", () => {
 
   for (const address of [
     "8.8.8.8",
+    "168.63.129.15",
+    "168.63.129.17",
     "1.1.1.1",
     "172.32.0.1",
     "2606:4700::1111",
@@ -84,6 +89,10 @@ describe("createTargetPolicy: refusalOf", () => {
     const refused = ["10.0.255.255", "10.2.0.0", "::ffff:10.2.0.0", "127.0.0.1", "::2", "::10.1.0.1"];
     expect(passed.filter((address) => policy.refusalOf(address) !== undefined)).to.deep.equal([]);
     expect(refused.filter((address) => policy.refusalOf(address) === undefined)).to.deep.equal([]);
+  });
+
+  it("lets an address of cloud metadata pass when a network names it", () => {
+    expect(createTargetPolicy(["168.63.129.16/32"]).refusalOf("168.63.129.16")).to.equal(undefined);
   });
 
   it("throws on text that is not a network", () => {
@@ -118,6 +127,7 @@ const refusedUrls: Readonly<Record<string, readonly string[]>> = {
     "http://api.localhost/",
     "http://api.localhost./",
   ],
+  "point to a cloud metadata address": ["http://168.63.129.16/machine", "http://[::ffff:168.63.129.16]/"],
   "point to a link-local address": ["http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/"],
   "point to a private address": ["http://10.0.0.1/", "http://192.168.0.1:22/", "http://[fd00:ec2::254]/"],
   "point to a reserved address": [
@@ -207,3 +217,23 @@ describe("createTargetPolicy: refusalOfUrl", () => {
       expect(createTargetPolicy([network]).refusalOfUrl("http://localhost:8080/")).to.equal(undefined);
   });
 });
+
+describe("perUser", () => {
+  it("gives admins more networks than others", () => {
+    const networksFor = perUser(
+      { allowedNetworks: ["10.0.0.0/8"], adminNetworks: ["127.0.0.0/8"] },
+      asTheyAre,
+    );
+
+    expect(networksFor({ isAdmin: false })).to.deep.equal(["10.0.0.0/8"]);
+    expect(networksFor({ isAdmin: true })).to.deep.equal(["10.0.0.0/8", "127.0.0.0/8"]);
+  });
+
+  it("gives all users one and the same when admins have no more", () => {
+    const networksFor = perUser({ allowedNetworks: ["10.0.0.0/8"], adminNetworks: [] }, asTheyAre);
+
+    expect(networksFor({ isAdmin: true })).to.equal(networksFor({ isAdmin: false }));
+  });
+});
+
+const asTheyAre = (networks: readonly string[]): readonly string[] => networks;

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { envelope, lastOf, pageOf, requestUrl, searchOf, smallerPage } from "../../src/http/page.ts";
-import type { ApiContext } from "../../src/http/state.ts";
+import { envelope, lastOf, pageOf, searchOf, smallerPage } from "../../src/http/page.ts";
 
 describe("pageOf", () => {
   for (const [query, page, perPage] of [
@@ -123,58 +122,5 @@ describe("envelope", () => {
     wrap(2, 25);
 
     expect(url.searchParams.get("page")).to.equal("2");
-  });
-});
-
-const context = (host: string, path = "/svc-api/resources/orders", querystring = "page=2&x=%zz") =>
-  ({
-    protocol: "http",
-    host,
-    path,
-    querystring,
-    req: { socket: { localPort: 8080 } },
-  }) as unknown as ApiContext;
-
-describe("requestUrl", () => {
-  for (const [what, host, publicUrl, href] of [
-    [
-      "the Host header",
-      "api.example.com:81",
-      undefined,
-      "http://api.example.com:81/svc-api/resources/orders?page=2&x=%zz",
-    ],
-    ["an IPv6 host", "[::1]:81", undefined, "http://[::1]:81/svc-api/resources/orders?page=2&x=%zz"],
-    [
-      "the public URL",
-      "internal",
-      "https://api.example.com",
-      "https://api.example.com/svc-api/resources/orders?page=2&x=%zz",
-    ],
-    [
-      "the local port without a host",
-      "",
-      undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
-    ],
-    [
-      "the local port with a host that is none",
-      "evil.com/x?",
-      undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
-    ],
-    [
-      "the local port with an impossible port",
-      "a:99999",
-      undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
-    ],
-  ] as const) {
-    it(`takes the origin from ${what}`, () => {
-      expect(requestUrl(context(host), publicUrl).href).to.equal(href);
-    });
-  }
-
-  it("keeps the origin when the path begins with two slashes", () => {
-    expect(requestUrl(context("good.com", "//evil.com/x"), undefined).origin).to.equal("http://good.com");
   });
 });

@@ -69,7 +69,7 @@ describe("the image", function () {
     expect(Object.keys(config.ExposedPorts)).to.have.members(["8080/tcp", "9090/tcp"]);
     expect(Object.keys(config.Volumes)).to.deep.equal(["/data"]);
     expect(config.Labels).to.include.keys(
-      ["title", "description", "licenses", "version", "revision", "created"].map(
+      ["title", "description", "licenses", "base.name", "version", "revision", "created"].map(
         (name) => `org.opencontainers.image.${name}`,
       ),
     );

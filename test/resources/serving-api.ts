@@ -3,6 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { createUrlOf } from "../../src/http/url-of.ts";
 import type { Definitions } from "../../src/resources/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
 import { createTurns } from "../../src/turns.ts";
@@ -41,7 +42,7 @@ export async function startApi(served: ServedDatabase, resources: Definitions = 
     bodyLimitBytes: 10_000,
     maxPerPage: 100,
     listTurns: createTurns(10),
-    publicUrl: undefined,
+    urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     onChange: () => changes++,
   });
   const app = createApp({

@@ -16,7 +16,8 @@ export type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
 export interface TestSenders {
   /** One sender with its connections, for several posts. */
   open(options?: SenderOptions): {
-    readonly post: (url: string) => Promise<AttemptResult>;
+    /** By default for a user without the admin flag. */
+    readonly post: (url: string, user?: { readonly isAdmin: boolean }) => Promise<AttemptResult>;
     readonly close: () => void;
   };
   /** One post of a sender of its own. */
@@ -28,11 +29,12 @@ export function createTestSenders(): TestSenders {
   const opened: Sender[] = [];
   const senders: TestSenders = {
     open(options = {}) {
-      const defaults = { timeoutMs: 10_000, allowedNetworks: ["127.0.0.0/8", "::1/128"], maxSockets: 8 };
-      const sender = createSender({ ...defaults, ...options });
+      const networks = { allowedNetworks: ["127.0.0.0/8", "::1/128"], adminNetworks: [] };
+      const sender = createSender({ timeoutMs: 10_000, maxSockets: 8, ...networks, ...options });
       opened.push(sender);
       return {
-        post: (url) => sender.send({ url, headers: deliveryHeaders, body: deliveryBytes }),
+        post: (url, user = { isAdmin: false }) =>
+          sender.send({ url, headers: deliveryHeaders, body: deliveryBytes }, user),
         close: () => sender.close(),
       };
     },

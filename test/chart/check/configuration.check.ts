@@ -54,6 +54,50 @@ const urlOf = (values: object): string | undefined => {
 const checksumsOf = (values: object, component: string): Readonly<Record<string, string>> =>
   podOf(render({ values }), component).annotations;
 
+/** What each pod has for a PostgreSQL URL. */
+const urlsOf = (values: object): readonly (string | undefined)[] => {
+  const objects = render({ values });
+  return ["migrate", "api", "dispatcher"].map(
+    (component) => environmentOf(podOf(objects, component), objects)["DATABASE_URL"],
+  );
+};
+
+describe("the role that migrates", () => {
+  const databaseUrl = "postgresql://svc_app@postgres/svc";
+
+  it("is that of the programs, unless it has a URL of its own, which no other Secret holds", () => {
+    const migrationDatabaseUrl = "postgresql://svc_owner@postgres/svc";
+
+    expect(urlsOf({ secret: { databaseUrl } })).to.deep.equal(Array(3).fill(databaseUrl));
+    expect(urlsOf({ secret: { databaseUrl, migrationDatabaseUrl } })).to.deep.equal([
+      migrationDatabaseUrl,
+      databaseUrl,
+      databaseUrl,
+    ]);
+    const secrets = render({ values: { secret: { databaseUrl, migrationDatabaseUrl } } })
+      .filter(({ kind }) => kind === "Secret")
+      .filter(({ data }) =>
+        Object.values(data ?? {}).some((value) => decoded(value) === migrationDatabaseUrl),
+      );
+    expect(secrets.map(({ metadata }) => metadata.labels["app.kubernetes.io/component"])).to.deep.equal([
+      "migrate",
+    ]);
+  });
+
+  it("has a key of its own in a Secret that is there", () => {
+    const objects = render({ file: "existing" });
+    const keys = ["migrate", "api", "dispatcher"].map(
+      (component) =>
+        podOf(objects, component).container.env?.find(({ name }) => name === "DATABASE_URL")?.valueFrom
+          ?.secretKeyRef,
+    );
+
+    expect(keys).to.deep.equal(
+      ["owner-url", "database-url", "database-url"].map((key) => ({ name: "svc-secrets", key })),
+    );
+  });
+});
+
 describe("what the programs read", () => {
   for (const file of cases
     .map((name) => name.replace(/\.yaml$/, ""))

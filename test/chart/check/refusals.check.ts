@@ -22,6 +22,31 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     /secret\.databaseUrl: expected a URL that begins with postgresql:/,
   ],
   [
+    "another database for the migration",
+    { secret: { migrationDatabaseUrl: "mysql://x" } },
+    /secret\.migrationDatabaseUrl: expected a URL that begins with postgresql:/,
+  ],
+  [
+    "a URL for the migration beside a Secret",
+    { secret: { existingSecret: "mine", migrationDatabaseUrl: "postgresql://x" } },
+    /secret\.migrationDatabaseUrl: expected nothing beside .* under the key that secret\.keys\.migrationDatabaseUrl names/,
+  ],
+  [
+    "a key for the migration without a Secret",
+    { secret: { keys: { migrationDatabaseUrl: "owner-url" } } },
+    /secret\.keys\.migrationDatabaseUrl: expected secret\.existingSecret beside it/,
+  ],
+  [
+    "an API that only its own pod reaches",
+    { config: { settings: { http: { host: "127.0.0.1" } } } },
+    /config\.settings\.http\.host: not to be set here: .*SVC_HOST in api\.extraEnv/,
+  ],
+  [
+    "metrics that no probe reaches",
+    { config: { settings: { metrics: { host: "127.0.0.1" } } } },
+    /config\.settings\.metrics\.host: not to be set here: probes/,
+  ],
+  [
     "another broker",
     { secret: { amqpUrl: "redis://x" } },
     /secret\.amqpUrl: expected a URL that begins with amqp:/,

@@ -1,0 +1,57 @@
+import { isHost, isLoopback } from "../host.ts";
+import type { ApiContext } from "./state.ts";
+
+/** The absolute URL of a request. */
+export type UrlOf = (ctx: ApiContext) => URL;
+
+/**
+ * Makes the absolute URLs of requests. Without a `publicUrl` they begin as the request does, with its protocol and the `Host` header, which
+ * anybody can forge: only a host among `hosts` is taken from there, the first of them stands for every other.
+ *
+ * @param publicUrl Origin that clients use; it wins.
+ * @param hosts Lower case; one without a port holds for every port. None: any host, and the local address for what is no host.
+ */
+export function createUrlOf({
+  publicUrl,
+  hosts,
+}: {
+  readonly publicUrl: string | undefined;
+  readonly hosts: readonly string[];
+}): UrlOf {
+  return (ctx) => {
+    const url = new URL(publicUrl ?? originOf(ctx, hosts));
+    // Set one by one: resolving `//host/...` against a base would leave the origin.
+    url.pathname = ctx.path;
+    url.search = ctx.querystring;
+    return url;
+  };
+}
+
+function originOf(ctx: ApiContext, hosts: readonly string[]): string {
+  const host = ctx.host.toLowerCase();
+  const isKnown = hosts.some((known) => known === host || known === host.replace(/:\d+$/, ""));
+  const origin = `${ctx.protocol}://${host}`;
+  if ((isKnown || hosts.length === 0) && isHost(host) && URL.canParse(origin)) return origin;
+  return `${ctx.protocol}://${hosts[0] ?? `localhost:${ctx.req.socket.localPort ?? 80}`}`;
+}
+
+/**
+ * What to tell an operator at start: page links lead to whatever host a request names. Undefined when they do not, or when only this machine
+ * can ask.
+ */
+export function openHostsWarning({
+  host,
+  publicUrl,
+  hosts,
+}: {
+  /** That the API listens on. */
+  readonly host: string;
+  readonly publicUrl: string | undefined;
+  readonly hosts: readonly string[];
+}): string | undefined {
+  if (publicUrl !== undefined || hosts.length > 0 || isLoopback(host)) return undefined;
+  return (
+    "neither http.publicUrl (SVC_PUBLIC_URL) nor http.hosts is set: next_page_url and prev_page_url lead to the host that the request names. " +
+    "A forged Host header gets links to another site into a shared cache or in front of people; set one of the two"
+  );
+}

@@ -1,0 +1,38 @@
+import { expect } from "chai";
+import { notesYaml } from "../support/notes.ts";
+import { exchange } from "../support/raw.ts";
+import { startService, type TestService, type TestUser } from "../support/service.ts";
+
+describe("page links of an API with http.hosts", () => {
+  let service: TestService;
+  let ada: TestUser;
+
+  before(async () => {
+    service = await startService({
+      mode: "embedded",
+      resources: { "notes.yaml": notesYaml },
+      http: { hosts: ["api.example.com", "api.example.org"] },
+    });
+    ada = await service.createUser();
+  });
+  after(() => service.stop());
+
+  /** Of the second page of a list. */
+  async function prevPageUrl(path: string, host: string): Promise<unknown> {
+    const head = `GET /svc-api/${path}?page=2 HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${ada.token}`;
+    const [answer] = await exchange(service.api.port, `${head}\r\nConnection: close\r\n\r\n`);
+    return (answer?.json as { readonly prev_page_url: unknown } | undefined)?.prev_page_url;
+  }
+
+  for (const path of ["resources/notes", "webhook-deliveries"])
+    it(`lead to the host that was asked when it is one of them, else to the first: ${path}`, async () => {
+      const links = [];
+      for (const host of ["api.example.org:8443", "evil.example.net"])
+        links.push(await prevPageUrl(path, host));
+
+      expect(links).to.deep.equal([
+        `http://api.example.org:8443/svc-api/${path}?page=1`,
+        `http://api.example.com/svc-api/${path}?page=1`,
+      ]);
+    });
+});
