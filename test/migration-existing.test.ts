@@ -73,15 +73,15 @@ describe("applyMigration beside tables that exist", () => {
   });
 
   it("refuses to change a table that it did not make, unless that is allowed", async () => {
-    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, extra text)");
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, extra text)");
 
     expect(await failureOf(definitionsOf(customers))).to.match(
       /The table customers exists and was not made by/,
     );
-    expect(await columnsOf("customers")).to.have.property("extra");
+    expect(await columnsOf("customers")).to.not.have.property("name");
     await apply(definitionsOf(customers), true);
 
-    expect(await columnsOf("customers")).to.not.have.property("extra");
+    expect(await columnsOf("customers")).to.have.keys(["id", "extra", "name"]);
   });
 
   it("takes over a table that is as the mapping file says", async () => {
@@ -89,8 +89,9 @@ describe("applyMigration beside tables that exist", () => {
 
     const { steps } = await apply(definitionsOf(customers));
 
-    expect(steps.map(({ title }) => title)).to.deep.equal([
-      "core migration 0001_core",
+    const titles = steps.map(({ title }) => title).filter((title) => !title.startsWith("core migration"));
+    expect(titles).to.deep.equal([
+      "customers: note down what svc made",
       "customers: capture trigger on customers",
     ]);
   });
@@ -173,7 +174,7 @@ describe("applyMigration beside tables that exist", () => {
     ]);
     expect(await due()).to.equal(`OperatorError: ${message}`);
     await client.query("ALTER TABLE countries ADD cod text; CREATE TABLE planets (name text)");
-    expect(await due()).to.have.length(3);
+    expect(await due()).to.include.members(["customers: not installed yet", "orders: not installed yet"]);
     await pool.end();
   });
 
