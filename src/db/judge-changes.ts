@@ -162,7 +162,14 @@ function leftOf({
       whole.some((one) => one.table === table && object.columns.includes(one.clause.name)),
   );
   const counters = deeds.filter(({ clause }) => {
-    if (clause.kind !== "sequence" || clause.action !== "drop") return false;
+    if (clause.kind !== "sequence") return false;
+    if (clause.action !== "drop") {
+      // Made and given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
+      const giving = deeds.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
+      return columns.some(
+        (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
+      );
+    }
     const owner = sequences.find(({ name }) => name === clause.name);
     const ownerKey = owner && keyOf("column", owner.table, owner.column);
     const known = ownerKey === undefined ? undefined : made.get(ownerKey);
