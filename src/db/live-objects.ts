@@ -19,6 +19,11 @@ export interface LiveObject {
   readonly comment: string | null;
   /** Whether it is a column that must have a value and gives itself none. */
   readonly isNeeded: boolean;
+  /**
+   * Whether the schema engine sees all that there is to it. It takes an index for another's like that differs in its predicate, its
+   * collation or its nulls alone, or that PostgreSQL could not finish; and a foreign key that is deferrable or not checked yet.
+   */
+  readonly isPlain: boolean;
 }
 
 /** A name that cannot be told from another by its kind, table and name alone does not occur. */
@@ -35,7 +40,7 @@ const liveQuery = `
     concat_ws(' ', format_type(att.atttypid, att.atttypmod), CASE WHEN att.attnotnull THEN 'NOT NULL' END,
       'DEFAULT ' || pg_get_expr(def.adbin, def.adrelid)) AS definition,
     ARRAY[att.attname::text] AS columns, NULL AS comment,
-    att.attnotnull AND def.oid IS NULL AND att.attidentity = '' AS "isNeeded"
+    att.attnotnull AND def.oid IS NULL AND att.attidentity = '' AS "isNeeded", true AS "isPlain"
   FROM tables JOIN pg_attribute AS att ON att.attrelid = tables.oid AND att.attnum > 0 AND NOT att.attisdropped
   LEFT JOIN pg_attrdef AS def ON def.adrelid = att.attrelid AND def.adnum = att.attnum
   UNION ALL
@@ -47,31 +52,37 @@ const liveQuery = `
       SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND (attnum = ANY(ind.indkey) OR attnum IN (
         SELECT refobjsubid FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = ind.indexrelid AND refobjid = tables.oid AND refobjsubid > 0
       )) AND attnum > 0
-    ), NULL, false
+    ), NULL, false,
+    ind.indpred IS NULL AND ind.indexprs IS NULL AND ind.indisvalid AND ind.indimmediate AND ind.indnatts = ind.indnkeyatts
+      AND pg_get_indexdef(ind.indexrelid) !~ ' NULLS NOT DISTINCT' AND NOT EXISTS (
+        SELECT FROM unnest(ind.indkey::int2[], ind.indcollation::oid[]) AS part (num, coll)
+        JOIN pg_attribute AS att ON att.attrelid = tables.oid AND att.attnum = part.num AND att.attcollation <> part.coll
+      )
   FROM tables JOIN pg_index AS ind ON ind.indrelid = tables.oid JOIN pg_class AS cls ON cls.oid = ind.indexrelid
   LEFT JOIN pg_constraint AS con ON con.conindid = ind.indexrelid AND con.conrelid = tables.oid AND con.contype IN ('p', 'u', 'x')
   UNION ALL
   SELECT tables.name, 'constraint', con.conname, CASE con.contype WHEN 'f' THEN 'foreign key' ELSE 'check' END,
     pg_get_constraintdef(con.oid),
     ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(con.conkey)),
-    obj_description(con.oid, 'pg_constraint'), false
+    obj_description(con.oid, 'pg_constraint'), false,
+    con.contype = 'c' OR (con.convalidated AND NOT con.condeferrable AND con.confmatchtype = 's')
   FROM tables JOIN pg_constraint AS con ON con.conrelid = tables.oid AND con.contype IN ('f', 'c')
   UNION ALL
-  SELECT tables.name, 'other', trg.tgname, 'trigger', pg_get_triggerdef(trg.oid), '{}', NULL, false
+  SELECT tables.name, 'other', trg.tgname, 'trigger', pg_get_triggerdef(trg.oid), '{}', NULL, false, true
   FROM tables JOIN pg_trigger AS trg ON trg.tgrelid = tables.oid AND NOT trg.tgisinternal
   JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace IS DISTINCT FROM to_regnamespace('svc')
   UNION ALL
-  SELECT tables.name, 'other', pol.polname, 'policy', '', '{}', NULL, false
+  SELECT tables.name, 'other', pol.polname, 'policy', '', '{}', NULL, false, true
   FROM tables JOIN pg_policy AS pol ON pol.polrelid = tables.oid
   UNION ALL
-  SELECT tables.name, 'other', rul.rulename, 'rule', pg_get_ruledef(rul.oid), '{}', NULL, false
+  SELECT tables.name, 'other', rul.rulename, 'rule', pg_get_ruledef(rul.oid), '{}', NULL, false, true
   FROM tables JOIN pg_rewrite AS rul ON rul.ev_class = tables.oid
   UNION ALL
   SELECT tables.name, 'other', ext.stxname, 'statistics object', pg_get_statisticsobjdef(ext.oid),
-    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(ext.stxkeys)), NULL, false
+    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(ext.stxkeys)), NULL, false, true
   FROM tables JOIN pg_statistic_ext AS ext ON ext.stxrelid = tables.oid
   UNION ALL
-  SELECT DISTINCT tables.name, 'other', cls.relname, CASE cls.relkind WHEN 'm' THEN 'materialized view' ELSE 'view' END, '', '{}'::text[], NULL, false
+  SELECT DISTINCT tables.name, 'other', cls.relname, CASE cls.relkind WHEN 'm' THEN 'materialized view' ELSE 'view' END, '', '{}'::text[], NULL, false, true
   FROM tables JOIN pg_depend AS dep ON dep.refclassid = 'pg_class'::regclass AND dep.refobjid = tables.oid AND dep.classid = 'pg_rewrite'::regclass
   JOIN pg_rewrite AS rul ON rul.oid = dep.objid JOIN pg_class AS cls ON cls.oid = rul.ev_class AND cls.relkind IN ('v', 'm')
   ORDER BY 1, 2, 3`;

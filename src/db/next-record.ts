@@ -47,9 +47,9 @@ export function nextRecord({
       );
     notes.push(...found.map(({ kind, name }) => foundNote(table, kind, name)));
     leftAlone.push(
-      ...live.filter(({ kind, name }) => {
+      ...live.filter(({ kind, name, isPlain }) => {
         const key = keyOf(kind, table, name);
-        return !kept.has(key) && !isGone(key);
+        return (!kept.has(key) || !isPlain) && !isGone(key);
       }),
     );
     return isDue({ table, next, made, live, verdict, valueChecks }) ? [[table, next] as const] : [];
@@ -82,7 +82,10 @@ function rowsOf({
   };
   const parts: readonly Row[] = live
     .filter(({ kind, what }) => kind === "index" || what === "foreign key")
-    .map(({ kind, name, definition }) => ({ kind, name, isMade: isMade(kind, name), definition }));
+    .map(({ kind, name, definition, isPlain }) => {
+      // One that is not plain was made again in another way, under the name of one of the service's.
+      return { kind, name, isMade: isPlain && isMade(kind, name), definition };
+    });
   const added = [...verdict.added].flatMap(([key, of]) => {
     const [kind, , name] = JSON.parse(key) as [Row["kind"], string, string];
     return of === table && (kind === "index" || kind === "constraint")

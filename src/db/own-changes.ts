@@ -53,7 +53,8 @@ export async function compareOwn({
       ),
     ),
   );
-  const isLacking = (object: LiveObject): boolean => lacking.has(keyOfObject(object));
+  const isLacking = (object: LiveObject): boolean =>
+    lacking.has(keyOfObject(object)) && (object.isPlain || made.has(keyOfObject(object)));
   if (!objects.some((object) => !isOwn(object) && isLacking(object))) return own;
   return compare(objects.filter((object) => isOwn(object) || isLacking(object)));
 }
