@@ -96,6 +96,26 @@ describe("applyMigration beside tables that exist", () => {
     ]);
   });
 
+  it("uses a primary key of another name, and refuses one of another column", async () => {
+    await client.query(`
+      CREATE TABLE customers (id serial CONSTRAINT chosen PRIMARY KEY, name text NOT NULL);
+      CREATE TABLE cards (id serial, number int CONSTRAINT numbered PRIMARY KEY)`);
+    const cards = definition({ name: "cards", fields: [field("number", "Int")] });
+
+    expect(await failureOf(definitionsOf(customers))).to.equal("done");
+    expect(await failureOf(definitionsOf(customers, cards), true)).to.match(
+      /cannot be done.*The primary key numbered of the table cards/s,
+    );
+    expect(
+      (await planMigration({ url: database.url, definitions: definitionsOf(customers) })).steps,
+    ).to.deep.equal([]);
+    expect(
+      await rowsOf(
+        "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = 'customers'::regclass",
+      ),
+    ).to.deep.equal([{ conname: "chosen" }]);
+  });
+
   it("lists everything in which existing tables do not fit", async () => {
     await client.query(`
       CREATE TABLE customer (id int PRIMARY KEY, name text);

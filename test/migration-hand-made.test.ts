@@ -54,7 +54,8 @@ describe("applyMigration, with what somebody else made on a managed table", () =
 
   for (const { title, sql, shows, says } of handMade) {
     it(`names ${title} in the plan, and leaves it alone, whatever is allowed`, async () => {
-      const { url, drop } = await createTestDatabase({ template: new URL(template.url).pathname.slice(1) });
+      const copy = await createTestDatabase({ template: new URL(template.url).pathname.slice(1) });
+      const { url } = copy;
       const plan = (definitions: Definitions): Promise<MigrationPlan> => planMigration({ url, definitions });
       const apply = (definitions: Definitions, allowDestructive: boolean): Promise<string> =>
         applyMigration({ url, definitions, allowDestructive, log }).then(() => "done", String);
@@ -87,7 +88,7 @@ describe("applyMigration, with what somebody else made on a managed table", () =
         expect(last).to.deep.include({ steps: [], losses: [], impossible: [] });
         expect(leftAloneOf(last)).to.match(says);
       } finally {
-        await drop();
+        await copy.drop();
       }
     });
   }

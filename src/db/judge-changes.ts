@@ -1,4 +1,4 @@
-import { keyOf, type LiveObject } from "./live-objects.ts";
+import { keyOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
 
@@ -62,14 +62,14 @@ export function judgeChanges({
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
-  readonly sequences: readonly { readonly name: string; readonly table: string; readonly column: string }[];
+  readonly sequences: readonly OwnedSequence[];
 }): Verdict {
   const live = new Map(objects.map((object) => [keyOf(object.kind, object.table, object.name), object]));
   const deeds = statements.flatMap((statement) =>
     statement.clauses.map((clause) => deedOf(statement, clause, live, objects)),
   );
   const tables = new Map(wanted.map((one) => [one.table, one]));
-  const left = leftOf({ deeds, tables, made, sequences });
+  const left = leftOf({ deeds, tables, objects, made, sequences });
   const kept = deeds.filter((deed) => !left.includes(deed));
   const originOf = (object: LiveObject): Origin => originIn({ object, tables, made });
 
@@ -108,7 +108,10 @@ export function judgeChanges({
         .filter((object) => !gone.includes(object) && originOf(object) !== "made")
         .map((object) => lossOf(object, false)),
     ],
-    impossible: [...new Set(kept.flatMap((deed) => refusalOf(deed, dropped, originOf) ?? []))],
+    impossible: [
+      ...new Set(kept.flatMap((deed) => refusalOf(deed, dropped, originOf) ?? [])),
+      ...secondKeys(kept, dropped, objects),
+    ],
   };
 }
 
@@ -134,13 +137,15 @@ function deedOf(
 function leftOf({
   deeds,
   tables,
+  objects,
   made,
   sequences,
 }: {
   readonly deeds: readonly Deed[];
+  readonly objects: readonly LiveObject[];
   readonly tables: ReadonlyMap<string, WantedTable>;
   readonly made: ReadonlyMap<string, MadeObject>;
-  readonly sequences: readonly { readonly name: string; readonly table: string; readonly column: string }[];
+  readonly sequences: readonly OwnedSequence[];
 }): readonly Deed[] {
   const isAskedBefore = ({ clause, table, key, object }: Deed): boolean => {
     const wanted = tables.get(table);
@@ -176,7 +181,19 @@ function leftOf({
     const isOurs = known?.isMade ?? (owner !== undefined && tables.get(owner.table)?.before !== undefined);
     return !isOurs || columns.some(({ key }) => key === ownerKey);
   });
-  return [...columns, ...parts, ...counters];
+  // A table has one primary key, and one of the same columns serves under any name.
+  const keys = deeds.filter(({ clause, table }) => {
+    const asked = /^ADD CONSTRAINT "[^"]+" PRIMARY KEY \((.+)\)$/.exec(clause.sql)?.[1];
+    return objects.some(
+      (one) =>
+        one.table === table &&
+        one.what === "primary key" &&
+        one.isPlain &&
+        one.name !== clause.name &&
+        one.columns.map((name) => `"${name}"`).join(",") === asked,
+    );
+  });
+  return [...columns, ...parts, ...counters, ...keys];
 }
 
 function originIn({
@@ -213,6 +230,27 @@ function refusalOf(
     `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it${origin === "remade" ? " (somebody made it again)" : ""}: ` +
     `it is not touched. Give it another name, change it yourself (the mapping file comes to: ${sql}), or change the mapping file of ${table}.`
   );
+}
+
+function secondKeys(
+  kept: readonly Deed[],
+  dropped: ReadonlySet<string>,
+  objects: readonly LiveObject[],
+): readonly string[] {
+  const asked = kept.filter(
+    ({ clause, object }) => object === undefined && clause.sql.includes(" PRIMARY KEY ("),
+  );
+  return objects
+    .filter(
+      ({ what, kind, table, name }) =>
+        what === "primary key" &&
+        !dropped.has(keyOf(kind, table, name)) &&
+        asked.some((deed) => deed.table === table),
+    )
+    .map(
+      (object) =>
+        `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it: it is not touched. Change it yourself, or the mapping file.`,
+    );
 }
 
 function changedTables(

@@ -112,12 +112,19 @@ export async function readRelations(
   return rows;
 }
 
-/** The column that each sequence belongs to, as a serial column's does. */
+/** A sequence, and the column that it belongs to and goes with, as a serial column's does. */
+export interface OwnedSequence {
+  readonly name: string;
+  readonly table: string;
+  readonly column: string;
+}
+
+/** The sequences of the named tables. */
 export async function readSequences(
   client: ClientBase,
   tables: readonly string[],
-): Promise<readonly { readonly name: string; readonly table: string; readonly column: string }[]> {
-  const { rows } = await client.query<{ name: string; table: string; column: string }>(
+): Promise<readonly OwnedSequence[]> {
+  const { rows } = await client.query<OwnedSequence>(
     `SELECT seq.relname AS name, cls.relname AS "table", att.attname AS column
      FROM pg_class AS seq
      JOIN pg_depend AS dep ON dep.classid = 'pg_class'::regclass AND dep.objid = seq.oid AND dep.deptype = 'a'

@@ -1,12 +1,20 @@
 import type { Client } from "pg";
 import { judgeChanges, sentenceStart, type Deed, type Verdict, type WantedTable } from "./judge-changes.ts";
-import { keyOf, readObjects, readRelations, readSequences, type LiveObject } from "./live-objects.ts";
+import {
+  keyOf,
+  readObjects,
+  readRelations,
+  readSequences,
+  type LiveObject,
+  type OwnedSequence,
+} from "./live-objects.ts";
 import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements } from "./made.ts";
 import type { Step } from "./migrate.ts";
 import { quoteName, tablesSchema } from "./names.ts";
 import { nextRecord } from "./next-record.ts";
 import { compareOwn } from "./own-changes.ts";
+import type { Statement } from "./statements.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
@@ -89,7 +97,9 @@ export async function planTables({
   return {
     steps: [
       ...valueChecks.before,
-      ...verdict.statements.map(({ sql }) => repaired(sql)).map((sql) => ({ title: titleOf(sql), sql })),
+      ...verdict.statements
+        .map((statement) => repaired(statement, sequences))
+        .map((sql) => ({ title: titleOf(sql), sql })),
       ...valueChecks.after,
       ...[...next.rows, ...[...gone].map((table) => [table, []] as const)].map(([table, rows]) => ({
         title: `${table}: note down what svc made`,
@@ -191,20 +201,29 @@ function titleOf(sql: string): string {
 }
 
 /**
- * The engine widens a counting Int key by `SET DATA TYPE BIGSERIAL`, which is no type that a column can be changed to, and would
- * leave its sequence ending at 2147483647.
+ * The engine changes a counting Int key to BigInt by `SET DATA TYPE BIGSERIAL`, and back by `SERIAL`, which are no types that a column can be
+ * changed to, and leave the end of its sequence where it was.
  */
-function repaired(sql: string): string {
-  const table = /^ALTER TABLE "((?:[^"]|"")+)"/.exec(sql)?.[1];
-  const widened = [...sql.matchAll(/ALTER COLUMN "((?:[^"]|"")+)" SET DATA TYPE BIGSERIAL/g)];
-  if (table === undefined || widened.length === 0) return sql;
-  const sequences = widened.map(
-    ([, column]) => `ALTER SEQUENCE ${sequenceOf(table, column ?? "")} AS bigint`,
+function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
+  const changes = clauses.flatMap(({ name, sql: clause }) => {
+    const serial = / SET DATA TYPE (BIG)?SERIAL$/.exec(clause);
+    return serial === null ? [] : [{ name, type: serial[1] === undefined ? "integer" : "bigint" }];
+  });
+  const limits = changes.flatMap(({ name, type }) =>
+    sequences
+      .filter((one) => one.table === table && one.column === name)
+      .map((one) => `ALTER SEQUENCE ${quoteName(one.name)} AS ${type}`),
   );
-  return [sql.replaceAll("SET DATA TYPE BIGSERIAL", "SET DATA TYPE BIGINT"), ...sequences].join(";\n");
+  const proper = changes.reduce(
+    (given, { name, type }) =>
+      given
+        .replace(`ALTER COLUMN "${name}" SET DATA TYPE BIGSERIAL`, () => typed(name, type))
+        .replace(`ALTER COLUMN "${name}" SET DATA TYPE SERIAL`, () => typed(name, type)),
+    sql,
+  );
+  return [proper, ...limits].join(";\n");
 }
 
-/** The name that the engine gave it, which is PostgreSQL's own for a serial column. */
-function sequenceOf(table: string, column: string): string {
-  return quoteName(`${table}_${column}_seq`);
+function typed(column: string, type: string): string {
+  return `ALTER COLUMN ${quoteName(column)} SET DATA TYPE ${type.toUpperCase()}`;
 }

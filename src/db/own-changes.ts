@@ -2,7 +2,7 @@ import type { Client } from "pg";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import { compareSchema, type SchemaChange, type Sight } from "./schema-engine.ts";
-import { readStatement, topLevelParts, type Statement } from "./statements.ts";
+import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
 
 /** What the schema engine would change about the parts of tables that it may see. */
 export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
@@ -36,7 +36,8 @@ export async function compareOwn({
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
     const sight = sightOf(managed, shown);
     const change = await compareSchema({ client, schemaText, externalTables, externalEnums, sight });
-    const statements = change.statements.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
+    const scripts = withQuotedSequences(change.statements);
+    const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
     const seen = new Set(shown.filter((object) => isSeen(object, sight)).map(keyOfObject));
     return { statements, warnings: change.warnings, impossible: change.impossible, seen };
   };

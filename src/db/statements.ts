@@ -1,4 +1,5 @@
 import type { ObjectKind } from "./live-objects.ts";
+import { quoteName, quoteText } from "./names.ts";
 
 /** What a clause of the schema engine's statements does, to which object of which table. */
 export interface Clause {
@@ -71,8 +72,11 @@ const statementReadings: readonly Reading[] = [
     ],
   ],
   [new RegExp(`^DROP SEQUENCE ${named}$`), (name = "") => [{ action: "drop", kind: "sequence", name }]],
-  [/^CREATE SEQUENCE "?([^";]+)"?/, (name = "") => [{ action: "add", kind: "sequence", name }]],
-  [/^ALTER SEQUENCE "?([^";]+?)"? OWNED BY /, (name = "") => [{ action: "other", kind: "sequence", name }]],
+  [new RegExp(`^CREATE SEQUENCE ${named}$`), (name = "") => [{ action: "add", kind: "sequence", name }]],
+  [
+    new RegExp(`^ALTER SEQUENCE ${named} OWNED BY `),
+    (name = "") => [{ action: "other", kind: "sequence", name }],
+  ],
 ];
 
 /**
@@ -115,6 +119,23 @@ export function withClauses(statement: Statement, clauses: readonly Clause[]): S
   if (clauses.length === statement.clauses.length) return statement;
   const parts = [...new Set(clauses.map(({ sql }) => sql))];
   return { ...statement, clauses, sql: statement.head + parts.join(",\n") };
+}
+
+/** The engine names the sequence of a column that is to count itself without quotes. */
+export function withQuotedSequences(scripts: readonly string[]): readonly string[] {
+  const names = scripts.flatMap((script) =>
+    [...script.matchAll(/^CREATE SEQUENCE ([^"\n]+?);?$/gm)].map(([, name = ""]) => name),
+  );
+  return names.reduce<readonly string[]>(
+    (given, name) =>
+      given.map((script) =>
+        script
+          .replaceAll(`CREATE SEQUENCE ${name}`, () => `CREATE SEQUENCE ${quoteName(name)}`)
+          .replaceAll(`nextval('${name}')`, () => `nextval(${quoteText(quoteName(name))})`)
+          .replaceAll(`ALTER SEQUENCE ${name} OWNED`, () => `ALTER SEQUENCE ${quoteName(name)} OWNED`),
+      ),
+    scripts,
+  );
 }
 
 /** Splits at the separators that are in no quotes and no brackets. */
