@@ -29,7 +29,10 @@ export function addMigrateCommand(
     .command("migrate")
     .description("bring the service's tables and the managed tables to the mapping files")
     .option("--plan", "print the SQL and change nothing")
-    .option("--allow-destructive", "also make the changes that lose data")
+    .option(
+      "--allow-destructive",
+      "also make the changes that lose data, or drop an index or constraint of the service",
+    )
     .option("--json", "print JSON")
     .action((options: Options) =>
       withOpened(open, async ({ config, url, log }) => {

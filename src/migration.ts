@@ -32,9 +32,9 @@ import { columnWishOf, prismaSchemaOf, tableModelOf } from "./resources/models.t
 export interface MigrationPlan {
   /** In the order in which they run, all in one transaction; empty when nothing is due. */
   readonly steps: readonly Step[];
-  /** Data that would be lost; a migration with any is refused unless losses are allowed. */
+  /** Data, indexes and constraints that would be lost; a migration with any is refused unless losses are allowed. */
   readonly losses: readonly string[];
-  /** What the rows that are there do not allow; a migration with any is refused. */
+  /** What the rows and objects that are there do not allow; a migration with any is refused. */
   readonly impossible: readonly string[];
   /** What an operator may want to know. */
   readonly notes: readonly string[];

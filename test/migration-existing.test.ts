@@ -87,8 +87,11 @@ describe("applyMigration beside tables that exist", () => {
   it("takes over a table that is as the mapping file says", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
 
-    const { steps } = await apply(definitionsOf(customers));
+    const { steps, notes } = await apply(definitionsOf(customers));
 
+    expect(notes).to.deep.equal([
+      "The table customers is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.",
+    ]);
     const titles = steps.map(({ title }) => title).filter((title) => !title.startsWith("core migration"));
     expect(titles).to.deep.equal([
       "customers: note down what svc made",

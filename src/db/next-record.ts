@@ -45,7 +45,9 @@ export function nextRecord({
       notes.push(
         `The table ${table} was made by a version of svc that kept no record of its parts: what is there as the mapping file has it counts as made by svc, and everything else as made by somebody else.`,
       );
-    notes.push(...found.map(({ kind, name }) => foundNote(table, kind, name)));
+    // Of a table that is found as a whole, one note will do.
+    const told = found.filter(({ kind }) => kind === "table");
+    notes.push(...(told.length > 0 ? told : found).map(({ kind, name }) => foundNote(table, kind, name)));
     leftAlone.push(
       ...live.filter(({ kind, name, isPlain }) => {
         const key = keyOf(kind, table, name);

@@ -230,8 +230,10 @@ export const handMade: readonly HandMade[] = [
   },
   {
     title: "another type",
-    sql: "ALTER TABLE orders ALTER user_id TYPE text",
-    shows: /user_id\|text\|\|not null/,
+    sql:
+      "INSERT INTO customers (name) VALUES ('Ann'); INSERT INTO orders (reference, amount, user_id, customer_id) VALUES ('R', 1, 1, 1); " +
+      "ALTER TABLE orders ALTER user_id TYPE bytea USING ''",
+    shows: /user_id\|bytea\|\|not null/,
     says: /column user_id .*changed by hand/,
   },
 ];
