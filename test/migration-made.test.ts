@@ -54,6 +54,12 @@ describe("svc.made", () => {
     ]);
   });
 
+  it("names a check once that goes together with its column", async () => {
+    expect(await scene.apply(market)).to.equal("done");
+
+    expect((await scene.plan(without("status"))).losses).to.have.length(1);
+  });
+
   it("forgets a table that somebody dropped", async () => {
     expect(await scene.apply(market)).to.equal("done");
     await scene.client.query("DROP TABLE orders");

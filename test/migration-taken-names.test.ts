@@ -154,7 +154,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
     },
     {
       what: "its own check, made again in another way",
-      sql: "ALTER TABLE orders DROP CONSTRAINT orders_status_svc_values; ALTER TABLE orders ADD CONSTRAINT orders_status_svc_values CHECK (status <> '')",
+      sql: "ALTER TABLE orders DROP CONSTRAINT orders_status_svc_values; ALTER TABLE orders ADD CONSTRAINT orders_status_svc_values CHECK (status <> ''); COMMENT ON CONSTRAINT orders_status_svc_values ON orders IS 'by hand'",
       wants: market,
       says: /check orders_status_svc_values/,
     },

@@ -270,7 +270,8 @@ function changedTables(
   );
 }
 
-function lossOf(object: LiveObject, isMade: boolean): string {
+/** What goes with an index or a constraint. */
+export function lossOf(object: LiveObject, isMade: boolean): string {
   const what = `${sentenceStart(object)} (${object.definition})`;
   return isMade
     ? `${what} is no longer in the mapping file, and would be dropped. What it promises would hold no longer.`

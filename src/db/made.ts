@@ -39,12 +39,14 @@ export function byKey(made: readonly MadeObject[]): ReadonlyMap<string, MadeObje
   return new Map(made.map((one) => [keyOf(one.kind, one.table, one.name), one]));
 }
 
-/**
- * Whether a live object is the one on record. A check with a comment is, whatever its wording, which follows its column's type:
- * the service puts its own there.
- */
-export function isSame({ kind, what, definition, comment }: LiveObject, made: MadeObject): boolean {
-  return kind === "column" || definition === made.definition || (what === "check" && comment !== null);
+/** Whether a live object is the one on record. A check has the service's signature too: its wording follows its column's type. */
+export function isSame(object: LiveObject, made: MadeObject): boolean {
+  return object.kind === "column" || object.definition === made.definition || isSigned(object);
+}
+
+/** Whether a check has the comment that the service gives its own: the condition as it was written. See value-checks.ts. */
+export function isSigned({ what, comment }: LiveObject): boolean {
+  return what === "check" && comment !== null && /^"[^"]+" (?:IN \(|<@ ARRAY\[)/.test(comment);
 }
 
 /** Statements that replace what is on record of a table. They run after the objects are made, and take their definitions from there. */

@@ -94,6 +94,8 @@ export async function planTables({
   const gone = new Set(record.map(({ table }) => table).filter((table) => !there.includes(table)));
   for (const table of managed) gone.delete(table);
 
+  const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
+
   return {
     steps: [
       ...valueChecks.before,
@@ -106,11 +108,8 @@ export async function planTables({
         sql: recordStatements(table, rows).join(";\n"),
       })),
     ],
-    losses: [
-      ...verdict.losses,
-      ...warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning)),
-      ...valueChecks.losses,
-    ],
+    // A check that goes together with its column is said by both.
+    losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
     impossible: [
       ...verdict.impossible,
       ...(await findTaken(client, verdict, objects)),

@@ -1,6 +1,6 @@
-import { sentenceStart } from "./judge-changes.ts";
+import { lossOf, sentenceStart } from "./judge-changes.ts";
 import { keyOf, type LiveObject } from "./live-objects.ts";
-import { isSame, type MadeObject } from "./made.ts";
+import { isSame, isSigned, type MadeObject } from "./made.ts";
 import type { Step } from "./migrate.ts";
 import { fittingName, quoteName, quoteTable, quoteText } from "./names.ts";
 
@@ -59,7 +59,7 @@ export function planValueChecks({
   const isOurs = (object: LiveObject): boolean => {
     const known = made.get(keyOf("constraint", object.table, object.name));
     if (known !== undefined) return known.isMade && isSame(object, known);
-    return unrecorded.has(object.table) && object.name.endsWith(ending) && object.comment !== null;
+    return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
   };
   const wanted = checks.map((check) => {
     const name = fittingName(`${check.table}_${check.column}`, ending);
@@ -88,10 +88,7 @@ export function planValueChecks({
         `ALTER TABLE ${quoteTable(table)} ADD CONSTRAINT ${quoteName(name)} CHECK (${condition});\n` +
         `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
     })),
-    losses: ended.map(
-      (object) =>
-        `${sentenceStart(object)} (${object.definition}) is no longer in the mapping file, and would be dropped. What it promises would hold no longer.`,
-    ),
+    losses: ended.map((object) => lossOf(object, true)),
     impossible: outdated.flatMap(({ there, condition }) =>
       there === undefined || isOurs(there)
         ? []
