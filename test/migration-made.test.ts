@@ -5,6 +5,7 @@ import {
   market,
   marketWith,
   openScene,
+  recordOfOrders,
   titlesOf,
   without,
   withField,
@@ -27,19 +28,7 @@ describe("svc.made", () => {
       "customers column name",
       "customers index customers_pkey",
       "customers table customers",
-      "orders column amount",
-      "orders column customer_id",
-      "orders column id",
-      "orders column notes",
-      "orders column reference",
-      "orders column status",
-      "orders column user_id",
-      "orders constraint orders_customer_id_fkey",
-      "orders constraint orders_status_svc_values",
-      "orders index orders_customer_id_idx",
-      "orders index orders_pkey",
-      "orders index orders_reference_key",
-      "orders table orders",
+      ...recordOfOrders,
     ]);
 
     expect(await scene.apply(without("customer_id", "reference", "status"), true)).to.equal("done");
@@ -186,6 +175,20 @@ describe("svc.made", () => {
       .and.not.match(/reference|amount/);
     expect(await scene.apply(longer)).to.equal("done");
     expect(titlesOf(await scene.plan(longer))).to.deep.equal([]);
+  });
+
+  it("names the loss of a change of the file also on a column that somebody changed in another way", async () => {
+    expect(await scene.apply(market)).to.equal("done");
+    await scene.client.query(`
+      ALTER TABLE orders ALTER reference SET DEFAULT 'x', ALTER amount SET DEFAULT 1, ALTER notes SET NOT NULL;
+      INSERT INTO customers (name) VALUES ('Ann');
+      INSERT INTO orders (reference, amount, notes, user_id, customer_id) VALUES ('abcdef', 1.25, 'n', 1, 1)`);
+    const shorter = withField("reference", { length: 3 });
+    const rougher = withField("amount", { scale: 1 });
+
+    expect(await scene.apply(shorter, true)).to.match(/at most 3 characters, and 1 row has/);
+    expect(await scene.apply(rougher)).to.match(/would lose data.*`amount`/s);
+    expect((await scene.plan(rougher)).leftAlone.join()).to.match(/column reference .*DROP DEFAULT/);
   });
 
   it("says when a column of somebody else is in the way of every new record", async () => {

@@ -14,7 +14,7 @@ import type { Step } from "./migrate.ts";
 import { quoteName, tablesSchema } from "./names.ts";
 import { nextRecord } from "./next-record.ts";
 import { compareOwn } from "./own-changes.ts";
-import type { Statement } from "./statements.ts";
+import type { ColumnPart, Statement } from "./statements.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
@@ -143,15 +143,24 @@ function changedByHand(left: readonly Deed[]): readonly string[] {
   });
 }
 
-/** Whether a sentence of the engine is about the column of a clause that is not run. */
+/** The engine's sentences on a column of the table, by what is changed about it. */
+const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[] = [
+  {
+    part: "type",
+    pattern: /^You are about to alter the column `(.+)` on the `(.+)` table, .* will be cast from /s,
+  },
+  { part: "type", pattern: /^The `(.+)` column on the `(.+)` table would be dropped and recreated/s },
+  { part: "type", pattern: /^Changed the type of `(.+)` on the `(.+)` table/s },
+  { part: "nullability", pattern: /^Made the column `(.+)` on table `(.+)` required/s },
+];
+
+/** Whether a sentence of the engine is about a clause that is not run. Others on the same column stay. */
 function isAbout(text: string, { clause, table }: Deed): boolean {
   if (clause.kind !== "column") return false;
-  const column = `\`${clause.name}\``;
-  return ["on the", "on", "to the"].some((word) =>
-    [`column ${column} ${word} \`${table}\` table`, `column ${column} ${word} table \`${table}\``]
-      .concat(`${column} column ${word} \`${table}\` table`, `type of ${column} ${word} \`${table}\` table`)
-      .some((part) => text.includes(part)),
-  );
+  return remarks.some(({ part, pattern }) => {
+    const [, column, of] = pattern.exec(text) ?? [];
+    return part === (clause.part ?? "type") && column === clause.name && of === table;
+  });
 }
 
 /** What is to be made under a name that something else has. */
@@ -171,7 +180,7 @@ async function findTaken(
   );
   return relations.map(({ name, what }) => {
     const table = names.find((one) => one.name === name)?.table ?? "";
-    return `The index ${name} of the table ${table} cannot be made: there is a ${what} of that name, which svc did not make. Give that another name.`;
+    return `The index ${name} of the table ${table} cannot be made: svc did not make what has that name already, the ${what}. Give that another name.`;
   });
 }
 

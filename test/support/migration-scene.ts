@@ -93,3 +93,20 @@ export function withField(name: string, overrides: Partial<Field>): Definitions 
 export function without(...names: readonly string[]): Definitions {
   return marketWith((one) => (names.includes(one.name) ? undefined : one));
 }
+
+/** What `svc.made` has of the orders of shop.ts. */
+export const recordOfOrders: readonly string[] = [
+  "orders column amount",
+  "orders column customer_id",
+  "orders column id",
+  "orders column notes",
+  "orders column reference",
+  "orders column status",
+  "orders column user_id",
+  "orders constraint orders_customer_id_fkey",
+  "orders constraint orders_status_svc_values",
+  "orders index orders_customer_id_idx",
+  "orders index orders_pkey",
+  "orders index orders_reference_key",
+  "orders table orders",
+];
