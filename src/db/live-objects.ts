@@ -4,7 +4,7 @@ import { tablesSchema } from "./names.ts";
 /** Kinds that the service makes, and `other` for what it never does. */
 export type ObjectKind = "column" | "index" | "constraint" | "other";
 
-/** A part of a table, or something that hangs on it. */
+/** A part of a table, or something that depends on it. */
 export interface LiveObject {
   readonly table: string;
   /** `index` includes primary keys and unique constraints, which are the work of one. */
@@ -26,7 +26,7 @@ export interface LiveObject {
   readonly isPlain: boolean;
 }
 
-/** A name that cannot be told from another by its kind, table and name alone does not occur. */
+/** Names an object in maps and sets: no two of a database have the same kind, table and name. */
 export function keyOf(kind: ObjectKind | "table", table: string, name: string): string {
   return JSON.stringify([kind, table, name]);
 }
