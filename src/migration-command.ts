@@ -29,7 +29,10 @@ export function addMigrateCommand(
     .command("migrate")
     .description("bring the service's tables and the managed tables to the mapping files")
     .option("--plan", "print the SQL and change nothing")
-    .option("--allow-destructive", "also make the changes that lose data")
+    .option(
+      "--allow-destructive",
+      "also make the changes that lose data, or drop an index or constraint of the service",
+    )
     .option("--json", "print JSON")
     .action((options: Options) =>
       withOpened(open, async ({ config, url, log }) => {
@@ -38,7 +41,7 @@ export function addMigrateCommand(
           const plan = await planMigration({ url, definitions });
           terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
           if (plan.impossible.length > 0)
-            throw new OperatorError("The migration cannot be done with the rows that are there.");
+            throw new OperatorError("The migration cannot be done with the rows and objects that are there.");
           return;
         }
         const allowDestructive = options.allowDestructive === true;
@@ -49,11 +52,12 @@ export function addMigrateCommand(
 }
 
 /** A script that `psql` runs; what there is to say about it is in comments. */
-function textOfPlan({ steps, losses, impossible, notes }: MigrationPlan): string {
+function textOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
+    ...leftAlone.map((line) => `Left alone: ${line}`),
   ].map((line) => `-- ${oneLine(line)}`);
   const statements = steps.map(({ title, sql }) =>
     isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
@@ -68,22 +72,28 @@ function isSaid(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }
 
-function jsonOfPlan({ steps, losses, impossible, notes }: MigrationPlan): string {
-  return json({ steps, losses, impossible, notes });
+function jsonOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  return json({ steps, losses, impossible, notes, left_alone: leftAlone });
 }
 
-function textOfReport({ steps, notes, durationMs }: MigrationReport): string {
+function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
   const done = steps.length === 0 ? "Nothing to do." : `Migrated in ${(durationMs / 1000).toFixed(1)} s.`;
   return [
     ...steps.map(({ title }) => `  ${oneLine(title)}`),
     ...notes.map((line) => `Note: ${oneLine(line)}`),
+    ...leftAlone.map((line) => `Left alone: ${oneLine(line)}`),
     done,
     "",
   ].join("\n");
 }
 
-function jsonOfReport({ steps, notes, durationMs }: MigrationReport): string {
-  return json({ steps: steps.map(({ title }) => title), notes, duration_ms: durationMs });
+function jsonOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
+  return json({
+    steps: steps.map(({ title }) => title),
+    notes,
+    left_alone: leftAlone,
+    duration_ms: durationMs,
+  });
 }
 
 function json(value: unknown): string {

@@ -18,7 +18,7 @@ import {
   type Step,
 } from "./db/migrate.ts";
 import { quoteText } from "./db/names.ts";
-import { planValueChecks, type ValueCheck } from "./db/value-checks.ts";
+import type { ValueCheck } from "./db/value-checks.ts";
 import { valueLimitsOf } from "./db/value-limits.ts";
 import { OperatorError } from "./errors.ts";
 import { captureOf, captureTriggerName, removeCapture } from "./events/capture.ts";
@@ -26,24 +26,27 @@ import type { Log } from "./log.ts";
 import type { Definition, Definitions } from "./resources/definition.ts";
 import { checkExistingTable } from "./resources/existing-table.ts";
 import { lookupFaults } from "./resources/lookup-tables.ts";
-import { prismaSchemaOf, tableModelOf } from "./resources/models.ts";
+import { columnWishOf, prismaSchemaOf, tableModelOf } from "./resources/models.ts";
 
 /** What a migration would do. */
 export interface MigrationPlan {
   /** In the order in which they run, all in one transaction; empty when nothing is due. */
   readonly steps: readonly Step[];
-  /** Data that would be lost; a migration with any is refused unless losses are allowed. */
+  /** Data, indexes and constraints that would be lost; a migration with any is refused unless losses are allowed. */
   readonly losses: readonly string[];
-  /** What the rows that are there do not allow; a migration with any is refused. */
+  /** What the rows and objects that are there do not allow; a migration with any is refused. */
   readonly impossible: readonly string[];
   /** What an operator may want to know. */
   readonly notes: readonly string[];
+  /** What somebody else made on the managed tables, or changed there by hand: it stays as it is. */
+  readonly leftAlone: readonly string[];
 }
 
 /** What a migration did. */
 export interface MigrationReport {
   readonly steps: readonly Step[];
   readonly notes: readonly string[];
+  readonly leftAlone: readonly string[];
   readonly durationMs: number;
 }
 
@@ -75,7 +78,7 @@ export async function applyMigration({
   log,
 }: Target & { readonly allowDestructive: boolean; readonly log: Log }): Promise<MigrationReport> {
   const startedAt = performance.now();
-  const { steps, notes } = await inMigrationTransaction({
+  const { steps, notes, leftAlone } = await inMigrationTransaction({
     url,
     isReadOnly: false,
     async work(client) {
@@ -87,8 +90,9 @@ export async function applyMigration({
   });
   const durationMs = Math.round(performance.now() - startedAt);
   for (const note of notes) log.info({ note }, "migration note");
+  for (const object of leftAlone) log.info({ object }, "left alone by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
-  return { steps, notes, durationMs };
+  return { steps, notes, leftAlone, durationMs };
 }
 
 /**
@@ -130,27 +134,25 @@ async function plan({
   const core = coreSteps(pendingMigrations(await loadCoreMigrations(), installed.migrations));
   const live = await readSchema(client);
   const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
-  const tables = managed.map(({ table }) => table);
   const findings = await checkTables({ client, definitions, live });
-  const madeBefore = new Set(installed.resources.flatMap((one) => (one.isManaged ? [one.table] : [])));
   const changes = await planTables({
     client,
     schemaText: prismaSchemaOf(definitions),
     live,
-    managed: tables,
+    wanted: managed.map((definition) => ({
+      table: definition.table,
+      columns: definition.fields.map((field) => ({ name: field.column, wish: columnWishOf(field) })),
+      supportsCreate: definition.supportsCreate,
+      before: madeBefore(definition, definitions, installed),
+    })),
     limits: managed.flatMap(valueLimitsOf),
-    foreign: live.relations
-      .map(({ name }) => name)
-      .filter((name) => tables.includes(name) && !madeBefore.has(name)),
+    checks: managed.flatMap(valueChecksOf),
   });
-  const checks = await planValueChecks({ client, tables, checks: managed.flatMap(valueChecksOf) });
   const removed = removedResources(definitions, installed);
   return {
     steps: [
       ...core,
-      ...checks.before,
       ...changes.steps,
-      ...checks.after,
       ...wantedResources(definitions).flatMap((resource) => {
         const due = dueOf(resource, installed);
         return due === undefined ? [] : [due.isCapture ? installStep(resource) : noteStep(resource)];
@@ -160,7 +162,19 @@ async function plan({
     losses: changes.losses,
     impossible: changes.impossible,
     notes: [...findings, ...changes.notes, ...keptTables(definitions, installed)],
+    leftAlone: changes.leftAlone,
   };
+}
+
+/** Whether an earlier migration made the table of a resource, and whether the mapping file has asked for the same table since. */
+function madeBefore(
+  definition: Definition,
+  definitions: Definitions,
+  { resources }: Installed,
+): "same" | "changed" | undefined {
+  const last = resources.find(({ table, isManaged }) => isManaged && table === definition.table);
+  if (last === undefined) return undefined;
+  return last.hash.split(" ")[0] === shapeHashOf(definition, definitions) ? "same" : "changed";
 }
 
 /** Notes on the existing tables that are mapped. Throws OperatorError listing every fault. */
@@ -231,16 +245,20 @@ interface WantedResource extends InstalledResource {
 /** The hash has two halves: of what the table is made from, and of the capture. */
 function wantedResources(definitions: Definitions): readonly WantedResource[] {
   return [...definitions.values()].map((definition) => {
-    const { name, table, isManaged, fields, triggers } = definition;
+    const { name, table, isManaged, triggers } = definition;
     const capture = captureOf(definition);
-    const shape = isManaged
-      ? [tableModelOf(definition, definitions), valueChecksOf(definition)]
-      : fields.map(({ name: field, type, column, isList }) => [field, type, column, isList]);
-    const shapeHash = createHash("sha256").update(JSON.stringify(shape)).digest("hex");
     const triggerName = triggers.length > 0 ? captureTriggerName(name) : undefined;
-    const hash = `${shapeHash} ${capture.hash}`;
+    const hash = `${shapeHashOf(definition, definitions)} ${capture.hash}`;
     return { name, table, isManaged, hash, installCapture: capture.install, triggerName };
   });
+}
+
+function shapeHashOf(definition: Definition, definitions: Definitions): string {
+  const { isManaged, fields } = definition;
+  const shape = isManaged
+    ? [tableModelOf(definition, definitions), valueChecksOf(definition)]
+    : fields.map(({ name, type, column, isList }) => [name, type, column, isList]);
+  return createHash("sha256").update(JSON.stringify(shape)).digest("hex");
 }
 
 function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
@@ -310,7 +328,7 @@ function removeStep({ name }: InstalledResource): Step {
 function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
   if (impossible.length > 0) {
     throw new OperatorError(
-      `The migration cannot be done with the rows that are there; nothing was changed:\n${listed(impossible)}`,
+      `The migration cannot be done with the rows and objects that are there; nothing was changed:\n${listed(impossible)}`,
     );
   }
   if (losses.length > 0 && !allowDestructive) {

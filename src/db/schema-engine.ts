@@ -21,29 +21,52 @@ export interface SchemaChange {
   readonly impossible: readonly string[];
 }
 
+/** Which parts of a live table the comparison is to see, by table and name. */
+export interface Sight {
+  readonly column: (table: string, name: string) => boolean;
+  /** Primary keys and unique constraints included. */
+  readonly index: (table: string, name: string) => boolean;
+  readonly foreignKey: (table: string, name: string) => boolean;
+}
+
+const all: Sight = { column: () => true, index: () => true, foreignKey: () => true };
+
 /**
  * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection alone, so also inside its
  * transaction.
  *
  * @param externalTables With their schema (`public.orders`): neither compared nor touched, but foreign keys may lead to them.
  * @param externalEnums Likewise.
+ * @param sight What to compare of the others: what it leaves out stays as it is, as if it were not there. Default: everything.
  */
 export async function compareSchema({
   client,
   schemaText,
   externalTables,
   externalEnums,
+  sight = all,
 }: {
   readonly client: Client;
   readonly schemaText: string;
   readonly externalTables: readonly string[];
   readonly externalEnums: readonly string[];
+  readonly sight?: Sight;
 }): Promise<SchemaChange> {
   const { SchemaEngine } = await loadEngine();
   const files = [{ path: "schema.prisma", content: schemaText }];
   const filters = { externalTables: [...externalTables], externalEnums: [...externalEnums] };
   const statements: string[] = [];
-  const adapterFactory = createAdapterFactory({ client, onChange: (sql) => statements.push(sql) });
+  const seen = new Set<string>();
+  const adapterFactory = createAdapterFactory({
+    client,
+    onChange: (sql) => statements.push(sql),
+    onRows: (result) => {
+      const description = descriptions.find(({ fields }) => hasFields(result, fields));
+      if (description === undefined) return;
+      seen.add(description.name);
+      keepRows(result, (row) => description.isSeen(row, sight));
+    },
+  });
 
   const engine = await SchemaEngine.new(
     { datamodels: [["schema.prisma", schemaText]] },
@@ -56,6 +79,9 @@ export async function compareSchema({
     const { warnings, unexecutable } = await engine
       .schemaPush({ schema: { files }, filters, force: true })
       .catch(refuse);
+    // A later version of the engine may ask in other words; then everything would be in its sight, and dropped.
+    if (seen.size < descriptions.length)
+      throw new Error("The schema engine describes tables in an unknown way.");
     if (unexecutable.length === 0) return { statements, warnings, impossible: [] };
     const { stdout } = await engine
       .diff({
@@ -70,6 +96,47 @@ export async function compareSchema({
   } finally {
     engine.free();
   }
+}
+
+type RowValues = Readonly<Record<string, unknown>>;
+
+/** The engine's own queries on what is there, told by what they give. */
+const descriptions: readonly {
+  readonly name: string;
+  readonly fields: readonly string[];
+  readonly isSeen: (row: RowValues, sight: Sight) => boolean;
+}[] = [
+  {
+    name: "columns",
+    fields: ["namespace", "table_name", "column_name", "formatted_type"],
+    isSeen: (row, { column }) => column(String(row["table_name"]), String(row["column_name"])),
+  },
+  {
+    name: "indexes",
+    fields: ["namespace", "table_name", "index_name", "column_name"],
+    isSeen: (row, { index }) => index(String(row["table_name"]), String(row["index_name"])),
+  },
+  {
+    name: "foreign keys",
+    fields: ["namespace", "table_name", "constraint_name", "parent_table", "parent_column", "child_column"],
+    // `parent` is the end that is referenced.
+    isSeen: (row, { foreignKey, column }) =>
+      foreignKey(String(row["table_name"]), String(row["constraint_name"])) &&
+      column(String(row["table_name"]), String(row["child_column"])) &&
+      column(String(row["parent_table"]), String(row["parent_column"])),
+  },
+];
+
+function hasFields({ fields }: QueryArrayResult, names: readonly string[]): boolean {
+  return names.every((name) => fields.some((field) => field.name === name));
+}
+
+/** Rows of other PostgreSQL schemas are none: the engine asks for one. */
+function keepRows(result: QueryArrayResult, isKept: (row: RowValues) => boolean): void {
+  const names = result.fields.map(({ name }) => name);
+  result.rows = result.rows.filter((row: readonly unknown[]) =>
+    isKept(Object.fromEntries(names.map((name, place) => [name, row[place]]))),
+  );
 }
 
 /** The engine puts a comment, such as `-- AlterTable`, before each statement of a script. */
@@ -138,21 +205,25 @@ function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout
 }
 
 /**
- * Prisma's adapter on one connection, with two differences: statements that would change something go to `onChange`, and `"char"`
+ * Prisma's adapter on one connection, with three differences: rows can be kept from the engine; statements that would change something go to `onChange`, and `"char"`
  * columns of the catalogs are read as the characters that the engine expects. The adapter refuses their type (18), and as text
  * they make the engine panic at the first table with a CHECK constraint; they pass it as arrays of characters, which it knows.
  */
 function createAdapterFactory({
   client,
   onChange,
+  onRows,
 }: {
   readonly client: Client;
   readonly onChange: (sql: string) => void;
+  /** May take rows away before the engine sees them. */
+  readonly onRows: (result: QueryArrayResult) => void;
 }): SqlMigrationAwareDriverAdapterFactory {
   // The adapter takes nothing but a pool. This one never connects: its queries run on the client.
   const pool = new Pool();
   const query = async (config: QueryArrayConfig): Promise<QueryArrayResult> => {
     const result = await client.query(config);
+    onRows(result);
     for (const field of result.fields) if (field.dataTypeID === charType) field.dataTypeID = charArrayType;
     return result;
   };

@@ -1,6 +1,8 @@
-import type { ClientBase } from "pg";
+import { lossOf, sentenceStart } from "./judge-changes.ts";
+import { keyOf, type LiveObject } from "./live-objects.ts";
+import { isSame, isSigned, type MadeObject } from "./made.ts";
 import type { Step } from "./migrate.ts";
-import { fittingName, quoteName, quoteTable, quoteText, tablesSchema } from "./names.ts";
+import { fittingName, quoteName, quoteTable, quoteText } from "./names.ts";
 
 /** A column that may hold nothing but the listed values (null aside). */
 export interface ValueCheck {
@@ -10,65 +12,96 @@ export interface ValueCheck {
   readonly values: readonly string[];
 }
 
-interface LiveCheck {
-  readonly table: string;
-  readonly name: string;
-  /** The condition that it was made with, null when it is not one of ours. PostgreSQL gives back another wording of it. */
-  readonly condition: string | null;
+/** What brings the CHECK constraints of enum columns to the mapping files. */
+export interface ChecksPlan {
+  /** To take before the columns change. */
+  readonly before: readonly Step[];
+  /** To take after. */
+  readonly after: readonly Step[];
+  readonly losses: readonly string[];
+  readonly impossible: readonly string[];
+  /** What there is in the end, of what the mapping files ask for. */
+  readonly checks: readonly {
+    readonly table: string;
+    readonly name: string;
+    readonly isMade: boolean;
+    readonly isNew: boolean;
+  }[];
+  /** By `keyOf`. */
+  readonly dropped: ReadonlySet<string>;
 }
 
 const ending = "_svc_values";
 
-const liveQuery = `
-  SELECT cls.relname AS "table", con.conname AS name, obj_description(con.oid, 'pg_constraint') AS condition
-  FROM pg_constraint AS con
-  JOIN pg_class AS cls ON cls.oid = con.conrelid
-  WHERE con.contype = 'c' AND cls.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2)
-    AND right(con.conname, ${ending.length}) = '${ending}'`;
-
 /**
- * The steps that bring the CHECK constraints of enum columns to the given ones: those to take before the columns change,
- * and those to take after.
+ * Plans the CHECK constraints. PostgreSQL gives a condition back in another wording, so each has its condition as comment; that
+ * is also what tells one of ours in a database of a version that kept no record.
  *
- * @param tables Every managed table: a constraint of one of them that is not given any more is dropped.
+ * @param objects Of every managed table: a constraint of ours that is not given any more is dropped.
+ * @param unrecorded The tables of a version that kept no record.
  */
-export async function planValueChecks({
-  client,
-  tables,
+export function planValueChecks({
   checks,
+  objects,
+  made,
+  unrecorded,
 }: {
-  readonly client: ClientBase;
-  readonly tables: readonly string[];
   readonly checks: readonly ValueCheck[];
-}): Promise<{ readonly before: readonly Step[]; readonly after: readonly Step[] }> {
-  const { rows: live } = await client.query<LiveCheck>(liveQuery, [tablesSchema, tables]);
-  const there = new Set(live.map(({ table, name, condition }) => keyOf(table, name, condition)));
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly unrecorded: ReadonlySet<string>;
+}): ChecksPlan {
+  const live = new Map(
+    objects
+      .filter(({ what }) => what === "check")
+      .map((one) => [keyOf("constraint", one.table, one.name), one]),
+  );
+  const isOurs = (object: LiveObject): boolean => {
+    const known = made.get(keyOf("constraint", object.table, object.name));
+    if (known !== undefined) return known.isMade && isSame(object, known);
+    return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
+  };
   const wanted = checks.map((check) => {
     const name = fittingName(`${check.table}_${check.column}`, ending);
-    const condition = conditionOf(check);
-    return { ...check, name, condition, key: keyOf(check.table, name, condition) };
+    const key = keyOf("constraint", check.table, name);
+    return { ...check, name, key, condition: conditionOf(check), there: live.get(key) };
   });
+  const isUpToDate = ({ there, condition }: (typeof wanted)[number]): boolean => there?.comment === condition;
+  const outdated = wanted.filter((check) => check.there !== undefined && !isUpToDate(check));
   const keys = new Set(wanted.map(({ key }) => key));
+  const ended = [...live]
+    .filter(([key, object]) => !keys.has(key) && isOurs(object))
+    .map(([, object]) => object);
+  const goes = [
+    ...ended,
+    ...outdated.flatMap(({ there }) => (there !== undefined && isOurs(there) ? [there] : [])),
+  ];
+  const comes = wanted.filter((check) => !isUpToDate(check));
   return {
-    before: live
-      .filter(({ table, name, condition }) => !keys.has(keyOf(table, name, condition)))
-      .map(({ table, name }) => ({
-        title: `${table}: drop the check ${name}`,
-        sql: `ALTER TABLE ${quoteTable(table)} DROP CONSTRAINT ${quoteName(name)}`,
-      })),
-    after: wanted
-      .filter(({ key }) => !there.has(key))
-      .map(({ table, column, name, condition }) => ({
-        title: `${table}: check the values of ${column}`,
-        sql:
-          `ALTER TABLE ${quoteTable(table)} ADD CONSTRAINT ${quoteName(name)} CHECK (${condition});\n` +
-          `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
-      })),
+    before: goes.map(({ table, name }) => ({
+      title: `${table}: drop the check ${name}`,
+      sql: `ALTER TABLE ${quoteTable(table)} DROP CONSTRAINT ${quoteName(name)}`,
+    })),
+    after: comes.map(({ table, column, name, condition }) => ({
+      title: `${table}: check the values of ${column}`,
+      sql:
+        `ALTER TABLE ${quoteTable(table)} ADD CONSTRAINT ${quoteName(name)} CHECK (${condition});\n` +
+        `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
+    })),
+    losses: ended.map((object) => lossOf(object, true)),
+    impossible: outdated.flatMap(({ there, condition }) =>
+      there === undefined || isOurs(there)
+        ? []
+        : [
+            `${sentenceStart(there)} is ${there.definition}, and svc did not make it: it is not touched. Give it another name; the mapping file asks for CHECK (${condition}) under this one.`,
+          ],
+    ),
+    checks: wanted.map((check) => {
+      const isMade = check.there === undefined || !isUpToDate(check) || isOurs(check.there);
+      return { table: check.table, name: check.name, isMade, isNew: comes.includes(check) };
+    }),
+    dropped: new Set(goes.map(({ table, name }) => keyOf("constraint", table, name))),
   };
-}
-
-function keyOf(table: string, name: string, condition: string | null): string {
-  return JSON.stringify([table, name, condition]);
 }
 
 function conditionOf({ column, isList, values }: ValueCheck): string {

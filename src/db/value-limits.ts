@@ -59,3 +59,36 @@ export async function countBroken(client: ClientBase, limit: ValueLimit): Promis
   );
   return Number(rows[0]?.count);
 }
+
+const cast = /^You are about to alter the column `(.+)` on the `(.+)` table,.* will be cast from /s;
+
+/**
+ * Looks at the values where the engine warns of a cast, which it says of every narrower type: some cannot be cast at all, flag or no flag,
+ * and where all fit nothing is lost.
+ */
+export async function findNarrowed({
+  client,
+  limits,
+  warnings,
+}: {
+  readonly client: ClientBase;
+  readonly limits: readonly ValueLimit[];
+  readonly warnings: readonly string[];
+}): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
+  const impossible: string[] = [];
+  const settled: string[] = [];
+  for (const warning of warnings) {
+    const [, column, table] = cast.exec(warning) ?? [];
+    const limit = limits.find((one) => one.table === table && one.column === column);
+    if (limit === undefined) continue;
+    const count = await countBroken(client, limit);
+    if (count > 0 || limit.isLossless) settled.push(warning);
+    if (count > 0) impossible.push(tooWide(limit, count));
+  }
+  return { impossible, settled };
+}
+
+function tooWide({ table, column, expected }: ValueLimit, count: number): string {
+  const rows = count === 1 ? "1 row has" : `${count} rows have`;
+  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Mend the values first; none is cut.`;
+}

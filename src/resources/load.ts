@@ -5,6 +5,7 @@ import { compareFaults, faultText, readYamlFile, type Fault } from "../yaml-sour
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
 import { readBaseQuery } from "./mapping/base-query.ts";
 import { loadCode } from "./mapping/code.ts";
+import { checkConstraintNames } from "./mapping/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./mapping/draft.ts";
 import { readFields } from "./mapping/fields.ts";
 import { checkNames } from "./mapping/names.ts";
@@ -42,6 +43,7 @@ export async function checkDefinitions(configDir: string): Promise<Check> {
     await loadCode(draft, configDir);
   }
   linkRelations(all, drafts);
+  checkConstraintNames(all);
   const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
 
   const faults = all.flatMap((draft) => draft.faults).toSorted(compareFaults);

@@ -31,6 +31,19 @@ export function tableModelOf(definition: Definition, definitions: Definitions): 
   return modelOf({ ...definition, relations }, definitions);
 }
 
+/**
+ * What a mapping file asks of a column of a table that the service makes: its type, whether it may be null, and its default, in the words of
+ * the Prisma schema. They change when, and only when, the file asks for something else.
+ */
+export function columnWishOf(field: Field): Readonly<Record<"type" | "nullability" | "default", string>> {
+  const type = [`${prismaType(field)}${field.isList ? "[]" : ""}`, nativeType(field, true)];
+  return {
+    type: type.filter((part) => part !== undefined).join(" "),
+    nullability: field.isOptional ? "optional" : "required",
+    default: defaultOf(field, true).join(" "),
+  };
+}
+
 function modelOf(definition: Definition, definitions: Definitions): string {
   return block(`model ${definition.model}`, [
     ...definition.fields.map((field) => fieldLine(field, definition.isManaged)),

@@ -39,6 +39,31 @@ const keys: readonly Case[] = [
     "isAdmin: [ann]",
     "8:10: isAdmin: expected flag, nobody or a list of e-mail addresses",
   ],
+  [
+    "a double quote in a table",
+    `table: 'a"b'`,
+    "8:8: table: expected the name of a table, without double quotes and control characters",
+  ],
+  [
+    "a NUL in a table",
+    'table: "a\\0b"',
+    "8:8: table: expected the name of a table, without double quotes and control characters",
+  ],
+  [
+    "a line break in a table",
+    'table: "a\\nb"',
+    "8:8: table: expected the name of a table, without double quotes and control characters",
+  ],
+  [
+    "half a character in a table",
+    'table: "a\\uD800b"',
+    "8:8: table: expected the name of a table, without double quotes and control characters",
+  ],
+  [
+    "an empty table",
+    'table: ""',
+    "8:8: table: expected the name of a table, without double quotes and control characters",
+  ],
   ["a long table name", `table: ${"é".repeat(32)}`, "8:8: table: expected at most 63 bytes"],
 ];
 
@@ -128,6 +153,26 @@ const fields: readonly Case[] = [
     "a default of a field that is set anyway",
     "  a: { type: DateTime, updatedAt: true, default: now }",
     "8:50: fields.a.default: a field with `updatedAt` is set anyway; expected no default",
+  ],
+  [
+    "a double quote in a column",
+    `  a: { type: Int, column: 'a"b' }`,
+    "8:27: fields.a.column: expected the name of a column, without double quotes and control characters",
+  ],
+  [
+    "a NUL in a column",
+    '  a: { type: Int, column: "a\\0b" }',
+    "8:27: fields.a.column: expected the name of a column, without double quotes and control characters",
+  ],
+  [
+    "a line break in a column",
+    '  a: { type: Int, column: "a\\u0085b" }',
+    "8:27: fields.a.column: expected the name of a column, without double quotes and control characters",
+  ],
+  [
+    "an index with the name of another one",
+    `  a: { type: Int, index: true, column: ${"c".repeat(61)}1 }\n  b: { type: Int, index: true, column: ${"c".repeat(61)}2 }`,
+    `9:3: fields.b: its index would have the name "orders_${"c".repeat(52)}_idx" (table and column, cut to 63 bytes), like the one of resources/orders.yaml: fields.a; expected another table or column name`,
   ],
   [
     "a column with a long name",

@@ -1,0 +1,284 @@
+import { keyOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
+import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
+import { type Clause, type Statement, withClauses } from "./statements.ts";
+
+/** A table that the mapping files ask for. */
+export interface WantedTable {
+  readonly table: string;
+  readonly columns: readonly { readonly name: string; readonly wish: ColumnWish }[];
+  /** Whether the API creates records in it. */
+  readonly supportsCreate: boolean;
+  /**
+   * Of a table made by a version that kept no record of its parts: whether its mapping file is still the one that the table was last
+   * brought to. Undefined for every other table.
+   */
+  readonly before: "same" | "changed" | undefined;
+}
+
+/** What of the engine's changes may be done. */
+export interface Verdict {
+  readonly statements: readonly Statement[];
+  /** By `keyOf`, what goes, together with a column or by itself. */
+  readonly dropped: ReadonlySet<string>;
+  /** By `keyOf`, and the table of each. */
+  readonly added: ReadonlyMap<string, string>;
+  /** The tables of all that is done. */
+  readonly touched: ReadonlySet<string>;
+  readonly losses: readonly string[];
+  readonly impossible: readonly string[];
+  /** The clauses that would undo what somebody changed by hand. */
+  readonly left: readonly Deed[];
+}
+
+/** A clause and the object that it is about. */
+export interface Deed {
+  readonly statement: Statement;
+  readonly clause: Clause;
+  readonly table: string;
+  readonly key: string;
+  readonly object: LiveObject | undefined;
+}
+
+/** Who an object is from, as far as the record tells. */
+type Origin = "made" | "found" | "remade" | "theirs";
+
+/**
+ * Decides on the changes of the schema engine. Pure.
+ *
+ * What the mapping file asks of a column and did not change is left as somebody changed it by hand; what it did change is done. Of indexes
+ * and constraints, only those are dropped or replaced that the service made.
+ *
+ * @param objects Of the managed tables.
+ * @param sequences That belong to their columns.
+ */
+export function judgeChanges({
+  statements,
+  wanted,
+  objects,
+  made,
+  sequences,
+}: {
+  readonly statements: readonly Statement[];
+  readonly wanted: readonly WantedTable[];
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly sequences: readonly OwnedSequence[];
+}): Verdict {
+  const live = new Map(objects.map((object) => [keyOf(object.kind, object.table, object.name), object]));
+  const deeds = statements.flatMap((statement) =>
+    statement.clauses.map((clause) => deedOf(statement, clause, live, objects)),
+  );
+  const tables = new Map(wanted.map((one) => [one.table, one]));
+  const left = leftOf({ deeds, tables, objects, made, sequences });
+  const kept = deeds.filter((deed) => !left.includes(deed));
+  const originOf = (object: LiveObject): Origin => originIn({ object, tables, made });
+
+  const added = new Map(
+    kept.filter(({ clause }) => clause.action === "add").map(({ key, table }) => [key, table]),
+  );
+  const named = new Set(kept.filter(({ clause }) => clause.action === "drop").map(({ key }) => key));
+  const droppedColumns = kept.filter(({ clause }) => clause.action === "drop" && clause.kind === "column");
+  const along = objects.filter(
+    ({ kind, table, name, columns }) =>
+      kind !== "column" &&
+      !named.has(keyOf(kind, table, name)) &&
+      droppedColumns.some((one) => one.table === table && columns.includes(one.clause.name)),
+  );
+  const dropped = new Set([...named, ...along.map(({ kind, table, name }) => keyOf(kind, table, name))]);
+  const gone = objects.filter(
+    ({ kind, table, name }) =>
+      kind !== "column" && dropped.has(keyOf(kind, table, name)) && !added.has(keyOf(kind, table, name)),
+  );
+  return {
+    statements: statements.flatMap(
+      (statement) =>
+        withClauses(
+          statement,
+          kept.filter((deed) => deed.statement === statement).map(({ clause }) => clause),
+        ) ?? [],
+    ),
+    dropped,
+    added,
+    touched: new Set(kept.map(({ table }) => table)),
+    left,
+    losses: [
+      ...changedTables(kept, tables, made, objects),
+      ...gone.map((object) => lossOf(object, originOf(object) === "made")),
+      ...along
+        .filter((object) => !gone.includes(object) && originOf(object) !== "made")
+        .map((object) => lossOf(object, false)),
+    ],
+    impossible: [
+      ...new Set(kept.flatMap((deed) => refusalOf(deed, dropped, originOf) ?? [])),
+      ...secondKeys(kept, dropped, objects),
+    ],
+  };
+}
+
+function deedOf(
+  statement: Statement,
+  clause: Clause,
+  live: ReadonlyMap<string, LiveObject>,
+  objects: readonly LiveObject[],
+): Deed {
+  // Names of indexes are unique in the schema, and their statements name no table.
+  const table =
+    statement.table ??
+    objects.find(({ kind, name }) => kind === "index" && name === clause.name)?.table ??
+    "";
+  const indexKey = keyOf("index", table, clause.name);
+  const isIndex = clause.kind === "constraint" && clause.action === "drop" && live.has(indexKey);
+  const kind = clause.kind === "sequence" ? "other" : clause.kind;
+  const key = isIndex ? indexKey : keyOf(kind, table, clause.name);
+  return { statement, clause, table, key, object: live.get(key) };
+}
+
+/** The deeds that are not done: they would undo a change by hand. */
+function leftOf({
+  deeds,
+  tables,
+  objects,
+  made,
+  sequences,
+}: {
+  readonly deeds: readonly Deed[];
+  readonly objects: readonly LiveObject[];
+  readonly tables: ReadonlyMap<string, WantedTable>;
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly sequences: readonly OwnedSequence[];
+}): readonly Deed[] {
+  const isAskedBefore = ({ clause, table, key, object }: Deed): boolean => {
+    const wanted = tables.get(table);
+    const wish = wanted?.columns.find(({ name }) => name === clause.name)?.wish;
+    if (clause.kind !== "column" || object === undefined || wish === undefined) return false;
+    const known = made.get(key);
+    const last =
+      known === undefined ? wanted?.before === "same" && wish : (JSON.parse(known.definition) as ColumnWish);
+    const part = clause.part ?? "type";
+    return last !== false && last[part] === wish[part];
+  };
+  const columns = deeds.filter(isAskedBefore);
+  // What the engine drops and makes again together with such a column.
+  const whole = columns.filter(({ clause }) => clause.action === "drop");
+  const parts = deeds.filter(
+    ({ clause, table, object }) =>
+      clause.kind !== "column" &&
+      object !== undefined &&
+      whole.some((one) => one.table === table && object.columns.includes(one.clause.name)),
+  );
+  const counters = deeds.filter(({ clause }) => {
+    if (clause.kind !== "sequence") return false;
+    if (clause.action !== "drop") {
+      // Made and given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
+      const giving = deeds.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
+      return columns.some(
+        (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
+      );
+    }
+    const owner = sequences.find(({ name }) => name === clause.name);
+    const ownerKey = owner && keyOf("column", owner.table, owner.column);
+    const known = ownerKey === undefined ? undefined : made.get(ownerKey);
+    const isOurs = known?.isMade ?? (owner !== undefined && tables.get(owner.table)?.before !== undefined);
+    return !isOurs || columns.some(({ key }) => key === ownerKey);
+  });
+  // A table has one primary key, and one of the same columns serves under any name.
+  const keys = deeds.filter(({ clause, table }) => {
+    const asked = /^ADD CONSTRAINT "[^"]+" PRIMARY KEY \((.+)\)$/.exec(clause.sql)?.[1];
+    return objects.some(
+      (one) =>
+        one.table === table &&
+        one.what === "primary key" &&
+        one.isPlain &&
+        one.name !== clause.name &&
+        one.columns.map((name) => `"${name}"`).join(",") === asked,
+    );
+  });
+  return [...columns, ...parts, ...counters, ...keys];
+}
+
+function originIn({
+  object,
+  tables,
+  made,
+}: {
+  readonly object: LiveObject;
+  readonly tables: ReadonlyMap<string, WantedTable>;
+  readonly made: ReadonlyMap<string, MadeObject>;
+}): Origin {
+  const known = made.get(keyOf(object.kind, object.table, object.name));
+  if (known !== undefined) return isSame(object, known) ? (known.isMade ? "made" : "found") : "remade";
+  const table = tables.get(object.table);
+  const isNamed =
+    object.kind !== "column" || table?.columns.some(({ name }) => name === object.name) === true;
+  return table?.before === "changed" && isNamed ? "made" : "theirs";
+}
+
+function refusalOf(
+  { clause, table, key, object, statement }: Deed,
+  dropped: ReadonlySet<string>,
+  originOf: (object: LiveObject) => Origin,
+): string | undefined {
+  if (object === undefined) return undefined;
+  const origin = originOf(object);
+  const isFine =
+    clause.action === "add"
+      ? dropped.has(key)
+      : origin === "made" || (origin === "found" && clause.action === "alter");
+  if (isFine) return undefined;
+  const sql = statement.head + clause.sql;
+  return (
+    `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it${origin === "remade" ? " (somebody made it again)" : ""}: ` +
+    `it is not touched. Give it another name, change it yourself (the mapping file comes to: ${sql}), or change the mapping file of ${table}.`
+  );
+}
+
+function secondKeys(
+  kept: readonly Deed[],
+  dropped: ReadonlySet<string>,
+  objects: readonly LiveObject[],
+): readonly string[] {
+  const asked = kept.filter(
+    ({ clause, object }) => object === undefined && clause.sql.includes(" PRIMARY KEY ("),
+  );
+  return objects
+    .filter(
+      ({ what, kind, table, name }) =>
+        what === "primary key" &&
+        !dropped.has(keyOf(kind, table, name)) &&
+        asked.some((deed) => deed.table === table),
+    )
+    .map(
+      (object) =>
+        `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it: it is not touched. Change it yourself, or the mapping file.`,
+    );
+}
+
+function changedTables(
+  kept: readonly Deed[],
+  tables: ReadonlyMap<string, WantedTable>,
+  made: ReadonlyMap<string, MadeObject>,
+  objects: readonly LiveObject[],
+): readonly string[] {
+  const isForeign = (table: string): boolean =>
+    tables.get(table)?.before === undefined &&
+    !made.has(keyOf("table", table, table)) &&
+    objects.some((object) => object.table === table);
+  const changed = new Set(kept.map(({ table }) => table).filter(isForeign));
+  return [...changed].map(
+    (table) =>
+      `The table ${table} exists and was not made by this service, which would change it. Say "managed: false" in its mapping file to leave it as it is.`,
+  );
+}
+
+/** What goes with an index or a constraint. */
+export function lossOf(object: LiveObject, isMade: boolean): string {
+  const what = `${sentenceStart(object)} (${object.definition})`;
+  return isMade
+    ? `${what} is no longer in the mapping file, and would be dropped. What it promises would hold no longer.`
+    : `${what} was not made by svc, and would go together with a column that is dropped.`;
+}
+
+/** `The unique index a of the table b`. */
+export function sentenceStart({ what, name, table }: LiveObject): string {
+  return `The ${what} ${name} of the table ${table}`;
+}

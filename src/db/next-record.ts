@@ -1,0 +1,148 @@
+import type { Verdict, WantedTable } from "./judge-changes.ts";
+import { keyOf, type LiveObject } from "./live-objects.ts";
+import type { MadeObject } from "./made.ts";
+import type { ChecksPlan } from "./value-checks.ts";
+
+/** What is to be written down of the managed tables, and said about them. */
+export interface NextRecord {
+  /** Of each table whose record changes, all of it. */
+  readonly rows: readonly (readonly [table: string, rows: readonly Omit<MadeObject, "table">[]])[];
+  readonly notes: readonly string[];
+  readonly leftAlone: readonly LiveObject[];
+}
+
+/**
+ * Tells what will be on record once the plan is done. Pure.
+ *
+ * A part is the service's own when the plan makes it, when it is on record, or when a version without a record made the table and the part
+ * is as the mapping file has it. One that somebody else made just so is written down as found: it is used, and never dropped.
+ */
+export function nextRecord({
+  wanted,
+  objects,
+  made,
+  seen,
+  verdict,
+  valueChecks,
+}: {
+  readonly wanted: readonly WantedTable[];
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  /** By `keyOf`, the parts that the comparison saw: those that it did not touch are as the mapping file has them. */
+  readonly seen: ReadonlySet<string>;
+  readonly verdict: Verdict;
+  readonly valueChecks: ChecksPlan;
+}): NextRecord {
+  const notes: string[] = [];
+  const leftAlone: LiveObject[] = [];
+  const rows = wanted.flatMap(({ table, columns, before }) => {
+    const live = objects.filter((object) => object.table === table);
+    const next = rowsOf({ table, columns, before, live, made, seen, verdict, valueChecks });
+    const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
+    const isGone = (key: string): boolean => verdict.dropped.has(key) || valueChecks.dropped.has(key);
+    const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
+    if (before !== undefined)
+      notes.push(
+        `The table ${table} was made by a version of svc that kept no record of its parts: what is there as the mapping file has it counts as made by svc, and everything else as made by somebody else.`,
+      );
+    // Of a table that is found as a whole, one note will do.
+    const told = found.filter(({ kind }) => kind === "table");
+    notes.push(...(told.length > 0 ? told : found).map(({ kind, name }) => foundNote(table, kind, name)));
+    leftAlone.push(
+      ...live.filter(({ kind, name, isPlain }) => {
+        const key = keyOf(kind, table, name);
+        return (!kept.has(key) || !isPlain) && !isGone(key);
+      }),
+    );
+    return isDue({ table, next, made, live, verdict, valueChecks }) ? [[table, next] as const] : [];
+  });
+  return { rows, notes, leftAlone };
+}
+
+type Row = Omit<MadeObject, "table">;
+
+function rowsOf({
+  table,
+  columns,
+  before,
+  live,
+  made,
+  seen,
+  verdict,
+  valueChecks,
+}: Pick<WantedTable, "table" | "columns" | "before"> & {
+  readonly live: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly seen: ReadonlySet<string>;
+  readonly verdict: Verdict;
+  readonly valueChecks: ChecksPlan;
+}): readonly Row[] {
+  const isNewTable = verdict.added.has(keyOf("table", table, table));
+  const isMade = (kind: Row["kind"], name: string): boolean => {
+    const key = keyOf(kind, table, name);
+    return isNewTable || verdict.added.has(key) || (made.get(key)?.isMade ?? before !== undefined);
+  };
+  const parts: readonly Row[] = live
+    .filter(({ kind, what }) => kind === "index" || what === "foreign key")
+    .map(({ kind, name, definition, isPlain }) => {
+      // One that is not plain was made again in another way, under the name of one of the service's.
+      return { kind, name, isMade: isPlain && isMade(kind, name), definition };
+    });
+  const added = [...verdict.added].flatMap(([key, of]) => {
+    const [kind, , name] = JSON.parse(key) as [Row["kind"], string, string];
+    return of === table && (kind === "index" || kind === "constraint")
+      ? [{ kind, name, isMade: true, definition: "" }]
+      : [];
+  });
+  const staying = parts.filter(({ kind, name }) => {
+    const key = keyOf(kind, table, name);
+    return seen.has(key) && !verdict.dropped.has(key) && !verdict.added.has(key);
+  });
+  return [
+    { kind: "table", name: table, isMade: isMade("table", table), definition: "" },
+    ...columns.map(({ name, wish }): Row => ({
+      kind: "column",
+      name,
+      isMade: isMade("column", name),
+      definition: JSON.stringify(wish),
+    })),
+    ...staying,
+    ...added,
+    ...valueChecks.checks
+      .filter((check) => check.table === table)
+      .map((check): Row => ({ kind: "constraint", name: check.name, isMade: check.isMade, definition: "" })),
+  ];
+}
+
+function foundNote(table: string, kind: Row["kind"], name: string): string {
+  const what = kind === "table" ? `The table ${table}` : `The ${kind} ${name} of the table ${table}`;
+  return `${what} is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.`;
+}
+
+/** Whether the record of a table is to be written: it is another one, or the plan touches what its definitions are of. */
+function isDue({
+  table,
+  next,
+  made,
+  live,
+  verdict,
+  valueChecks,
+}: {
+  readonly table: string;
+  readonly next: readonly Row[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly live: readonly LiveObject[];
+  readonly verdict: Verdict;
+  readonly valueChecks: ChecksPlan;
+}): boolean {
+  const last = [...made.values()].filter((one) => one.table === table);
+  const changes = [...verdict.added.values()].includes(table) || verdict.touched.has(table);
+  const checks = valueChecks.checks.some((one) => one.table === table && one.isNew);
+  if (changes || checks || last.length !== next.length) return true;
+  return next.some(({ kind, name, isMade, definition }) => {
+    const known = made.get(keyOf(kind, table, name));
+    const current = live.find((one) => one.kind === kind && one.name === name);
+    const expected = kind === "column" || kind === "table" ? definition : current?.definition;
+    return known === undefined || known.isMade !== isMade || known.definition !== expected;
+  });
+}

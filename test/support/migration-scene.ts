@@ -1,0 +1,112 @@
+import { Client } from "pg";
+import { createLog } from "../../src/log.ts";
+import { applyMigration, planMigration, type MigrationPlan } from "../../src/migration.ts";
+import type { Definition, Definitions, Field } from "../../src/resources/definition.ts";
+import { createTestDatabase } from "./database.ts";
+import { definition, definitionsOf } from "./definitions.ts";
+import { customers, orders, withFields } from "./shop.ts";
+
+/** A database to migrate, with a connection beside. */
+export interface Scene {
+  readonly url: string;
+  readonly client: Client;
+  plan(definitions: Definitions): Promise<MigrationPlan>;
+  /** "done", or the message of the refusal. */
+  apply(definitions: Definitions, allowDestructive?: boolean): Promise<string>;
+  /** The rows of `svc.made`, a line each. */
+  record(): Promise<readonly string[]>;
+  /** Columns, indexes and constraints of everything in the schema `public`. */
+  shape(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Opens an empty database. */
+export async function openScene(): Promise<Scene> {
+  const database = await createTestDatabase();
+  const { url } = database;
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const linesOf = async (sql: string): Promise<readonly string[]> =>
+    (await client.query<{ line: string }>(sql)).rows.map(({ line }) => line);
+  return {
+    url,
+    client,
+    plan: (definitions) => planMigration({ url, definitions }),
+    apply: (definitions, allowDestructive = false) =>
+      applyMigration({ url, definitions, allowDestructive, log: createLog({ level: "silent" }) }).then(
+        () => "done",
+        (error: unknown) => (error as Error).message,
+      ),
+    record: () =>
+      linesOf(
+        `SELECT concat_ws(' ', "table", kind, name, CASE WHEN NOT is_made THEN 'found' END) AS line FROM svc.made ORDER BY 1`,
+      ),
+    shape: async () => {
+      const lines = await linesOf(`
+        SELECT concat_ws(' ', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull) AS line
+        FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+        WHERE attnum > 0 AND NOT attisdropped
+        UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+        UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+          WHERE connamespace = 'public'::regnamespace ORDER BY 1`);
+      return lines.join("\n");
+    },
+    async close() {
+      await client.end();
+      await database.drop();
+    },
+  };
+}
+
+/** What the steps of a plan are called. */
+export function titlesOf({ steps }: MigrationPlan): readonly string[] {
+  return steps.map(({ title }) => title);
+}
+
+const buyers = definition({ name: "buyers", fields: [] });
+
+/** The shop of shop.ts, and somebody else whom an order may refer to. */
+export const market = definitionsOf(customers, buyers, orders);
+
+/** Orders with other fields; the function gives undefined to leave one out. */
+export function ordersWith(
+  change: (given: Field) => Field | undefined,
+  ...more: readonly Field[]
+): Definition {
+  return withFields(orders, [...orders.fields.slice(1).flatMap((one) => change(one) ?? []), ...more]);
+}
+
+/** The market with such orders. */
+export function marketWith(
+  change: (given: Field) => Field | undefined,
+  ...more: readonly Field[]
+): Definitions {
+  return definitionsOf(customers, buyers, ordersWith(change, ...more));
+}
+
+/** The market with one field of its orders changed. */
+export function withField(name: string, overrides: Partial<Field>): Definitions {
+  return marketWith((one) => (one.name === name ? { ...one, ...overrides } : one));
+}
+
+/** The market without some fields of its orders. */
+export function without(...names: readonly string[]): Definitions {
+  return marketWith((one) => (names.includes(one.name) ? undefined : one));
+}
+
+/** What `svc.made` has of the orders of shop.ts. */
+export const recordOfOrders: readonly string[] = [
+  "orders column amount",
+  "orders column customer_id",
+  "orders column id",
+  "orders column notes",
+  "orders column reference",
+  "orders column status",
+  "orders column user_id",
+  "orders constraint orders_customer_id_fkey",
+  "orders constraint orders_status_svc_values",
+  "orders index orders_customer_id_idx",
+  "orders index orders_pkey",
+  "orders index orders_reference_key",
+  "orders table orders",
+];
