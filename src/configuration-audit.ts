@@ -3,6 +3,7 @@ import type { Actor } from "./actor.ts";
 import { reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
 import { handOver } from "./db/audit.ts";
 import type { Database } from "./db/client.ts";
+import type { Prisma } from "./db/generated/client.ts";
 
 /** Shared by all processes that record a configuration; no meaning but that no other lock uses it. */
 const lockKey = 7_382_914_406;
@@ -153,7 +154,7 @@ async function recordUnlessKnown({
   readonly actor: Actor;
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
-  await prisma.$transaction(async (tx) => {
+  const work = async (tx: Prisma.TransactionClient): Promise<void> => {
     // One at a time: each then sees what the one before has recorded.
     await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
     const entry = entryAfter(
@@ -169,5 +170,7 @@ async function recordUnlessKnown({
     await handOver(tx, actor);
     const details = JSON.stringify({ ...entry.details, hidden: entry.hidden });
     await tx.$executeRaw`SELECT svc.record_audit(${action}, 'configuration', ${entry.hash}, ${details}::jsonb)`;
-  });
+  };
+  // As patient as every statement of the service: the default of 2 s and 5 s would refuse a reload because others are recording theirs.
+  await prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 });
 }
