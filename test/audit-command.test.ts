@@ -150,8 +150,18 @@ describe("svc-admin audit list", () => {
     const [row] = await json("--action", "configuration");
 
     expect(row).to.have.all.keys(
-      ...["id", "occurred_at", "action", "actor_kind", "actor_id", "actor_name", "token_id", "source"],
-      ...["request_id", "subject_kind", "subject_id", "details"],
+      "id",
+      "occurred_at",
+      "action",
+      "actor_kind",
+      "actor_id",
+      "actor_name",
+      "token_id",
+      "source",
+      "request_id",
+      "subject_kind",
+      "subject_id",
+      "details",
     );
     expect(row?.["occurred_at"]).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/);
     expect(row?.["details"]).to.deep.equal({

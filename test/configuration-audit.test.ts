@@ -42,12 +42,12 @@ describe("partsOf", () => {
   });
 });
 
-describe("differenceOf", () => {
-  const parts = (resources: Parts["resources"], given: Parts["settings"] = { "log.level": "1" }): Parts => ({
-    resources,
-    settings: given,
-  });
+const parts = (resources: Parts["resources"], given: Parts["settings"] = { "log.level": "1" }): Parts => ({
+  resources,
+  settings: given,
+});
 
+describe("differenceOf", () => {
   it("names what was added, removed and changed", () => {
     const before = parts({ b: "1", gone: "1", same: "1" }, { "http.hosts": "1", "log.level": "1" });
     const after = parts({ b: "2", new: "1", same: "1", also: "1" }, { "http.hosts": "2", "log.level": "1" });

@@ -302,9 +302,8 @@ describe("svc.audit", () => {
       const emptied = await entriesOf(() => client.query("TRUNCATE svc.users CASCADE"));
 
       expect(cascaded.toSorted()).to.deep.equal(["token.deleted", "user.deleted", "webhook.deleted"]);
-      expect(emptied.map(({ action, details }) => [action, details]).toSorted()).to.deep.equal(
-        ["token", "user", "webhook"].map((kind) => [`${kind}.deleted`, { all: true }]),
-      );
+      expect(emptied.map(({ action }) => action).toSorted()).to.deep.equal(cascaded.toSorted());
+      for (const { details } of emptied) expect(details).to.deep.equal({ all: true });
     });
 
     it("sees a hash that was put in the place of another, and does not show it", async () => {
