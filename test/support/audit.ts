@@ -1,3 +1,4 @@
+import { expect } from "chai";
 import { Client } from "pg";
 import type { Sql } from "../../src/db/sql.ts";
 import type { Canaries } from "./canaries.ts";
@@ -27,7 +28,7 @@ export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<re
 }
 
 /**
- * Has the canaries searched for in the whole table, and in what `svc-admin audit list` prints of it when there is an `env` to run it with.
+ * Has the canaries of a journey with webhooks searched for in the whole table, and in what `svc-admin audit list` prints of it when there is an `env` to run it with.
  *
  * @returns The rows.
  */
@@ -45,6 +46,7 @@ export async function keepAudit({
   try {
     const { rows } = await client.query("SELECT entry::text FROM svc.audit AS entry");
     const text = JSON.stringify(rows);
+    for (const action of ["webhook.created", "token.created"]) expect(text).to.include(action);
     canaries.keep("svc.audit", text);
     if (env !== undefined) {
       const printed = await admin(["audit", "list", "--limit", "10000"], env);
