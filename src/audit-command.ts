@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { listAudit, presentAudit, summaryOf, type AuditFilter, type Party } from "./audit-list.ts";
 import { printRows, withOpened, type Terminal } from "./cli-output.ts";
-import { auditActions } from "./db/audit.ts";
+import { actorKinds, auditActions, subjectKinds } from "./db/audit.ts";
 import type { Sql } from "./db/sql.ts";
 import { durationMsOf } from "./duration.ts";
 
@@ -15,8 +15,6 @@ const mostRows = 10_000;
 /** Characters of each column: with the borders, a table is 100 wide. */
 const widths = [20, 23, 22, 22];
 
-const actorKinds = ["user", "operator", "service", "database"];
-const subjectKinds = ["user", "token", "webhook", "secret_key", "configuration", "migration"];
 const actionNames: readonly string[] = [
   ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
 ];

@@ -2,7 +2,7 @@ import type { ClientBase } from "pg";
 import type { Actor } from "../actor.ts";
 import type { Prisma, PrismaClient } from "./generated/client.ts";
 
-/** What `svc.audit` tells of; the table has a check for the same. */
+/** What `svc.audit` tells of; the table has a check for each of these lists. */
 export const auditActions = [
   "user.created",
   "user.updated",
@@ -24,6 +24,12 @@ export const auditActions = [
   "reload.requested",
   "migration.applied",
 ] as const;
+
+/** Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role of the database. */
+export const actorKinds = ["user", "operator", "service", "database"] as const;
+
+/** What is changed. */
+export const subjectKinds = ["user", "token", "webhook", "secret_key", "configuration", "migration"] as const;
 
 /** A CTE `acting` that hands the actor (as `actorText` gives it) over to the triggers. The statement must read from it, or it is not run. */
 export function actingCte(parameter: string): string {
@@ -58,6 +64,8 @@ export function handOver(
 
 /** More are only counted. */
 const mostTitles = 200;
+/** Characters. A title can be a whole statement. */
+const longestTitle = 500;
 
 /** Records the steps of a migration in its own transaction, `client`'s; nothing when there were none. */
 export async function recordMigration(
@@ -66,7 +74,10 @@ export async function recordMigration(
   actor: Actor | undefined,
 ): Promise<void> {
   if (steps.length === 0) return;
-  const titles = steps.slice(0, mostTitles).map(({ title }) => title);
+  // Through bytes, since half a surrogate pair is no JSON to PostgreSQL, and would fail the migration.
+  const titles = steps
+    .slice(0, mostTitles)
+    .map(({ title }) => Buffer.from(title.slice(0, longestTitle)).toString());
   const details = JSON.stringify({ steps: steps.length, titles });
   await client.query("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
   await client.query("SELECT svc.record_audit('migration.applied', 'migration', NULL, $1)", [details]);

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { runAdmin } from "../../src/admin.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
+import { notesYaml } from "../support/notes.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { createProgram, type Configuration, type Program, writeConfiguration } from "../support/program.ts";
 import { modes, request, type Answer } from "../support/service.ts";
@@ -13,17 +14,6 @@ import { until } from "../support/wait.ts";
 const service = `
 webhooks:
   allowedNetworks: [127.0.0.0/8]
-`;
-
-const notes = `
-name: notes
-model: Note
-fields:
-  id: { type: Int, id: true }
-  text: { type: String }
-  user_id: { type: Int }
-triggers: [on_create]
-ownerColumn: user_id
 `;
 
 const operator = { actor_kind: "operator", actor_name: userInfo().username, source: hostname() };
@@ -41,7 +31,7 @@ for (const mode of modes) {
     let user: { readonly id: number; readonly token: string; readonly token_id: number };
 
     before(async () => {
-      configuration = writeConfiguration({ service, resources: { "notes.yaml": notes } });
+      configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
       env = configuration.env;
       if (mode === "servers") {
         database = await createTestDatabase();
@@ -176,7 +166,7 @@ for (const mode of modes) {
       configuration.write("service.yaml", `${service}  timeout: 7\nhttp:\n  maxPerPage: 10\n`);
       configuration.write(
         "resources/notes.yaml",
-        notes.replace("triggers", "searchableColumns: [text]\ntriggers"),
+        notesYaml.replace("triggers", "searchableColumns: [text]\ntriggers"),
       );
       const rows = await added(() => admin(["reload"]));
       const again = await added(() => admin(["reload"]));
@@ -200,7 +190,7 @@ for (const mode of modes) {
       const [before] = await list("--action", "configuration");
       configuration.write(
         "resources/notes.yaml",
-        notes.replace("Int }", "secret }").replace("[on_create]", "[secret]"),
+        notesYaml.replace("Int }", "secret }").replace("on_create,", "secret,"),
       );
       const rows = await added(async () => {
         // The command looks at the files first, and then asks no process.

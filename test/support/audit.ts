@@ -1,24 +1,15 @@
 import { expect } from "chai";
 import { Client } from "pg";
+import type { AuditRow } from "../../src/audit-list.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import type { Canaries } from "./canaries.ts";
 import { admin } from "./program.ts";
 
 /** A row of `svc.audit`. */
-export interface AuditEntry {
-  readonly id: string;
-  readonly action: string;
-  readonly actor_kind: string;
-  readonly actor_id: number | null;
-  readonly actor_name: string | null;
-  readonly token_id: number | null;
-  readonly source: string | null;
-  readonly request_id: string | null;
-  readonly subject_kind: string;
-  readonly subject_id: string | null;
+export type AuditEntry = Omit<AuditRow, "details"> & {
   // oxlint-disable-next-line typescript/no-explicit-any -- Tests look into details of many shapes; chai checks them.
   readonly details: any;
-}
+};
 
 /** What an act leaves in the audit trail, oldest first. */
 export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<readonly AuditEntry[]> {
