@@ -1,4 +1,6 @@
+import { operatorActor, type Actor } from "./actor.ts";
 import { loadConfig, type Config } from "./config.ts";
+import { recordMigration } from "./db/audit.ts";
 import { openDatabase, waitForDatabase, type Database } from "./db/client.ts";
 import { openEmbedded } from "./db/embedded.ts";
 import { findInstalled, findInstalledInTransaction } from "./db/installed.ts";
@@ -21,6 +23,8 @@ export interface AdminContext {
   readonly url: string;
   readonly isEmbedded: boolean;
   readonly log: Log;
+  /** Who runs the command, for the audit trail. */
+  readonly actor: Actor;
   close(): Promise<void>;
 }
 
@@ -50,6 +54,7 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
       url,
       isEmbedded,
       log,
+      actor: operatorActor(),
       async close() {
         await database.close();
         await embedded?.close();
@@ -78,7 +83,7 @@ export async function openMigratedAdmin(options: AdminOptions): Promise<AdminCon
   }
 }
 
-async function ensureCoreTables({ config, database, url }: AdminContext): Promise<void> {
+async function ensureCoreTables({ config, database, url, actor }: AdminContext): Promise<void> {
   const known = await loadCoreMigrations();
   const { migrations } = await findInstalled(database.pool);
   if (pendingMigrations(known, migrations).length === 0) return;
@@ -93,7 +98,9 @@ async function ensureCoreTables({ config, database, url }: AdminContext): Promis
     async work(client) {
       // Asked again: a service that starts at this moment makes the same tables.
       const now = await findInstalledInTransaction(client);
-      await runSteps(client, coreSteps(pendingMigrations(known, now.migrations)));
+      const steps = coreSteps(pendingMigrations(known, now.migrations));
+      await runSteps(client, steps);
+      await recordMigration(client, steps, actor);
     },
   });
 }

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { openAdmin, openMigratedAdmin, type AdminContext } from "./admin-context.ts";
+import { addAuditCommand } from "./audit-command.ts";
 import { describeFailure, type Terminal } from "./cli-output.ts";
 import { configDirOf } from "./config.ts";
 import { readConfiguration } from "./configuration.ts";
@@ -46,6 +47,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   addDeliveryCommands(program, { open, terminal });
   addPruneCommand(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });
+  addAuditCommand(program, { open, terminal });
   return program;
 }
 

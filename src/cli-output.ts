@@ -61,18 +61,29 @@ function createAsk({
 /** A row of an answer: what `--json` prints as it is, and people see as text. Keys as in the API. */
 export type OutputRow = Readonly<Record<string, unknown>>;
 
-/** Prints a list: a JSON array, or a table with the keys of the first row as its head; `empty` says that there is nothing. */
+/**
+ * Prints a list: a JSON array, or a table with the keys of the first row as its head.
+ *
+ * @param empty Says that there is nothing.
+ * @param widths Characters of each column, in which longer text is wrapped. Default: as wide as the text.
+ */
 export function printRows(
   terminal: Terminal,
   rows: readonly OutputRow[],
-  { json, empty }: { readonly json: boolean; readonly empty: string },
+  {
+    json,
+    empty,
+    widths,
+  }: { readonly json: boolean; readonly empty: string; readonly widths?: readonly number[] },
 ): void {
   const [first] = rows;
   if (json) return printJson(terminal, rows);
   if (first === undefined) return terminal.stdout(`${empty}\n`);
   const keys = Object.keys(first);
-  const table = new Table({ head: keys, style: plain });
-  for (const row of rows) table.push(keys.map((key) => cellOf(row[key])));
+  const wrapping =
+    widths === undefined ? {} : { colWidths: widths.map((width) => width + 2), wordWrap: true };
+  const table = new Table({ head: keys, style: plain, ...wrapping });
+  for (const row of rows) table.push(keys.map((key, index) => breakWords(cellOf(row[key]), widths?.[index])));
   terminal.stdout(`${table.toString()}\n`);
 }
 
@@ -99,6 +110,11 @@ function printJson(terminal: Terminal, value: unknown): void {
 
 /** No colours: a table is piped and pasted as often as it is looked at. */
 const plain = { head: [], border: [] };
+
+/** The table cuts off a word that is longer than its column; this one goes on in the next line. */
+function breakWords(text: string, width: number | undefined): string {
+  return width === undefined ? text : text.replace(new RegExp(`\\S{${width}}(?=\\S)`, "g"), "$&\n");
+}
 
 function cellOf(value: unknown): string {
   if (value === null || value === undefined) return "-";

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Actor } from "./actor.ts";
 import { configDirOf, loadConfig, type Config } from "./config.ts";
 import type { ProgramName } from "./contradictions.ts";
 import { openModelsClient, type ModelsClient } from "./db/models-client.ts";
@@ -62,10 +63,21 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
 }
 
 /** Of what a reload can change, so that processes on the same files have the same hash, whatever their ports and folders. */
-function hashOf(
-  { database: { autoMigrate }, http, log, relay, webhooks }: Config,
-  definitions: Definitions,
-): string {
+function hashOf(config: Config, definitions: Definitions): string {
+  return createHash("sha256")
+    .update(JSON.stringify([reloadableSettings(config), [...definitions.values()]]))
+    .digest("hex")
+    .slice(0, 12);
+}
+
+/** What a reload can change, in the groups of the settings. No secret is among it. */
+export function reloadableSettings({
+  database: { autoMigrate },
+  http,
+  log,
+  relay,
+  webhooks,
+}: Config): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
   const {
     host: _host,
     port: _port,
@@ -74,11 +86,7 @@ function hashOf(
     maxConnectionsPerAddress: _mostPerAddress,
     ...requests
   } = http;
-  const settings = { autoMigrate, requests, log, relay, webhooks };
-  return createHash("sha256")
-    .update(JSON.stringify([settings, [...definitions.values()]]))
-    .digest("hex")
-    .slice(0, 12);
+  return { database: { autoMigrate }, http: requests, log, relay, webhooks };
 }
 
 /** Makes the client of the tables. Nothing of it is at work yet. */
@@ -102,13 +110,16 @@ export async function openConfiguration({
 /**
  * Applies the migrations that are due when the settings allow it.
  *
+ * @param actor For the audit trail.
  * @throws OperatorError that lists what is due and names `svc-admin migrate` when they do not, or when a migration is refused.
  */
 export async function bringUpToDate({
   checked: { config, definitions },
   storage: { database, databaseUrl, log },
+  actor,
 }: {
   readonly checked: CheckedConfiguration;
+  readonly actor: Actor;
   readonly storage: Pick<Storage, "database" | "databaseUrl" | "log">;
 }): Promise<void> {
   const due = await migrationDue({ database, definitions });
@@ -121,7 +132,7 @@ export async function bringUpToDate({
       { faults: [...due.map((line) => `the database is not up to date: ${line}`), hint] },
     );
   }
-  await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log });
+  await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log, actor });
 }
 
 /** Whether the database was lost on the way, so that the same may work later. */

@@ -1,3 +1,4 @@
+import { serviceActor } from "./actor.ts";
 import type { Config } from "./config.ts";
 import type { Foundation } from "./foundation.ts";
 import { hostInUrl, isEverywhere } from "./host.ts";
@@ -21,7 +22,13 @@ export async function greeting({
   const baseUrl = `${origin}${config.http.routePrefix}`;
   const tokenFile =
     config.database.url === undefined
-      ? await ensureFirstUser({ prisma: database.prisma, tokens, dataDir: config.dataDir })
+      ? await ensureFirstUser({
+          prisma: database.prisma,
+          tokens,
+          dataDir: config.dataDir,
+          // Only `svc all` runs on the embedded database.
+          actor: serviceActor("all"),
+        })
       : undefined;
   const command =
     tokenFile === undefined

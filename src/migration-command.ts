@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Actor } from "./actor.ts";
 import { withOpened, type Terminal } from "./cli-output.ts";
 import type { Config } from "./config.ts";
 import { OperatorError } from "./errors.ts";
@@ -11,6 +12,7 @@ export interface MigrateCommandContext {
   readonly config: Config;
   readonly url: string;
   readonly log: Log;
+  readonly actor: Actor;
   close(): Promise<void>;
 }
 
@@ -35,7 +37,7 @@ export function addMigrateCommand(
     )
     .option("--json", "print JSON")
     .action((options: Options) =>
-      withOpened(open, async ({ config, url, log }) => {
+      withOpened(open, async ({ config, url, log, actor }) => {
         const definitions = await loadDefinitions(config.configDir);
         if (options.plan) {
           const plan = await planMigration({ url, definitions });
@@ -45,7 +47,7 @@ export function addMigrateCommand(
           return;
         }
         const allowDestructive = options.allowDestructive === true;
-        const report = await applyMigration({ url, definitions, allowDestructive, log });
+        const report = await applyMigration({ url, definitions, allowDestructive, log, actor });
         terminal.stdout(options.json ? jsonOfReport(report) : textOfReport(report));
       }),
     );

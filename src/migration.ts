@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "pg";
+import type { Actor } from "./actor.ts";
+import { recordMigration } from "./db/audit.ts";
 import type { Database } from "./db/client.ts";
 import {
   findInstalled,
@@ -69,6 +71,7 @@ export async function planMigration({ url, definitions }: Target): Promise<Migra
  * when anything fails, nothing. Two at once do it once.
  *
  * @param allowDestructive Whether data may be lost.
+ * @param actor For the audit trail. Default: the database role.
  * @throws OperatorError naming the step that failed, or every loss that was not allowed.
  */
 export async function applyMigration({
@@ -76,7 +79,12 @@ export async function applyMigration({
   definitions,
   allowDestructive,
   log,
-}: Target & { readonly allowDestructive: boolean; readonly log: Log }): Promise<MigrationReport> {
+  actor,
+}: Target & {
+  readonly allowDestructive: boolean;
+  readonly log: Log;
+  readonly actor?: Actor;
+}): Promise<MigrationReport> {
   const startedAt = performance.now();
   const { steps, notes, leftAlone } = await inMigrationTransaction({
     url,
@@ -85,6 +93,7 @@ export async function applyMigration({
       const planned = await plan({ client, definitions });
       refuse(planned, allowDestructive);
       await runSteps(client, planned.steps);
+      await recordMigration(client, planned.steps, actor);
       return planned;
     },
   });

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import type { Actor } from "./actor.ts";
+import { actingCte, actorText } from "./db/audit.ts";
 import type { Sql } from "./db/sql.ts";
 import { messageOf } from "./errors.ts";
 import type { Log } from "./log.ts";
@@ -64,10 +66,19 @@ const removeText = `DELETE FROM svc.processes WHERE id = $1`;
 const columns = `id, program, host, pid, configuration, reloads_asked AS "reloadsAsked",
   reloads_answered AS "reloadsAnswered", reload_faults AS "reloadFaults"`;
 
+// The audit trail gets its row in the same statement, and none when there is no process.
 const askText = `
-  UPDATE svc.processes SET reloads_asked = reloads_asked + 1
-  WHERE seen_at > now() - interval '${liveForSeconds} seconds'
-  RETURNING ${columns}`;
+  WITH ${actingCte("$1")}, asked AS (
+    UPDATE svc.processes SET reloads_asked = reloads_asked + 1
+    WHERE seen_at > now() - interval '${liveForSeconds} seconds'
+    RETURNING ${columns}
+  ), counted AS MATERIALIZED (
+    SELECT count(*) AS processes FROM asked, acting HAVING count(*) > 0
+  ), recorded AS MATERIALIZED (
+    SELECT svc.record_audit('reload.requested', 'configuration', NULL, jsonb_build_object('processes', processes)) AS entry
+    FROM counted
+  )
+  SELECT asked.* FROM asked, recorded WHERE entry IS NOT NULL`;
 
 const findText = `SELECT ${columns} FROM svc.processes WHERE id = ANY($1::uuid[])`;
 
@@ -152,8 +163,8 @@ export function createRegistration({
 }
 
 /** Asks every live process to reload, and answers which those are. */
-export async function askForReload(sql: Sql): Promise<readonly ProcessRow[]> {
-  return sql<ProcessRow & Record<string, unknown>>(askText);
+export async function askForReload(sql: Sql, actor: Actor): Promise<readonly ProcessRow[]> {
+  return sql<ProcessRow & Record<string, unknown>>(askText, [actorText(actor)]);
 }
 
 /** The rows of these processes; none for those that have ended in the meantime. */

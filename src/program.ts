@@ -1,3 +1,4 @@
+import { serviceActor } from "./actor.ts";
 import { createApi } from "./api.ts";
 import type { Config } from "./config.ts";
 import type { Configuration } from "./configuration.ts";
@@ -64,7 +65,7 @@ export async function startProgram({
   readonly configuration: Configuration;
 }): Promise<Program> {
   const { database, sql, log } = foundation;
-  const tokens = createTokenProvider({ prisma: database.prisma, sql, log });
+  const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
   const handover = createHandover();
   const retiring = new Map<Generation, Promise<void>>();
   const { promise: failed, reject: fail } = promiseOfFailure();

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
+import type { Actor } from "./actor.ts";
 import type { AdminContext } from "./admin-context.ts";
 import { printRows, withOpened, type Terminal } from "./cli-output.ts";
 import type { CheckedConfiguration } from "./configuration.ts";
@@ -48,7 +49,7 @@ export function addReloadCommand(
     .option("--json", "print JSON")
     .action(async ({ json = false, timeout }: Options) => {
       await read();
-      const answers = await withOpened(open, ({ sql }) => reloadAll(sql, timeout));
+      const answers = await withOpened(open, ({ sql, actor }) => reloadAll({ sql, actor, limitMs: timeout }));
       const rows = answers.map(({ asked: { program: name, host, pid }, outcome, configuration, faults }) => ({
         program: name,
         host,
@@ -70,8 +71,16 @@ function toMilliseconds(text: string): number {
   throw new InvalidArgumentError("Expected seconds, more than 0 and at most 86400.");
 }
 
-async function reloadAll(sql: Sql, limitMs: number): Promise<readonly Answer[]> {
-  const asked = await askForReload(sql);
+async function reloadAll({
+  sql,
+  actor,
+  limitMs,
+}: {
+  readonly sql: Sql;
+  readonly actor: Actor;
+  readonly limitMs: number;
+}): Promise<readonly Answer[]> {
+  const asked = await askForReload(sql, actor);
   if (asked.length === 0)
     throw new OperatorError(
       "No process of svc runs on this database. The files are in order; the next start loads them.",

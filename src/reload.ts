@@ -1,3 +1,4 @@
+import type { Actor } from "./actor.ts";
 import type { Config } from "./config.ts";
 import {
   bringUpToDate,
@@ -5,6 +6,7 @@ import {
   type CheckedConfiguration,
   type Configuration,
 } from "./configuration.ts";
+import { recordConfiguration, recordRefusal } from "./configuration-audit.ts";
 import { messageOf, OperatorError } from "./errors.ts";
 import type { Foundation } from "./foundation.ts";
 import type { ReloadOutcome } from "./processes.ts";
@@ -24,20 +26,23 @@ export interface Reloader {
 
 /**
  * @param read Reads settings, mapping files and code; throws OperatorError with every fault.
+ * @param actor For the audit trail.
  * @param stopping A reload that is not through by then is given up.
  */
 export function createReloader({
   program,
   foundation,
   read,
+  actor,
   stopping,
 }: {
   readonly program: Pick<Program, "configuration" | "prepare">;
   readonly foundation: Foundation;
   readonly read: () => Promise<CheckedConfiguration>;
+  readonly actor: Actor;
   readonly stopping: AbortSignal;
 }): Reloader {
-  const { log, metrics } = foundation;
+  const { database, log, metrics } = foundation;
   let running: Promise<ReloadOutcome> | undefined;
   let next: Promise<ReloadOutcome> | undefined;
   let lastRefusal: { readonly at: Date; readonly faults: readonly string[] } | undefined;
@@ -49,8 +54,10 @@ export function createReloader({
     try {
       // All that can be refused comes before the database is changed.
       const activate = program.prepare(configuration);
-      await bringUpToDate({ checked, storage: foundation });
+      await bringUpToDate({ checked, storage: foundation, actor });
       if (stopping.aborted) throw new OperatorError("the process is stopping");
+      // Last, since a row is not taken back; and before the change, since that is not taken back either.
+      await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
       activate();
     } catch (error) {
       await configuration.close();
@@ -81,6 +88,10 @@ export function createReloader({
       log.error(
         { event: "reload.refused", hash: before.hash, faults, ...cause },
         "the configuration was not reloaded; the one before goes on",
+      );
+      // Nothing was changed: a row that cannot be written, above all while the database is away, refuses nothing.
+      await recordRefusal({ database, hash: before.hash, faults, actor }).catch((failure: unknown) =>
+        log.warn({ reason: messageOf(failure) }, "the refused reload is not in the audit trail"),
       );
       return { kind: "refused", hash: before.hash, faults };
     }

@@ -1,3 +1,5 @@
+import { serviceActor, type Actor } from "./actor.ts";
+import { recordConfiguration } from "./configuration-audit.ts";
 import type { ProgramName } from "./contradictions.ts";
 import {
   bringUpToDate,
@@ -55,20 +57,21 @@ export async function startService({
   readonly stopping: AbortSignal;
   readonly onReload: (listener: () => void) => void;
 }): Promise<Service> {
+  const actor = serviceActor(name);
   const foundation = await openFoundation({
     config: checked.config,
     servesLists: name !== "dispatcher",
     log,
     metrics,
     readiness,
-    prepare: (storage) => prepareDatabase({ checked, storage, readiness, stopping }),
+    prepare: (storage) => prepareDatabase({ checked, storage, actor, readiness, stopping }),
     signal: stopping,
   });
   try {
     const configuration = await openConfiguration({ checked, foundation });
     stopping.throwIfAborted();
     const program = await startProgram({ name, foundation, configuration });
-    const reloader = createReloader({ program, foundation, read, stopping });
+    const reloader = createReloader({ program, foundation, read, actor, stopping });
     const registration = createRegistration({
       sql: foundation.sql,
       log,
@@ -107,11 +110,13 @@ export async function startService({
 async function prepareDatabase({
   checked,
   storage,
+  actor,
   readiness,
   stopping,
 }: {
   readonly checked: CheckedConfiguration;
   readonly storage: Storage;
+  readonly actor: Actor;
   readonly readiness: Readiness;
   readonly stopping: AbortSignal;
 }): Promise<void> {
@@ -119,8 +124,9 @@ async function prepareDatabase({
   for (;;) {
     try {
       readiness.waitsFor("migrations", "they are being looked at");
-      await bringUpToDate({ checked, storage });
+      await bringUpToDate({ checked, storage, actor });
       await refuseUnknownKeys(storage);
+      await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
       return readiness.watch("migrations", await migrationsCheck(storage));
     } catch (error) {
       if (!isDatabaseAway(error) || stopping.aborted) throw error;

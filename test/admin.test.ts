@@ -20,7 +20,16 @@ interface Ran {
 
 type Env = Readonly<Record<string, string>>;
 
-const commands = ["create-user", "users", "tokens", "migrate", "resources", "deliveries", "secret-key"];
+const commands = [
+  "create-user",
+  "users",
+  "tokens",
+  "migrate",
+  "resources",
+  "deliveries",
+  "secret-key",
+  "audit",
+];
 
 function emailsIn({ stdout }: Ran): readonly string[] {
   return (JSON.parse(stdout) as { email: string }[]).map(({ email }) => email);

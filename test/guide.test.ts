@@ -207,6 +207,22 @@ describe("docs/production.md", function () {
     expect(await query(database.url, "SELECT FROM svc.events")).to.deep.equal([]);
   });
 
+  it("lists the audit trail, and removes old rows of it", async () => {
+    expect(await run(["audit"]))
+      .to.contain("secret_key.rotated")
+      .and.contain("database ");
+    const rows = "SELECT count(*)::int AS count FROM svc.audit";
+    const insert = `INSERT INTO svc.audit (occurred_at, action, actor_kind, subject_kind, details)
+      VALUES (now() - interval '3 years', 'user.created', 'service', 'user', '{}')`;
+    const before = await query(database.url, rows);
+    await query(database.url, insert);
+
+    await run(["remove old audit rows"]);
+
+    expect(await query(database.url, rows)).to.deep.equal(before);
+    expect(await query(database.url, "DELETE FROM svc.audit").catch(String)).to.match(/only grows/);
+  });
+
   describe("two roles", () => {
     let server: PrivateServer;
     let owner: string;

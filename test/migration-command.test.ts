@@ -7,6 +7,7 @@ import { Client } from "pg";
 import { pino } from "pino";
 import { loadConfig } from "../src/config.ts";
 import { addMigrateCommand } from "../src/migration-command.ts";
+import { testOperator } from "./support/actors.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 
 describe("svc-admin migrate", () => {
@@ -55,6 +56,7 @@ describe("svc-admin migrate", () => {
         url: database.url,
         // The level that svc-admin has.
         log: pino({ level: "warn" }, { write: (line: string) => void (logged += line) }),
+        actor: testOperator,
         close: async () => undefined,
       }),
       terminal: { stdout: (text) => (printed += text), stderr: () => undefined, ask: undefined },

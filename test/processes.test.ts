@@ -8,6 +8,7 @@ import {
   type ReloadOutcome,
 } from "../src/processes.ts";
 import { runWorkers, type Running } from "../src/running.ts";
+import { testOperator } from "./support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "./support/core-database.ts";
 import { createMemoryLog } from "./support/http.ts";
 import { until } from "./support/wait.ts";
@@ -69,7 +70,7 @@ describe("createRegistration", () => {
     const [before] = await rows();
 
     // A request is seen by a later look.
-    await askForReload(core.sql);
+    await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the next look" });
 
     expect((await rows())[0]?.["seen_at"]).to.deep.equal(before?.["seen_at"]);
@@ -82,7 +83,7 @@ describe("createRegistration", () => {
   });
 
   it("reloads once for each request, and writes down what came of it", async () => {
-    const [asked] = await askForReload(core.sql);
+    const [asked] = await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
     expect(asked).to.include({ reloadsAsked: 1, reloadsAnswered: 0 });
     expect(await theOne()).to.include({ reloadsAnswered: 0 });
@@ -91,7 +92,7 @@ describe("createRegistration", () => {
 
     await until(async () => (await theOne()).reloadsAnswered === 1, { what: "the answer" });
     expect(await theOne()).to.deep.include({ configuration: "one", reloadFaults: ["a: no", "b: no"] });
-    await askForReload(core.sql);
+    await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 2, { what: "the second reload" });
     reloads[1]?.({ kind: "applied", hash: "two" });
     await until(async () => (await theOne()).reloadsAnswered === 2, { what: "the second answer" });
@@ -100,7 +101,7 @@ describe("createRegistration", () => {
   });
 
   it("answers all requests that came during a reload after one more", async () => {
-    await askForReload(core.sql);
+    await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
     // Both at once, or a look between them would see but one.
     await core.sql("UPDATE svc.processes SET reloads_asked = reloads_asked + 2");
@@ -123,7 +124,7 @@ describe("createRegistration", () => {
   it("is not asked when it has not been seen for a while, and forgotten in the end", async () => {
     await running.stop();
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '20 seconds'");
-    expect(await askForReload(core.sql)).to.deep.equal([]);
+    expect(await askForReload(core.sql, testOperator)).to.deep.equal([]);
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '2 hours'");
     const [dead] = await rows();
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
+import { serviceActor } from "../src/actor.ts";
 import { loadConfig, type Config } from "../src/config.ts";
 import type { CheckedConfiguration, Configuration } from "../src/configuration.ts";
 import { OperatorError } from "../src/errors.ts";
@@ -31,6 +32,7 @@ describe("createReloader", () => {
         new Promise((resolve, reject) =>
           reads.push((given) => (given instanceof Error ? reject(given) : resolve(given))),
         ),
+      actor: serviceActor("all"),
       stopping: stopping.signal,
     });
   });

@@ -147,11 +147,11 @@ function changedByHand(left: readonly Deed[]): readonly string[] {
 const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[] = [
   {
     part: "type",
-    pattern: /^You are about to alter the column `(.+)` on the `(.+)` table, .* will be cast from /s,
+    pattern: /^You are about to alter the column `([^`]+)` on the `([^`]+)` table, .* will be cast from /s,
   },
-  { part: "type", pattern: /^The `(.+)` column on the `(.+)` table would be dropped and recreated/s },
-  { part: "type", pattern: /^Changed the type of `(.+)` on the `(.+)` table/s },
-  { part: "nullability", pattern: /^Made the column `(.+)` on table `(.+)` required/s },
+  { part: "type", pattern: /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s },
+  { part: "type", pattern: /^Changed the type of `([^`]+)` on the `([^`]+)` table/s },
+  { part: "nullability", pattern: /^Made the column `([^`]+)` on table `([^`]+)` required/s },
 ];
 
 /** Whether a sentence of the engine is about a clause that is not run. Others on the same column stay. */

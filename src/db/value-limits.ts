@@ -60,7 +60,7 @@ export async function countBroken(client: ClientBase, limit: ValueLimit): Promis
   return Number(rows[0]?.count);
 }
 
-const cast = /^You are about to alter the column `(.+)` on the `(.+)` table,.* will be cast from /s;
+const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
  * Looks at the values where the engine warns of a cast, which it says of every narrower type: some cannot be cast at all, flag or no flag,

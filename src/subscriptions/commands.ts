@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Actor } from "../actor.ts";
 import { printDone, printRows, withOpened, type Terminal } from "../cli-output.ts";
 import type { Config } from "../config.ts";
 import type { Sql } from "../db/sql.ts";
@@ -11,6 +12,8 @@ export interface SubscriptionCommandsOptions {
   readonly open: () => Promise<{
     readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
     readonly sql: Sql;
+    /** Who runs the command. */
+    readonly actor: Actor;
     close(): Promise<void>;
   }>;
   readonly terminal: Terminal;
@@ -39,15 +42,16 @@ export function addSubscriptionCommands(
     )
     .option("--json", "print JSON")
     .action(({ replaceUnreadable: mayReplace = false, json = false }: Options) =>
-      withOpened(open, async ({ config, sql }) => {
+      withOpened(open, async ({ config, sql, actor }) => {
         const secretBox = await openBox(config);
         const { reencrypted, current, unreadable } = await reencryptSecrets({
           sql,
           secretBox,
+          actor,
           batchSize,
           onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} encrypted anew\n`),
         });
-        const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable }) : [];
+        const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable, actor }) : [];
         const left = mayReplace ? [] : unreadable;
         const secrets = replaced.map(({ id, userId, url, secret }) => ({ id, user_id: userId, url, secret }));
         printDone(terminal, {

@@ -1,4 +1,5 @@
 import { AppError, validationError } from "../errors.ts";
+import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import {
@@ -34,7 +35,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
-    const { subscription, secret } = await store.create(ctx.state.caller.id, values);
+    const { subscription, secret } = await store.create(ctx.state.caller.id, values, actorOf(ctx));
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
   });
@@ -47,14 +48,14 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
-    const updated = await store.update(own.id, ctx.state.caller.id, changes);
+    const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
   });
 
   router.delete("/webhooks/:id", async (ctx) => {
     const id = idOf(ctx.params["id"]);
-    const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id));
+    const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id, actorOf(ctx)));
     if (!isDeleted) throw unknownSubscription();
     ctx.status = 204;
   });

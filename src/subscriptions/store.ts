@@ -1,8 +1,10 @@
+import type { Actor } from "../actor.ts";
+import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
 
-/** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. */
+/** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. The actor of a change is for the audit trail. */
 export interface SubscriptionStore {
   /** Newest first. */
   list(userId: number): Promise<readonly Subscription[]>;
@@ -11,11 +13,17 @@ export interface SubscriptionStore {
   create(
     userId: number,
     subscription: NewSubscription,
+    actor: Actor,
   ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
   /** Without any change, `updatedAt` stays too. */
-  update(id: number, userId: number, changes: SubscriptionChanges): Promise<Subscription | undefined>;
+  update(
+    id: number,
+    userId: number,
+    changes: SubscriptionChanges,
+    actor: Actor,
+  ): Promise<Subscription | undefined>;
   /** Cancels its unfinished deliveries in the same commit, those being attempted too: the attempt's outcome then finds them cancelled. */
-  delete(id: number, userId: number): Promise<boolean>;
+  delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
 
 const omit = { encryptedSecret: true } as const;
@@ -34,9 +42,9 @@ export function createSubscriptionStore({
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },
-    async create(userId, { events, ...rest }) {
+    async create(userId, { events, ...rest }, actor) {
       const secret = mintSecret();
-      const subscription = await prisma.subscription.create({
+      const creation = prisma.subscription.create({
         data: {
           ...rest,
           userId,
@@ -46,19 +54,16 @@ export function createSubscriptionStore({
         },
         omit,
       });
-      return { subscription, secret };
+      return { subscription: await actingAs(prisma, actor, creation), secret };
     },
-    async update(id, userId, { events, ...rest }) {
+    async update(id, userId, { events, ...rest }, actor) {
       const data = { ...rest, ...(events === undefined ? {} : { events: [...events] }) };
-      const [subscription] = await prisma.subscription.updateManyAndReturn({
-        where: { id, userId },
-        data,
-        omit,
-      });
+      const change = prisma.subscription.updateManyAndReturn({ where: { id, userId }, data, omit });
+      const [subscription] = await actingAs(prisma, actor, change);
       return subscription;
     },
-    async delete(id, userId) {
-      const rows = await prisma.$queryRaw<readonly unknown[]>`
+    async delete(id, userId, actor) {
+      const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
         ), cancelled AS (
@@ -69,7 +74,7 @@ export function createSubscriptionStore({
           WHERE delivery.subscription_id = gone.id AND delivery.status IN ('pending', 'retrying')
         )
         SELECT id FROM gone`;
-      return rows.length > 0;
+      return (await actingAs(prisma, actor, deletion)).length > 0;
     },
   };
 }

@@ -1,3 +1,5 @@
+import type { Actor } from "../actor.ts";
+import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { messageOf, OperatorError } from "../errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
@@ -41,9 +43,10 @@ const findOthersText = `
 
 // Only in the place of what was read: two of these at once, or a dispatcher beside it, find nothing half done.
 const replaceText = `
+  WITH ${actingCte("$5")}
   UPDATE svc.subscriptions AS subscription
   SET encrypted_secret = given.fresh, secret_hint = coalesce(given.hint, secret_hint)
-  FROM unnest($1::int[], $2::bytea[], $3::bytea[], $4::text[]) AS given (id, stale, fresh, hint)
+  FROM acting, unnest($1::int[], $2::bytea[], $3::bytea[], $4::text[]) AS given (id, stale, fresh, hint)
   WHERE subscription.id = given.id AND subscription.encrypted_secret = given.stale
   RETURNING subscription.id`;
 
@@ -80,6 +83,7 @@ export async function refuseUnknownKeys({
  * Encrypts every stored secret with the current key that is encrypted with another one, in batches by id, each in a
  * transaction of its own. May be ended at any time, run again, and run beside the service.
  *
+ * @param actor For the audit trail, which gets a row for each batch.
  * @param onProgress Told after each batch how many were encrypted anew so far.
  */
 export async function reencryptSecrets({
@@ -87,9 +91,11 @@ export async function reencryptSecrets({
   secretBox,
   batchSize,
   onProgress,
+  actor,
 }: {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
+  readonly actor: Actor;
   readonly batchSize: number;
   readonly onProgress: (progress: { readonly reencrypted: number; readonly of: number }) => void;
 }): Promise<Reencryption> {
@@ -111,7 +117,7 @@ export async function reencryptSecrets({
         return [];
       }
     });
-    reencrypted += (await replace(sql, fresh)).size;
+    reencrypted += (await replace({ sql, secrets: fresh, actor })).size;
     onProgress({ reencrypted, of });
   }
 }
@@ -125,8 +131,11 @@ export async function replaceUnreadable({
   sql,
   secretBox,
   unreadable,
+  actor,
 }: {
   readonly sql: Sql;
+  /** For the audit trail. */
+  readonly actor: Actor;
   readonly secretBox: Pick<SecretBox, "encrypt">;
   readonly unreadable: readonly UnreadableSecret[];
 }): Promise<readonly (StoredSecret & { readonly secret: string })[]> {
@@ -134,20 +143,26 @@ export async function replaceUnreadable({
     const secret = mintSecret();
     return { ...stored, secret, fresh: secretBox.encrypt(secret), hint: secretHint(secret) };
   });
-  const replaced = await replace(sql, minted);
+  const replaced = await replace({ sql, secrets: minted, actor });
   return minted.filter(({ id }) => replaced.has(id));
 }
 
 /** The ids of those that were replaced. */
-async function replace(
-  sql: Sql,
-  secrets: readonly (StoredSecret & { readonly fresh: Uint8Array; readonly hint?: string })[],
-): Promise<ReadonlySet<number>> {
+async function replace({
+  sql,
+  secrets,
+  actor,
+}: {
+  readonly sql: Sql;
+  readonly secrets: readonly (StoredSecret & { readonly fresh: Uint8Array; readonly hint?: string })[];
+  readonly actor: Actor;
+}): Promise<ReadonlySet<number>> {
   const rows = await sql<{ id: number }>(replaceText, [
     secrets.map(({ id }) => id),
     secrets.map(({ sealed }) => sealed),
     secrets.map(({ fresh }) => fresh),
     secrets.map(({ hint }) => hint ?? null),
+    actorText(actor),
   ]);
   return new Set(rows.map(({ id }) => id));
 }

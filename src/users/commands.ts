@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
+import type { Actor } from "../actor.ts";
 import { printDone, printRow, printRows, withOpened, type OutputRow, type Terminal } from "../cli-output.ts";
 import { formatDateTime } from "../date-time.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
@@ -16,6 +17,8 @@ export interface UserCommandsContext {
   readonly database: { readonly prisma: PrismaClient };
   readonly sql: Sql;
   readonly log: Log;
+  /** Who runs the command. */
+  readonly actor: Actor;
   close(): Promise<void>;
 }
 
@@ -210,8 +213,11 @@ function withUsers<T>(
   open: UserCommandsOptions["open"],
   work: (rooms: { readonly users: UserStore; readonly tokens: TokenProvider }) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, ({ database: { prisma }, sql, log }) =>
-    work({ users: createUserStore({ prisma }), tokens: createTokenProvider({ prisma, sql, log }) }),
+  return withOpened(open, ({ database: { prisma }, sql, log, actor }) =>
+    work({
+      users: createUserStore({ prisma, actor }),
+      tokens: createTokenProvider({ prisma, sql, log, actor }),
+    }),
   );
 }
 

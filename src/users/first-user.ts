@@ -1,5 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Actor } from "../actor.ts";
+import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenProvider } from "./provider.ts";
 
@@ -15,10 +17,13 @@ export async function ensureFirstUser({
   prisma,
   tokens,
   dataDir,
+  actor,
 }: {
   readonly prisma: PrismaClient;
   readonly tokens: TokenProvider;
   readonly dataDir: string;
+  /** For the audit trail. */
+  readonly actor: Actor;
 }): Promise<string | undefined> {
   const file = join(dataDir, "admin.token");
   const kept = await readFile(file, "utf8").catch(() => undefined);
@@ -26,7 +31,7 @@ export async function ensureFirstUser({
   let user = await prisma.user.findUnique({ where: { email: first.email } });
   if (user === null) {
     if ((await prisma.user.count()) > 0) return undefined;
-    user = await prisma.user.create({ data: { ...first, isAdmin: true } });
+    user = await actingAs(prisma, actor, prisma.user.create({ data: { ...first, isAdmin: true } }));
   }
   if (user.disabledAt !== null) return undefined;
   const { token } = await tokens.issue({ userId: user.id, name: "first start" });

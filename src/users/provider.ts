@@ -1,4 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
+import type { Actor } from "../actor.ts";
+import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenModel } from "../db/generated/models.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
@@ -76,15 +78,19 @@ const noteUseText = `
 /**
  * Makes the token provider. In code:
  * `await createTokenProvider({ prisma, sql, log }).issue({ userId: 7, name: "import" })`.
+ *
+ * @param actor Who issues and revokes, for the audit trail. Default: the role that the database knows the program by.
  */
 export function createTokenProvider({
   prisma,
   sql,
   log,
+  actor,
 }: {
   readonly prisma: PrismaClient;
   readonly sql: Sql;
   readonly log: Log;
+  readonly actor?: Actor;
 }): TokenProvider {
   /** By token id, so that a burst of requests writes once. */
   const notes = new Map<number, Promise<void>>();
@@ -113,11 +119,11 @@ export function createTokenProvider({
     async issue({ userId, name, expiresAt }) {
       const token = mintToken();
       try {
-        const info = await prisma.token.create({
+        const creation = prisma.token.create({
           data: { userId, name, hash: hashToken(token), expiresAt: expiresAt ?? null },
           omit: { hash: true },
         });
-        return { ...info, token };
+        return { ...(await actingAs(prisma, actor, creation)), token };
       } catch (error) {
         if (databaseFaultOf(error).kind === "foreign_key")
           throw new OperatorError(`There is no user with the id ${userId}.`, { cause: error });
@@ -143,7 +149,11 @@ export function createTokenProvider({
     },
     async revoke(id) {
       // The first revocation is the one that counts, however often it is said again.
-      await prisma.token.updateMany({ where: { id, revokedAt: null }, data: { revokedAt: new Date() } });
+      const change = prisma.token.updateMany({
+        where: { id, revokedAt: null },
+        data: { revokedAt: new Date() },
+      });
+      await actingAs(prisma, actor, change);
       return (await prisma.token.findUnique({ where: { id }, omit: { hash: true } })) ?? undefined;
     },
     async close() {

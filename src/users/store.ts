@@ -1,3 +1,5 @@
+import type { Actor } from "../actor.ts";
+import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
@@ -16,8 +18,18 @@ export interface UserStore {
   setDisabled(id: number, isDisabled: boolean): Promise<UserModel | undefined>;
 }
 
-/** The people and programs that may call the API. */
-export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): UserStore {
+/**
+ * The people and programs that may call the API.
+ *
+ * @param actor Who changes them, for the audit trail.
+ */
+export function createUserStore({
+  prisma,
+  actor,
+}: {
+  readonly prisma: PrismaClient;
+  readonly actor: Actor;
+}): UserStore {
   return {
     async create({ name, email, isAdmin }) {
       // Not Prisma's `mode: insensitive`: it makes an ILIKE, in which the underscore of an address matches anything.
@@ -26,7 +38,8 @@ export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): 
       >`SELECT id FROM svc.users WHERE lower(email) = lower(${email}) LIMIT 1`;
       if (same.length > 0) return { kind: "email_taken" };
       try {
-        return { kind: "created", user: await prisma.user.create({ data: { name, email, isAdmin } }) };
+        const user = await actingAs(prisma, actor, prisma.user.create({ data: { name, email, isAdmin } }));
+        return { kind: "created", user };
       } catch (error) {
         if (databaseFaultOf(error).kind === "unique") return { kind: "email_taken" };
         throw error;
@@ -39,10 +52,11 @@ export function createUserStore({ prisma }: { readonly prisma: PrismaClient }): 
       return prisma.user.findMany({ orderBy: { id: "asc" } });
     },
     async setDisabled(id, isDisabled) {
-      await prisma.user.updateMany({
+      const change = prisma.user.updateMany({
         where: { id, disabledAt: isDisabled ? null : { not: null } },
         data: { disabledAt: isDisabled ? new Date() : null },
       });
+      await actingAs(prisma, actor, change);
       return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
     },
   };

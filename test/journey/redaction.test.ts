@@ -7,6 +7,7 @@ import { connect as connectAmqp } from "amqplib";
 import { expect } from "chai";
 import { Client } from "pg";
 import { openEmbedded } from "../../src/db/embedded.ts";
+import { keepAudit } from "../support/audit.ts";
 import { createCanaries, type Canaries } from "../support/canaries.ts";
 import { call, createMemoryLog } from "../support/http.ts";
 import { startPrivatePostgres } from "../support/postgres.ts";
@@ -14,6 +15,7 @@ import type { PrivateServer } from "../support/private-process.ts";
 import {
   admin,
   createProgram,
+  filesOf,
   type Configuration,
   type Program,
   writeConfiguration,
@@ -128,6 +130,11 @@ async function journey({
   });
   expect(webhook.status).to.equal(201);
   canaries.adopt("the secret of the webhook", (webhook.json as { readonly secret: string }).secret);
+
+  await request("PUT", `/webhooks/${(webhook.json as { readonly id: number }).id}`, {
+    url: `${url}&more=${secretly("the query of a changed webhook")}`,
+    description: secretly("the description of a changed webhook"),
+  });
 
   const note = await request("POST", "/resources/notes", { text: secretly("a field of the record") });
   expect(note.status).to.equal(201);
@@ -257,6 +264,16 @@ describe("secrets in what the service says", function () {
     return program;
   }
 
+  async function onEmbedded<T>(act: (url: string) => Promise<T>): Promise<T> {
+    const { log } = createMemoryLog();
+    const embedded = await openEmbedded({ dataDir: configuration.env["SVC_DATA_DIR"] ?? "", log });
+    try {
+      return await act(embedded.url);
+    } finally {
+      await embedded.close();
+    }
+  }
+
   it("are nowhere on the embedded database", async () => {
     const secretKey = randomBytes(32).toString("base64");
     canaries.adopt("SVC_SECRET_KEY", secretKey);
@@ -267,14 +284,10 @@ describe("secrets in what the service says", function () {
       api: all,
       adminEnv: configuration.env,
       receiver,
-      async runSql(text) {
-        const { log } = createMemoryLog();
-        const embedded = await openEmbedded({ dataDir: configuration.env["SVC_DATA_DIR"] ?? "", log });
-        await withClient(embedded.url, (client) => client.query(text));
-        await embedded.close();
-      },
+      runSql: (text) => onEmbedded((url) => withClient(url, (client) => client.query(text))),
     });
     await keepHealth(canaries, all);
+    await onEmbedded((url) => keepAudit({ canaries, url, env: configuration.env }));
     await all.end("SIGTERM");
     // The first user's token is printed once, on purpose, where nobody has one yet.
     const output = all.written().replace(/^.*Bearer svc_.*$/m, "");
@@ -338,6 +351,9 @@ describe("secrets in what the service says", function () {
     await Promise.all([api.untilReady(), dispatcher.untilReady()]);
     await request("POST", "/resources/notes", { text: canaries.make("a record of later") });
 
+    await admin(["secret-key", "rotate"], adminEnv);
+    await keepAudit({ canaries, url: postgres.url, env: adminEnv });
+
     // A configuration that is refused.
     writeFileSync(
       join(configuration.env["SVC_CONFIG_DIR"] ?? "", "service.yaml"),
@@ -347,6 +363,9 @@ describe("secrets in what the service says", function () {
     api.signal("SIGHUP");
     await refused;
     await keepHealth(canaries, api);
+    const isRecorded = async (): Promise<boolean> =>
+      (await keepAudit({ canaries, url: postgres.url })).includes("configuration.refused");
+    await until(isRecorded, { what: "the refusal's row" });
     for (const program of [api, dispatcher]) {
       await program.end("SIGTERM");
       canaries.keep("the output", program.written());
@@ -379,17 +398,3 @@ describe("secrets in what the service says", function () {
     expect(canaries.leaks()).to.deep.equal([]);
   });
 });
-
-/** The same settings as files, `<NAME>_FILE` each. */
-function filesOf(
-  env: Readonly<Record<string, string>>,
-  configuration: Configuration,
-): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(env).map(([name, value]) => {
-      const path = join(configuration.env["SVC_CONFIG_DIR"] ?? "", name);
-      writeFileSync(path, `${value}\n`);
-      return [`${name}_FILE`, path];
-    }),
-  );
-}

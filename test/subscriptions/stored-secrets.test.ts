@@ -9,6 +9,7 @@ import {
   replaceUnreadable,
   type Reencryption,
 } from "../../src/subscriptions/stored-secrets.ts";
+import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
@@ -48,7 +49,13 @@ describe("stored secrets", () => {
   }
 
   function reencrypt(sql: Sql = core.sql, batchSize = 2): Promise<Reencryption> {
-    return reencryptSecrets({ sql, secretBox: newBox, batchSize, onProgress: () => undefined });
+    return reencryptSecrets({
+      sql,
+      secretBox: newBox,
+      batchSize,
+      onProgress: () => undefined,
+      actor: testOperator,
+    });
   }
 
   describe("refuseUnknownKeys", () => {
@@ -94,6 +101,7 @@ describe("stored secrets", () => {
         sql: core.sql,
         secretBox: newBox,
         batchSize: 2,
+        actor: testOperator,
         onProgress: (step) => progress.push(step),
       });
 
@@ -181,7 +189,12 @@ describe("stored secrets", () => {
       await store(lostBox, "b", "c");
       const { unreadable } = await reencrypt();
 
-      const replaced = await replaceUnreadable({ sql: core.sql, secretBox: newBox, unreadable });
+      const replaced = await replaceUnreadable({
+        sql: core.sql,
+        secretBox: newBox,
+        unreadable,
+        actor: testOperator,
+      });
 
       const stored = (await sealed()).map((bytes) => newAlone.decrypt(bytes));
       expect(stored).to.deep.equal(["a", ...replaced.map(({ secret }) => secret)]);
@@ -201,7 +214,9 @@ describe("stored secrets", () => {
       ]);
       await core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [gone]);
 
-      expect(await replaceUnreadable({ sql: core.sql, secretBox: newBox, unreadable })).to.deep.equal([]);
+      expect(
+        await replaceUnreadable({ sql: core.sql, secretBox: newBox, unreadable, actor: testOperator }),
+      ).to.deep.equal([]);
       expect((await sealed()).map((bytes) => newAlone.decrypt(bytes))).to.deep.equal(["mended"]);
     });
   });

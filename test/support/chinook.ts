@@ -44,9 +44,9 @@ export async function structureOf(url: string): Promise<readonly string[]> {
   return (await psql(url, { sql: structure })).split("\n");
 }
 
-/** Every trigger that a person made or the service installed, as `<table> <trigger>`. */
+/** Every trigger on a table that is not the service's own, as `<table> <trigger>`. */
 export async function triggersOf(url: string): Promise<readonly string[]> {
-  const sql = `SELECT tgrelid::regclass || ' ' || tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1`;
+  const sql = `SELECT tgrelid::regclass || ' ' || tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text NOT LIKE 'svc.%' ORDER BY 1`;
   const found = await psql(url, { sql });
   return found === "" ? [] : found.split("\n");
 }

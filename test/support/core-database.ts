@@ -10,6 +10,9 @@ export interface CoreDatabase {
   close(): Promise<void>;
 }
 
+/** What a migration of an empty database begins with. */
+export const coreTitles = (await loadCoreMigrations()).map(({ name }) => `core migration ${name}`);
+
 /** A database of its own with the service's tables and nothing in them. */
 export async function openCoreDatabase(): Promise<CoreDatabase> {
   const created = await createTestDatabase();

@@ -189,6 +189,20 @@ export function writeConfiguration({
   };
 }
 
+/** The same settings as files, `<NAME>_FILE` each. */
+export function filesOf(
+  env: Readonly<Record<string, string>>,
+  configuration: Configuration,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(env).map(([name, value]) => {
+      const path = join(configuration.env["SVC_CONFIG_DIR"] ?? "", name);
+      writeFileSync(path, `${value}\n`);
+      return [`${name}_FILE`, path];
+    }),
+  );
+}
+
 function binary(name: string): string {
   const path = resolve("dist/bin", `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is not there: run npm run build`);

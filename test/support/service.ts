@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { serviceActor } from "../../src/actor.ts";
 import { loadConfig, type Config } from "../../src/config.ts";
 import { openEmbedded } from "../../src/db/embedded.ts";
 import { bringUpToDate, openConfiguration } from "../../src/configuration.ts";
@@ -145,7 +146,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     log,
     readiness: createReadiness(),
     async prepare(storage) {
-      await bringUpToDate({ checked, storage });
+      await bringUpToDate({ checked, storage, actor: serviceActor("all") });
       await refuseUnknownKeys(storage);
     },
     signal: new AbortController().signal,

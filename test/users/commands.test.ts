@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { OperatorError } from "../../src/errors.ts";
 import { addUserCommands } from "../../src/users/commands.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
@@ -44,7 +45,13 @@ describe("user commands", () => {
       terminal,
       async open() {
         opened += 1;
-        return { database: core.database, sql: core.sql, log, close: async () => void (opened -= 1) };
+        return {
+          database: core.database,
+          sql: core.sql,
+          log,
+          actor: testOperator,
+          close: async () => void (opened -= 1),
+        };
       },
     });
     const error = await program.parseAsync(args, { from: "user" }).then(

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createLog } from "../../src/log.ts";
 import { ensureFirstUser } from "../../src/users/first-user.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 
 describe("ensureFirstUser", () => {
@@ -36,7 +37,7 @@ describe("ensureFirstUser", () => {
   after(() => core.close());
 
   const ensure = (): Promise<string | undefined> =>
-    ensureFirstUser({ prisma: core.database.prisma, tokens, dataDir });
+    ensureFirstUser({ prisma: core.database.prisma, tokens, dataDir, actor: testOperator });
 
   async function count(table: "users" | "tokens"): Promise<number> {
     const [row] = await core.sql<{ count: number }>(`SELECT count(*)::int AS count FROM svc.${table}`);

@@ -1,0 +1,84 @@
+import type { ClientBase } from "pg";
+import type { Actor } from "../actor.ts";
+import type { Prisma, PrismaClient } from "./generated/client.ts";
+
+/** What `svc.audit` tells of; the table has a check for each of these lists. */
+export const auditActions = [
+  "user.created",
+  "user.updated",
+  "user.disabled",
+  "user.enabled",
+  "user.deleted",
+  "token.created",
+  "token.updated",
+  "token.revoked",
+  "token.deleted",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.secret_replaced",
+  "webhook.deleted",
+  "secret_key.rotated",
+  "configuration.loaded",
+  "configuration.reloaded",
+  "configuration.refused",
+  "reload.requested",
+  "migration.applied",
+] as const;
+
+/** Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role of the database. */
+export const actorKinds = ["user", "operator", "service", "database"] as const;
+
+/** What is changed. */
+export const subjectKinds = ["user", "token", "webhook", "secret_key", "configuration", "migration"] as const;
+
+/** A CTE `acting` that hands the actor (as `actorText` gives it) over to the triggers. The statement must read from it, or it is not run. */
+export function actingCte(parameter: string): string {
+  return `acting AS MATERIALIZED (SELECT set_config('svc.actor', ${parameter}, true))`;
+}
+
+/** An actor as the setting `svc.actor` has it; empty for none, which makes the database role the actor. */
+export function actorText(actor: Actor | undefined): string {
+  return actor === undefined ? "" : JSON.stringify(actor);
+}
+
+/**
+ * Makes a change on behalf of an actor, in one transaction with its rows of `svc.audit`. Three round trips more than the change
+ * alone, so it is not for what merely reads.
+ */
+export async function actingAs<T>(
+  prisma: PrismaClient,
+  actor: Actor | undefined,
+  change: Prisma.PrismaPromise<T>,
+): Promise<T> {
+  const [, result] = await prisma.$transaction([handOver(prisma, actor), change]);
+  return result;
+}
+
+/** Hands the actor over to the triggers, until the transaction ends. */
+export function handOver(
+  prisma: Pick<PrismaClient, "$executeRaw">,
+  actor: Actor | undefined,
+): Prisma.PrismaPromise<number> {
+  return prisma.$executeRaw`SELECT set_config('svc.actor', ${actorText(actor)}, true)`;
+}
+
+/** More are only counted. */
+const mostTitles = 200;
+/** Characters. A title can be a whole statement. */
+const longestTitle = 500;
+
+/** Records the steps of a migration in its own transaction, `client`'s; nothing when there were none. */
+export async function recordMigration(
+  client: ClientBase,
+  steps: readonly { readonly title: string }[],
+  actor: Actor | undefined,
+): Promise<void> {
+  if (steps.length === 0) return;
+  // Through bytes, since half a surrogate pair is no JSON to PostgreSQL, and would fail the migration.
+  const titles = steps
+    .slice(0, mostTitles)
+    .map(({ title }) => Buffer.from(title.slice(0, longestTitle)).toString());
+  const details = JSON.stringify({ steps: steps.length, titles });
+  await client.query("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
+  await client.query("SELECT svc.record_audit('migration.applied', 'migration', NULL, $1)", [details]);
+}

@@ -1,0 +1,50 @@
+import { expect } from "chai";
+import { Client } from "pg";
+import type { AuditRow } from "../../src/audit-list.ts";
+import type { Sql } from "../../src/db/sql.ts";
+import type { Canaries } from "./canaries.ts";
+import { admin } from "./program.ts";
+
+/** A row of `svc.audit`. */
+export type AuditEntry = Omit<AuditRow, "details"> & {
+  // oxlint-disable-next-line typescript/no-explicit-any -- Tests look into details of many shapes; chai checks them.
+  readonly details: any;
+};
+
+/** What an act leaves in the audit trail, oldest first. */
+export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<readonly AuditEntry[]> {
+  const [before] = await sql<{ last: string }>("SELECT coalesce(max(id), 0) AS last FROM svc.audit");
+  await act();
+  return sql("SELECT * FROM svc.audit WHERE id > $1 ORDER BY id", [before?.last]);
+}
+
+/**
+ * Has the canaries of a journey with webhooks searched for in the whole table, and in what `svc-admin audit list` prints of it when there is an `env` to run it with.
+ *
+ * @returns The rows.
+ */
+export async function keepAudit({
+  canaries,
+  url,
+  env,
+}: {
+  readonly canaries: Canaries;
+  readonly url: string;
+  readonly env?: Readonly<Record<string, string>>;
+}): Promise<string> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query("SELECT entry::text FROM svc.audit AS entry");
+    const text = JSON.stringify(rows);
+    for (const action of ["webhook.created", "token.created"]) expect(text).to.include(action);
+    canaries.keep("svc.audit", text);
+    if (env !== undefined) {
+      const printed = await admin(["audit", "list", "--limit", "10000"], env);
+      canaries.keep("svc-admin audit list", JSON.stringify(printed));
+    }
+    return text;
+  } finally {
+    await client.end();
+  }
+}
