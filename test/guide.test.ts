@@ -286,6 +286,9 @@ describe("docs/production.md", function () {
       "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{}')",
       "UPDATE svc.attempts SET number = 2",
       "DELETE FROM svc.users",
+      "DELETE FROM svc.made",
+      "DELETE FROM svc.audit",
+      "INSERT INTO svc.audit (action, actor_kind, subject_kind, details) VALUES ('user.created', 'service', 'user', '{}')",
       "SET session_replication_role = replica",
     ])
       it(`do not let the programs ${statement}`, async () => {

@@ -60,7 +60,7 @@ describe("the start of API and dispatcher", function () {
 
     expect(code).to.equal(1);
     expect(output).to.match(
-      /^svc: The database is not up to date .*:\n {2}- core migration 0001_core\n(?: {2}- core migration \w+\n)* {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
+      /^svc: The database is not up to date .*:\n(?: {2}- core migration \d+_\w+\n)+ {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
     );
     await admin(["migrate"], env);
   });
