@@ -38,6 +38,7 @@ export function createApi({
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
+  const listTurns = createTurns(halfOf(database.lists));
   const relay = createRelay({
     outbox: createOutbox({ sql }),
     present: createEventPresenter({ definitions, models, log }),
@@ -59,7 +60,7 @@ export function createApi({
     sql,
     bodyLimitBytes,
     maxPerPage,
-    listTurns: createTurns(halfOf(database.lists)),
+    listTurns,
     urlOf,
     onChange: () => relay.wake(),
   });
@@ -70,8 +71,9 @@ export function createApi({
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ prisma, tracing }),
+    history: createDeliveryHistory({ prisma, listPrisma: database.listPrisma, tracing }),
     maxPerPage,
+    listTurns,
     urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });

@@ -76,12 +76,14 @@ export function reloadableSettings({
   http,
   log,
   relay,
-  webhooks,
+  webhooks: { adminNetworks: _derived, ...webhooks },
 }: Config): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
   const {
     host: _host,
     port: _port,
     trustedProxies: _proxies,
+    memoryBudgetBytes: _budget,
+    listTimeoutMs: _listTimeout,
     maxConnections: _most,
     maxConnectionsPerAddress: _mostPerAddress,
     ...requests

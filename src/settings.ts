@@ -56,7 +56,7 @@ export const settings = {
   "http.maxConnectionsPerAddress": { kind: integer(1, 1_000_000), default: 1000 },
   "http.drainDelay": { kind: duration(0, 3600), default: 0 },
   "http.rateLimit": { kind: rate() },
-  "http.authFailureLimit": { kind: rate(), default: "100/60" },
+  "http.authFailureLimit": { kind: rate(), default: "600/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),

@@ -4,6 +4,8 @@ export interface Turns {
   take(holder: number): Promise<void> | undefined;
   /** Gives the place to the next of the holder that waits. */
   leave(holder: number): void;
+  /** Does something in its turn. */
+  run<T>(holder: number, act: () => Promise<T>): Promise<T>;
 }
 
 interface Holder {
@@ -14,7 +16,7 @@ interface Holder {
 /** @param places Of each holder. */
 export function createTurns(places: number): Turns {
   const holders = new Map<number, Holder>();
-  return {
+  const turns: Turns = {
     take(id) {
       let holder = holders.get(id);
       if (holder === undefined) {
@@ -39,5 +41,14 @@ export function createTurns(places: number): Turns {
       holder.taken -= 1;
       if (holder.taken === 0) holders.delete(id);
     },
+    async run(id, act) {
+      await turns.take(id);
+      try {
+        return await act();
+      } finally {
+        turns.leave(id);
+      }
+    },
   };
+  return turns;
 }

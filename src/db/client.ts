@@ -13,6 +13,8 @@ export interface Database {
   readonly lists: Pool;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
+  /** The same over the connections for lists. */
+  readonly listPrisma: PrismaClient;
   /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
   close(): Promise<void>;
 }
@@ -72,12 +74,15 @@ export async function openDatabase({
   const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
   if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
+  const listPrisma =
+    lists === pool ? prisma : new PrismaClient({ adapter: createAdapter({ pool: lists, isEmbedded }) });
   return {
     pool,
     lists,
     prisma,
+    listPrisma,
     async close() {
-      await prisma.$disconnect();
+      await Promise.all([prisma.$disconnect(), listPrisma.$disconnect()]);
       // Never cleared: the pool does not wait for idle connections to end, and some may not.
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();

@@ -42,9 +42,12 @@ const omit = { body: true } as const;
 
 export function createDeliveryHistory({
   prisma,
+  listPrisma = prisma,
   tracing = noTracing,
 }: {
   readonly prisma: PrismaClient;
+  /** Reads lists, which have a time limit of their own. */
+  readonly listPrisma?: PrismaClient;
   /** A manual retry is part of the trace that asks for it, or else of the failed delivery's. */
   readonly tracing?: Tracing;
 }): DeliveryHistory {
@@ -57,8 +60,8 @@ export function createDeliveryHistory({
         ...(filter.eventId === undefined ? {} : { eventId: filter.eventId }),
       };
       const [rows, total] = await Promise.all([
-        prisma.delivery.findMany({ where, omit, orderBy: { id: "desc" }, skip, take }),
-        prisma.delivery.count({ where }),
+        listPrisma.delivery.findMany({ where, omit, orderBy: { id: "desc" }, skip, take }),
+        listPrisma.delivery.count({ where }),
       ]);
       return { rows, total };
     },

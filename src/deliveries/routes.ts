@@ -2,6 +2,7 @@ import { AppError, validationError, type FieldErrors } from "../errors.ts";
 import { envelope, lastOf, pageOf } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
+import type { Turns } from "../turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter, DeliveryHistory, DeliveryRow } from "./history.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
@@ -9,6 +10,8 @@ import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
+  /** Of users, at lists of all kinds together. */
+  readonly listTurns: Turns;
   /** For the page links. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
@@ -16,12 +19,14 @@ export interface DeliveryRoutesOptions {
 
 /** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
-  const { history, maxPerPage, urlOf, manualRetryLimit } = options;
+  const { history, maxPerPage, listTurns, urlOf, manualRetryLimit } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const filter = filterOf(ctx);
     const { page, perPage, skip } = pageOf(ctx.query, { maxPerPage });
-    const { rows, total } = await history.list({ filter, skip, take: perPage });
+    const { rows, total } = await listTurns.run(ctx.state.caller.id, () =>
+      history.list({ filter, skip, take: perPage }),
+    );
     ctx.body = envelope({
       data: rows.map(presentDelivery),
       total,

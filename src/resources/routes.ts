@@ -107,21 +107,12 @@ function serve(
     const { rows, size, total } =
       query === "nothing"
         ? { rows: [], size: asked.perPage, total: 0 }
-        : await inTurn(ctx, () => store.list(query, { skip: asked.skip, take: asked.perPage }));
+        : await listTurns.run(ctx.state.caller.id, () =>
+            store.list(query, { skip: asked.skip, take: asked.perPage }),
+          );
     const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
     const data = rows.slice(0, perPage).map(transform);
     ctx.body = envelope({ data, total, page, perPage, url: urlOf(ctx) });
-  }
-
-  /** One user has at most half of the connections for lists. */
-  async function inTurn<T>(ctx: ApiContext, read: () => Promise<T>): Promise<T> {
-    const { id } = ctx.state.caller;
-    await listTurns.take(id);
-    try {
-      return await read();
-    } finally {
-      listTurns.leave(id);
-    }
   }
 
   async function show(ctx: ApiContext): Promise<void> {

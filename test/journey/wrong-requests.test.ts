@@ -142,9 +142,9 @@ for (const mode of modes) {
         ["%FF", []],
         ["%zz", []],
         ["';DROP TABLE things;--", []],
-        ["x".repeat(8_000), []],
-        ["%25".repeat(2_000), []],
-        ["%5C".repeat(2_001), []],
+        ["x".repeat(100), []],
+        ["%25".repeat(100), []],
+        ["%5C".repeat(99), []],
         ["*", []],
         ["..%2F", []],
       ] as const) {
