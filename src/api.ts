@@ -86,7 +86,7 @@ export function createApi({
     authenticate: createAuthenticate({ tokens, failures: createFailureLimit(config.http.authFailureLimit) }),
     router,
     userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
-    memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(),
+    memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };

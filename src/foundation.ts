@@ -151,7 +151,7 @@ export async function openFoundation({
 
 /** Four in ten connections, and results of a part of the memory, of which several are in it in different shapes; at least two bodies. */
 function listLimitsOf({ database, http }: Config): ListLimits {
-  const budget = http.memoryBudgetBytes ?? defaultMemoryBudget();
+  const budget = http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes);
   return {
     connections: Math.max(1, Math.floor(database.poolSize * 0.4)),
     statementTimeoutMs: http.listTimeoutMs,

@@ -34,8 +34,8 @@ export async function measure(scene: Scene, attack: Attack, durationMs: number):
   ending.abort();
   const peakBytes = scene.peakBytes();
   const isAlive = scene.isRunning();
-  await attacking;
   attacker.close();
+  await attacking;
   await scene.revive();
   const recoveryMs = await scene.settle();
   const after = await scene.observe(durationMs / 2);

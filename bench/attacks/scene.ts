@@ -119,7 +119,9 @@ export async function createScene({
       peakBytes: () => peakBytes(program.pid() ?? 0),
       resetPeak: () => resetPeak(program.pid() ?? 0),
       async revive() {
-        if (!program.isRunning()) await program.start();
+        if (program.isRunning()) return;
+        console.error(program.output());
+        await program.start();
       },
       limitKind: limit.kind,
       dispose,

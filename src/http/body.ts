@@ -2,17 +2,15 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { AppError, messageOf, type ErrorCode } from "../errors.ts";
+import { createBodyWeight, leastWeightOf } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
 
 export type JsonObject = Record<string, unknown>;
 
-/**
- * Bytes of memory for one of a body: its chunks, its text, what is parsed from it, the copy that is validated, what goes to the
- * database and comes back, the answer. Measured with bodies of 1 MB, see the attacks in bench/.
- */
-const memoryPerBodyByte = 12;
+/** Reserved beyond what is known, so that an ordinary body, or its next chunk, need not ask again. */
+const spareBytes = 256 * 1024;
 
-/** Bytes reserved for a body of unknown length before its first chunk. */
+/** Bytes expected of a body of unknown length before its first chunk. */
 const firstReservation = 16 * 1024;
 
 /** How much of a body that is refused is still read, and for how long. */
@@ -65,9 +63,10 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   const waits = /100-continue/i.test(req.headers.expect ?? "");
   const isComing = !waits || Number(size ?? 0) <= limitBytes;
   try {
-    await ctx.state.memory.reserve(expectedBytes * memoryPerBodyByte);
+    const reserved = leastWeightOf(expectedBytes) + spareBytes;
+    await ctx.state.memory.reserve(reserved);
     if (waits && isComing) res.writeContinue();
-    return await parse(ctx, { limitBytes, expectedBytes });
+    return await parse(ctx, { limitBytes, reserved });
   } catch (error) {
     if (error instanceof AppError && leavesRest.has(error.code)) {
       // What is left unread would stand before the next request on the connection.
@@ -81,29 +80,39 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
 /** Refusals that come before the end of the body. */
 const leavesRest: ReadonlySet<ErrorCode> = new Set(["request.too_large", "server.overloaded"]);
 
+/** @param reserved Bytes of memory for what is known of the body before. */
 async function parse(
   ctx: ApiContext,
-  { limitBytes, expectedBytes }: { readonly limitBytes: number; readonly expectedBytes: number },
+  { limitBytes, reserved: reservedBefore }: { readonly limitBytes: number; readonly reserved: number },
 ): Promise<unknown> {
   const { req } = ctx;
+  const { memory } = ctx.state;
   const chunks: Buffer[] = [];
+  const body = createBodyWeight();
   let received = 0;
-  let reserved = expectedBytes;
-  /** A body in chunks, of unknown length, waits where its reservation ends until it has a larger one. */
+  let reserved = reservedBefore;
+  const failing = new AbortController();
+  /** A body that weighs more than was known waits where its reservation ends until it has a larger one. */
   const keep = (chunk: Buffer): void => {
     chunks.push(chunk);
     received += chunk.length;
-    if (received <= reserved || received > limitBytes) return;
-    reserved = Math.min(limitBytes, received * 2);
+    if (received > limitBytes) return;
+    const weight = body.add(chunk);
+    if (weight <= reserved) return;
+    if (weight > memory.mostBytes) {
+      failing.abort(tooManyValues());
+      return;
+    }
+    reserved = weight + spareBytes;
     req.pause();
-    ctx.state.memory.reserve(reserved * memoryPerBodyByte).then(
+    memory.reserve(reserved).then(
       () => req.resume(),
-      (error: unknown) => req.emit("error", error),
+      (error: unknown) => failing.abort(error),
     );
   };
   req.on("data", keep);
   try {
-    await createParser(limitBytes)(ctx, nothingNext);
+    await Promise.race([createParser(limitBytes)(ctx, nothingNext), rejected(failing.signal, req)]);
   } finally {
     req.off("data", keep);
   }
@@ -112,6 +121,20 @@ async function parse(
   if (typeof text === "string" && text.includes("\uFFFD") && !isUtf8(Buffer.concat(chunks)))
     throw new AppError("request.malformed", "The request body must be encoded as UTF-8.");
   return ctx.request.body;
+}
+
+/**
+ * Rejects when the signal aborts, and ends the parser, which would go on collecting. The parser alone would not do: it says nothing any more
+ * when its client leaves while the body, complete by then, is paused.
+ */
+function rejected(signal: AbortSignal, req: IncomingMessage): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => {
+      reject(signal.reason);
+      // An error that nothing listens to ends the process.
+      req.on("error", () => undefined).emit("error", signal.reason);
+    });
+  });
 }
 
 /** Reads the rest of a body and forgets it, so that its sender reads the answer and not a reset; within limits. */
@@ -131,6 +154,10 @@ function drain(req: IncomingMessage): Promise<void> {
     req.on("data", count).once("end", end).once("close", end);
     req.resume();
   });
+}
+
+function tooManyValues(): AppError {
+  return new AppError("request.too_large", "The request body holds too many values for http.memoryBudget.");
 }
 
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {

@@ -1,10 +1,13 @@
 import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
 import { AppError } from "../errors.ts";
+import { leastWeightOf } from "./body-weight.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /** Bytes that one request may take. Every size is an estimate of what the process holds, not of what crosses the wire. */
 export interface RequestMemory {
+  /** What the process has for all requests: what needs more can never be served. */
+  readonly mostBytes: number;
   /**
    * Makes sure of `bytes` for the request, instead of what it had. Waits for others to finish when there is no room.
    *
@@ -115,6 +118,7 @@ export function createMemoryBudget({
         if (isLess) grantWaiting();
       };
       return {
+        mostBytes: limitBytes,
         reserve(asked) {
           // A request that is larger than any share is alone rather than never.
           const more = Math.min(asked, limitOfUser) - own;
@@ -167,9 +171,13 @@ export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
   };
 }
 
-/** A quarter of what the process has: by its cgroup, by the machine, and by the limit of its heap, which holds most of a request. */
-export function defaultMemoryBudget(): number {
+/**
+ * A quarter of what the process has: by its cgroup, by the machine, and by the limit of its heap, which holds most of a request; and room
+ * for two of the largest bodies.
+ */
+export function defaultMemoryBudget(bodyLimitBytes: number): number {
   // 0 without a limit that the system knows.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
-  return Math.floor(Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit) / 4);
+  const memory = Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit);
+  return Math.max(Math.floor(memory / 4), 2 * leastWeightOf(bodyLimitBytes));
 }

@@ -189,7 +189,7 @@ describe("readJsonBody", () => {
   });
 
   describe("with a memory budget", () => {
-    const budgetBytes = 400_000;
+    const budgetBytes = 24_000_000;
     let bounded: HttpServer;
 
     before(async () => {
@@ -204,6 +204,7 @@ describe("readJsonBody", () => {
         router,
         isUnavailable: () => false,
         memoryBudgetBytes: budgetBytes,
+        userTurns: { atWork: 3, limit: 3 },
       });
       bounded = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     });
@@ -213,10 +214,10 @@ describe("readJsonBody", () => {
 
     it("reads a body only when there is room for it, and answers 503 after a wait", async () => {
       const slow = await openRaw(bounded.port);
-      slow.send(`${head}Content-Length: 16000\r\n\r\n{`);
+      slow.send(`${head}Content-Length: 990000\r\n\r\n{`);
       const [answer] = await exchange(
         bounded.port,
-        `${head}Content-Length: 10000\r\n\r\n{"a":1}${" ".repeat(9993)}`,
+        `${head}Content-Length: 100000\r\n\r\n{"a":1}${" ".repeat(99_993)}`,
       );
 
       expect([answer?.status, answer?.headers["retry-after"], answer?.headers["connection"]]).to.deep.equal([
@@ -225,17 +226,68 @@ describe("readJsonBody", () => {
         "close",
       ]);
       slow.socket.destroy();
+      const body = JSON.stringify({ a: "a".repeat(900_000) });
       await until(
         async () =>
-          (
-            await call(bounded.port, "/echo", {
-              method: "POST",
-              headers: json,
-              body: `{"a":"${"a".repeat(16_000)}"}`,
-            })
-          ).status === 200,
+          (await call(bounded.port, "/echo", { method: "POST", headers: json, body })).status === 200,
         { what: "the memory of the request that left" },
       );
+    });
+
+    for (const [what, bytes] of [
+      [
+        "still on its way",
+        `Transfer-Encoding: chunked\r\n\r\n${(60_000).toString(16)}\r\n${" ".repeat(60_000)}`,
+      ],
+      ["complete", `Content-Length: 60007\r\n\r\n{"a":[${"0,".repeat(30_000)}`],
+    ] as const) {
+      it(`forgets a client that leaves while its body, ${what}, waits for memory`, async () => {
+        const slow = await openRaw(bounded.port);
+        // Leaves room for the first reservation of the others, and not for their second.
+        slow.send(`${head}Content-Length: 900000\r\n\r\n{`);
+        const turn = () =>
+          until(async () => (await call(bounded.port, "/none")).status === 404, {
+            what: "a turn of the server",
+          });
+        for (let i = 0; i < 3; i++) {
+          const waiting = await openRaw(bounded.port);
+          waiting.send(`${head}${bytes}`);
+          await turn();
+          waiting.socket.destroy();
+          await turn();
+        }
+        slow.socket.destroy();
+
+        const body = JSON.stringify({ a: "a".repeat(900_000) });
+        await until(
+          async () =>
+            (await call(bounded.port, "/echo", { method: "POST", headers: json, body })).status === 200,
+          { what: "the memory and the places of all" },
+        );
+      });
+    }
+
+    for (const [what, values] of [
+      ["objects", "{},".repeat(100_000)],
+      ["lists of lists", "[[]],".repeat(50_000)],
+      ["numbers", "0,".repeat(300_000)],
+    ] as const) {
+      it(`refuses a body of too many ${what} with 413, before it is parsed`, async () => {
+        const body = `{"a":[${values}0]}`;
+        const answer = await call(bounded.port, "/echo", { method: "POST", headers: json, body });
+
+        expect([answer.status, answer.json]).to.deep.equal([
+          413,
+          { message: "The request body holds too many values for http.memoryBudget." },
+        ]);
+      });
+    }
+
+    it("takes what stands in texts for text", async () => {
+      const body = JSON.stringify({ a: '{},[]"\\'.repeat(40_000) });
+      const answer = await call(bounded.port, "/echo", { method: "POST", headers: json, body });
+
+      expect(answer.json).to.deep.equal({ length: body.length });
     });
 
     it("reads a body in chunks, of which it does not know the length, as far as there is room", async () => {

@@ -121,6 +121,6 @@ describe("createMemoryBudget", () => {
 
 describe("defaultMemoryBudget", () => {
   it("is at least 16 MB and at most a quarter of a heap", () => {
-    expect(defaultMemoryBudget()).to.be.within(16 * 1024 ** 2, 8 * 1024 ** 3);
+    expect(defaultMemoryBudget(1_048_576)).to.be.within(16 * 1024 ** 2, 8 * 1024 ** 3);
   });
 });
