@@ -1,3 +1,4 @@
+import { leastBudgetOf, memoryPerBodyByte } from "./memory-weights.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
 /** What a configuration is read for: three programs, and the operator's commands. */
@@ -35,6 +36,12 @@ export function contradictions({
   if ((program === "api" || program === "dispatcher") && !isGiven("broker.url")) {
     const message = `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`;
     found.push({ keys: [], inFileMessage: message, message });
+  }
+  const [budget, body] = [values["http.memoryBudget"], values["http.bodyLimit"]];
+  if (budget !== undefined && budget < leastBudgetOf(body)) {
+    const message = `http.memoryBudget: expected at least ${leastBudgetOf(body)} bytes, ${memoryPerBodyByte * 2} times http.bodyLimit, so that two of the largest bodies have room`;
+    const inFileMessage = message.replace("http.memoryBudget: ", "");
+    found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
   }
   // Without it, API and dispatcher would each work on an embedded database of their own, or none.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {

@@ -186,6 +186,14 @@ describe("loadConfig, of bad settings", () => {
       ),
     ],
     [
+      "a memory budget in which a body has no room",
+      "http: { bodyLimit: 2mb, memoryBudget: 40mb }\n",
+      at(
+        "1:39",
+        "http.memoryBudget: expected at least 50331648 bytes, 24 times http.bodyLimit, so that two of the largest bodies have room",
+      ),
+    ],
+    [
       "a database without a key",
       "database:\n  url: postgres://db/svc\n",
       at(

@@ -46,7 +46,7 @@ describe("loadConfig", () => {
         maxConnectionsPerAddress: 1000,
         drainDelayMs: 0,
         rateLimit: undefined,
-        authFailureLimit: { count: 100, windowMs: 60_000 },
+        authFailureLimit: { count: 600, windowMs: 60_000 },
         corsOrigins: [],
       },
       secretKey: undefined,

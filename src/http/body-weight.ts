@@ -1,14 +1,11 @@
+import { memoryPerBodyByte } from "../memory-weights.ts";
+
 /** Estimates what a JSON text takes of the process's memory while its request is served, as far as it has been read. */
 export interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
   add(chunk: Uint8Array): number;
 }
 
-/**
- * For one byte of text: its chunks, the text, its strings in what is parsed, the copy that is validated, what goes to the database and comes
- * back, the event, the answer. Measured with the attacks of bench/.
- */
-const perByte = 12;
 /** For an object or list, and for one more value in it: some ten copies of 56 bytes and of 16. `{},` makes 70 bytes of three. */
 const perContainer = 600;
 const perValue = 160;
@@ -22,7 +19,7 @@ export function createBodyWeight(): BodyWeight {
   let isEscaped = false;
   return {
     add(chunk) {
-      weight += chunk.length * perByte;
+      weight += chunk.length * memoryPerBodyByte;
       for (const byte of chunk) {
         if (isEscaped) isEscaped = false;
         else if (isInText) {
@@ -35,9 +32,4 @@ export function createBodyWeight(): BodyWeight {
       return weight;
     },
   };
-}
-
-/** The least that a body of so many bytes weighs. */
-export function leastWeightOf(bytes: number): number {
-  return bytes * perByte;
 }

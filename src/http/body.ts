@@ -2,7 +2,8 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { AppError, messageOf, type ErrorCode } from "../errors.ts";
-import { createBodyWeight, leastWeightOf } from "./body-weight.ts";
+import { memoryPerBodyByte } from "../memory-weights.ts";
+import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
 
 export type JsonObject = Record<string, unknown>;
@@ -63,7 +64,7 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   const waits = /100-continue/i.test(req.headers.expect ?? "");
   const isComing = !waits || Number(size ?? 0) <= limitBytes;
   try {
-    const reserved = leastWeightOf(expectedBytes) + spareBytes;
+    const reserved = expectedBytes * memoryPerBodyByte + spareBytes;
     await ctx.state.memory.reserve(reserved);
     if (waits && isComing) res.writeContinue();
     return await parse(ctx, { limitBytes, reserved });

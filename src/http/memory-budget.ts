@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
 import { AppError } from "../errors.ts";
-import { leastWeightOf } from "./body-weight.ts";
+import { leastBudgetOf } from "../memory-weights.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /** Bytes that one request may take. Every size is an estimate of what the process holds, not of what crosses the wire. */
@@ -179,5 +179,5 @@ export function defaultMemoryBudget(bodyLimitBytes: number): number {
   // 0 without a limit that the system knows.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   const memory = Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit);
-  return Math.max(Math.floor(memory / 4), 2 * leastWeightOf(bodyLimitBytes));
+  return Math.max(Math.floor(memory / 4), leastBudgetOf(bodyLimitBytes));
 }

@@ -1,6 +1,6 @@
 import { AppError } from "../errors.ts";
 import { createTurns } from "../turns.ts";
-import type { ApiMiddleware } from "./state.ts";
+import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** A request's place among those of its user that are at work. */
 export interface Turn {
@@ -9,25 +9,41 @@ export interface Turn {
 }
 
 /**
+ * What a large request holds its place for after its answer, while other users are about: a MB takes some 20 to 80 ms of the one thread that
+ * serves all, so that 2 MB/s in each place leave most of it to the others. Alone, a user has all of it.
+ */
+const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
+/** How long a user counts as being about. */
+const presenceMs = 1000;
+
+/**
  * Lets `atWork` requests of one user work at one time, and the others wait for their turn, so that no user takes every database
  * connection; answers 503 at once when a user has `limit` requests open. Comes after authentication.
+ *
+ * @param now Monotonic clock, in ms.
  */
 export function createUserTurns({
   atWork,
   limit,
+  now = () => performance.now(),
 }: {
   readonly atWork: number;
   readonly limit: number;
+  readonly now?: () => number;
 }): ApiMiddleware {
   const turns = createTurns(atWork);
-  /** Open requests by user: at work, waiting or paused. */
+  /** Requests by user that have no answer yet: at work, waiting or paused. */
   const open = new Map<number, number>();
+  const isAlone = createPresence(now);
 
   return async (ctx, next) => {
     const { id } = ctx.state.caller;
     const count = open.get(id) ?? 0;
-    if (count >= limit)
-      throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
+    if (count >= limit) {
+      // Its body is left unread: reading what is refused is work too.
+      const headers = { "Retry-After": "1", Connection: "close" };
+      throw new AppError("server.overloaded", "Server Error", { headers });
+    }
     open.set(id, count + 1);
     ctx.state.turn = {
       async pause(act) {
@@ -40,14 +56,44 @@ export function createUserTurns({
       },
     };
     await turns.take(id);
+    // The client may have left while its request waited.
+    const isGone = ctx.res.destroyed;
+    const isFree = isAlone(id) || isGone;
     try {
-      // The client may have left while its request waited.
-      if (!ctx.res.destroyed) await next();
+      if (!isGone) await next();
     } finally {
-      turns.leave(id);
       const left = (open.get(id) ?? 1) - 1;
       if (left > 0) open.set(id, left);
       else open.delete(id);
+      const leave = (): void => turns.leave(id);
+      if (isFree) leave();
+      // Until then the answer is text, and its size known.
+      else setImmediate(() => leaveAfter(holdMsOf(ctx), leave));
     }
   };
+}
+
+/** Tells whether a user has been the only one for a while, and notes that it is there. */
+function createPresence(now: () => number): (id: number) => boolean {
+  let [last, other]: [number | undefined, number | undefined] = [undefined, undefined];
+  let changedAt = -presenceMs;
+  return (id) => {
+    if (id !== last) {
+      [last, other] = [id, last];
+      changedAt = now();
+    }
+    return other === undefined || now() - changedAt > presenceMs;
+  };
+}
+
+/** By the size of its body and its answer. */
+function holdMsOf({ req, body }: ApiContext): number {
+  const received = Number(req.headers["content-length"] ?? 0);
+  const answered = typeof body === "string" ? body.length : 0;
+  return (received + answered - holding.freeBytes) / holding.bytesPerMs;
+}
+
+function leaveAfter(holdMs: number, leave: () => void): void {
+  if (holdMs > 0) setTimeout(leave, holdMs).unref();
+  else leave();
 }

@@ -13,6 +13,7 @@ import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "./definition.ts";
 import { createLookup } from "./lookup.ts";
+import { createPageSizes } from "./page-sizes.ts";
 import { allOf, baseQueryOf, listQuery } from "./query.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
 import { createStore, type Shape } from "./store.ts";
@@ -80,6 +81,7 @@ function serve(
   { definitions, models, sql, bodyLimitBytes, maxPerPage, listTurns, urlOf, onChange }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
   const store = createStore({ definition, models });
+  const pageSizes = createPageSizes();
   const transform = createTransform(definition, definitions);
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
@@ -104,12 +106,15 @@ function serve(
       search: searchOf(ctx.query),
     });
     await ctx.state.memory.reserve(asked.perPage * memoryPerListedRecord);
+    const { id: userId } = ctx.state.caller;
+    const { skip } = asked;
     const { rows, size, total } =
       query === "nothing"
         ? { rows: [], size: asked.perPage, total: 0 }
-        : await listTurns.run(ctx.state.caller.id, () =>
-            store.list(query, { skip: asked.skip, take: asked.perPage }),
+        : await listTurns.run(userId, () =>
+            store.list(query, { skip, take: asked.perPage, likely: pageSizes.likely(userId) }),
           );
+    pageSizes.note(userId, { asked: asked.perPage, size });
     const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
     const data = rows.slice(0, perPage).map(transform);
     ctx.body = envelope({ data, total, page, perPage, url: urlOf(ctx) });

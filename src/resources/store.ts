@@ -22,7 +22,11 @@ export interface RecordPage {
 
 /** The records of one resource. What the database refuses comes out as an AppError that names the field. */
 export interface RecordStore {
-  list(query: ListQuery, part: { readonly skip: number; readonly take: number }): Promise<RecordPage>;
+  /** @param part `likely`: how many probably fit into one answer, where it is known that not all do. */
+  list(
+    query: ListQuery,
+    part: { readonly skip: number; readonly take: number; readonly likely?: number | undefined },
+  ): Promise<RecordPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape): Promise<Row | undefined>;
   /** @param present Makes of the written record what is answered. Where that is code of the operator's that may throw, the write is undone with it. */
@@ -83,7 +87,7 @@ export function createStore({
   }
 
   return {
-    async list({ where, orderBy, include }, { skip, take }) {
+    async list({ where, orderBy, include }, { skip, take, likely = take }) {
       const count = (): Promise<number> => listDelegate.count({ where });
       const find = async (size: number): Promise<Omit<RecordPage, "total">> => {
         try {
@@ -95,11 +99,11 @@ export function createStore({
         }
       };
       if (skip > 0) {
-        const [found, total] = await Promise.all([find(take), count()]);
+        const [found, total] = await Promise.all([find(Math.min(take, likely)), count()]);
         return { ...found, total };
       }
       // Most lists fit on their first page, which then is the count.
-      const found = await find(take);
+      const found = await find(Math.min(take, likely));
       const isWhole = found.rows.length < found.size;
       return { ...found, total: isWhole ? found.rows.length : await count() };
     },

@@ -1,10 +1,14 @@
 import { AppError } from "../errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiMiddleware } from "../http/state.ts";
+import { pause } from "../worker.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer } from "./token.ts";
 
 const scheme = "Bearer";
+
+/** A refusal that comes at once is asked for thousands of times a second, on a few connections. */
+const refusalDelayMs = 1000;
 
 /**
  * Puts the token's user and id on `ctx.state`.
@@ -27,10 +31,12 @@ export function createAuthenticate({
     const token = credentials.kind === "token" ? credentials.token : undefined;
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
-    if (waitSeconds !== undefined && !(token !== undefined && tokens.wasFound(token)))
+    if (waitSeconds !== undefined && !(token !== undefined && tokens.wasFound(token))) {
+      await pause(refusalDelayMs, new AbortController().signal);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
         headers: { "Retry-After": String(waitSeconds) },
       });
+    }
     const caller = token === undefined ? undefined : await tokens.find(token);
     if (caller === undefined) {
       failures.note(clientAddress);

@@ -17,13 +17,20 @@ const authenticate: ApiMiddleware = (ctx, next) => {
 describe("createUserTurns", () => {
   let server: HttpServer;
   let held: (() => void)[];
+  /** Users, in the order in which their requests began. */
+  let started: number[];
 
   beforeEach(async () => {
     held = [];
+    started = [];
     const router = createRouter("");
     router.get("/held", async (ctx) => {
+      started.push(ctx.state.caller.id);
       await new Promise<void>((resolve) => held.push(resolve));
       ctx.body = {};
+    });
+    router.get("/large", (ctx) => {
+      ctx.body = { text: "a".repeat(1_000_000) };
     });
     router.post("/echo", async (ctx) => {
       ctx.body = await readJsonBody(ctx, 1000);
@@ -86,5 +93,29 @@ describe("createUserTurns", () => {
     for (const connection of slow) connection.send(":1}");
     for (const connection of slow)
       await until(() => connection.received().includes('{"a":1}'), { what: "its answer" });
+  });
+
+  it("holds the places of large requests for a while when other users are about, and lets these pass", async () => {
+    const large = (user: number): Promise<Answer> =>
+      call(server.port, "/large", { headers: { Authorization: String(user) } });
+    await call(server.port, "/large", { headers: { Authorization: "2" } });
+    await Promise.all([large(1), large(1)]);
+
+    const waiting = get(1);
+    const other = get(2);
+    await until(() => started.length > 0, { what: "the other user's request" });
+    expect(started).to.deep.equal([2]);
+
+    await until(() => started.length === 2, { what: "the request that waited" });
+    while (held.length > 0) held.pop()?.();
+    expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
+  });
+
+  it("holds nothing while a user is alone", async () => {
+    for (let i = 0; i < 20; i++) await call(server.port, "/large", { headers: { Authorization: "1" } });
+    const next = get(1);
+    await until(() => held.length === 1, { what: "the next request", timeoutMs: 400 });
+    held.pop()?.();
+    expect((await next).status).to.equal(200);
   });
 });
