@@ -113,7 +113,7 @@ async function parse(
   };
   req.on("data", keep);
   try {
-    await Promise.race([createParser(limitBytes)(ctx, nothingNext), rejected(failing.signal, req)]);
+    await Promise.race([createParser(limitBytes)(ctx, nothingNext), rejected(failing.signal, ctx)]);
   } finally {
     req.off("data", keep);
   }
@@ -125,11 +125,15 @@ async function parse(
 }
 
 /**
- * Rejects when the signal aborts, and ends the parser, which would go on collecting. The parser alone would not do: it says nothing any more
- * when its client leaves while the body, complete by then, is paused.
+ * Rejects when the signal aborts, and ends the parser, which would go on collecting; and when the client has left, of which the parser says
+ * nothing while the body is complete but not read yet.
  */
-function rejected(signal: AbortSignal, req: IncomingMessage): Promise<never> {
+function rejected(signal: AbortSignal, { req, res }: ApiContext): Promise<never> {
   return new Promise((_, reject) => {
+    const hasLeft = (): void =>
+      reject(new AppError("request.malformed", "The connection was closed before the request was read."));
+    if (res.destroyed) hasLeft();
+    else res.once("close", hasLeft);
     signal.addEventListener("abort", () => {
       reject(signal.reason);
       // An error that nothing listens to ends the process.

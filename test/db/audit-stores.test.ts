@@ -179,7 +179,7 @@ describe("svc.audit, after a store's change", () => {
           subject_kind: "webhook",
           subject_id: entries[0]?.subject_id,
         });
-      for (const text of ["secret,", "T0", "pass", "key=", secret, secret.slice(-4)])
+      for (const text of ["secret,", "services/T0", "pass", "key=", secret, secret.slice(-4)])
         expect(JSON.stringify(entries)).not.to.include(text);
     });
   });
