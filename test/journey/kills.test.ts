@@ -193,7 +193,10 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     const answers = Promise.all([1, 2, 3].map(update));
     const blocked =
       "SELECT FROM pg_stat_activity WHERE application_name = 'svc' AND wait_event_type = 'Lock'";
-    await until(async () => (await scene.pool.query(blocked)).rows.length >= 3, { what: "three in hand" });
+    await until(async () => (await scene.pool.query(blocked)).rows.length >= 3, {
+      what: "three in hand",
+      timeoutMs: 40_000,
+    });
 
     const stops = api.untilLogged(stopping);
     const ended = api.end("SIGTERM", stopLimitMs);
