@@ -72,7 +72,8 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
     if (error instanceof AppError && leavesRest.has(error.code)) {
       // What is left unread would stand before the next request on the connection.
       res.setHeader("Connection", "close");
-      if (isComing) await drain(req);
+      // A client that has left sends nothing more, and ends nothing.
+      if (isComing && !res.destroyed) await drain(req);
     }
     throw error;
   }

@@ -239,15 +239,17 @@ describe("readJsonBody", () => {
         "still on its way",
         `Transfer-Encoding: chunked\r\n\r\n${(60_000).toString(16)}\r\n${" ".repeat(60_000)}`,
       ],
-      ["complete", `Content-Length: 60007\r\n\r\n{"a":[${"0,".repeat(30_000)}`],
+      ["complete", `Content-Length: 60009\r\n\r\n{"a":[${"0,".repeat(30_000)}0]}`],
     ] as const) {
       it(`forgets a client that leaves while its body, ${what}, waits for memory`, async () => {
         const slow = await openRaw(bounded.port);
         // Leaves room for the first reservation of the others, and not for their second.
         slow.send(`${head}Content-Length: 900000\r\n\r\n{`);
+        // Before the two seconds are over that a client might still be waited for: its place would be missed.
         const turn = () =>
           until(async () => (await call(bounded.port, "/none")).status === 404, {
             what: "a turn of the server",
+            timeoutMs: 1500,
           });
         for (let i = 0; i < 3; i++) {
           const waiting = await openRaw(bounded.port);
