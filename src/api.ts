@@ -4,7 +4,9 @@ import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
+import { createSql } from "./db/sql.ts";
 import { createOutbox } from "./events/outbox.ts";
+import { createRelayShares } from "./events/relay-shares.ts";
 import { createRelay } from "./events/relay.ts";
 import type { Foundation } from "./foundation.ts";
 import { createApp } from "./http/app.ts";
@@ -27,7 +29,7 @@ import { addWhoamiRoute } from "./users/routes.ts";
  * of it is at work, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, metrics, tracing, database, sql, broker, secretBox },
+  foundation: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
   configuration: { config, definitions, models },
   tokens,
 }: {
@@ -39,10 +41,14 @@ export function createApi({
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
   const listTurns = createTurns(halfOf(database.lists));
+  const relaySql = createSql({ pool: database.relay, isEmbedded });
   const relay = createRelay({
-    outbox: createOutbox({ sql }),
-    present: createEventPresenter({ definitions, models, log }),
+    outbox: createOutbox({ sql: relaySql }),
+    shares: createRelayShares({ sql: relaySql, name: database.name }),
+    resources: [...definitions.values()].map(({ name }) => name),
+    present: createEventPresenter({ definitions, models }),
     broker,
+    seal,
     log,
     metrics: metrics.events,
     tracing,

@@ -17,23 +17,38 @@ interface Waiting<Item, Result> {
 /**
  * @param handle Answers one result per item, in the items' order.
  * @param maxItems Most items of one batch.
+ * @param maxWeight Most weight of one batch, unless its first item is heavier.
  */
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
+  maxWeight = Infinity,
+  weightOf = () => 0,
 }: {
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxItems: number;
+  readonly maxWeight?: number;
+  readonly weightOf?: (item: Item) => number;
 }): Batcher<Item, Result> {
-  let waiting: Waiting<Item, Result>[] = [];
+  const waiting: Waiting<Item, Result>[] = [];
   let running: Promise<void> | undefined;
+
+  function takeBatch(): readonly Waiting<Item, Result>[] {
+    let count = 0;
+    let weight = 0;
+    for (const { item } of waiting) {
+      weight += weightOf(item);
+      if (count === maxItems || (count > 0 && weight > maxWeight)) break;
+      count += 1;
+    }
+    return waiting.splice(0, count);
+  }
 
   async function run(): Promise<void> {
     // Lets everything that became ready in this turn of the event loop join the first batch.
     await new Promise((resolve) => setImmediate(resolve));
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, maxItems);
-      waiting = waiting.slice(maxItems);
+      const batch = takeBatch();
       try {
         const results = await handle(batch.map(({ item }) => item));
         batch.forEach(({ resolve }, index) => resolve(results[index] as Result));

@@ -103,6 +103,7 @@ export async function openConfiguration({
     schemaText: prismaSchemaOf(checked.definitions),
     pool: database.pool,
     lists: database.lists,
+    relay: database.relay,
     isEmbedded,
     tracing,
   });

@@ -1,11 +1,11 @@
 import type { Configuration } from "./configuration.ts";
 import { createAdmission } from "./deliveries/admission.ts";
-import { createDeliver } from "./deliveries/deliver.ts";
+import { createAttempts, flightMsOf } from "./deliveries/attempts.ts";
 import { createFanOut } from "./deliveries/fan-out.ts";
 import type { ScheduleOf } from "./deliveries/schedule.ts";
 import { createSender } from "./deliveries/send.ts";
 import { createDeliveryStore } from "./deliveries/store.ts";
-import { createSweep } from "./deliveries/sweep.ts";
+import { createSweep, type Sweep } from "./deliveries/sweep.ts";
 import { callCode } from "./resources/code-module.ts";
 import type { Definition } from "./resources/definition.ts";
 import type { Foundation } from "./foundation.ts";
@@ -19,14 +19,15 @@ import type { Caller } from "./users/caller.ts";
  * is at work, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, metrics, tracing, sql, broker, secretBox },
+  foundation: { log, metrics, tracing, sql, fastSql, broker, seal, secretBox },
   configuration: { config, definitions },
 }: {
   readonly foundation: Foundation;
   readonly configuration: Configuration;
 }): Assembly {
   const { webhooks } = config;
-  const store = createDeliveryStore({ sql });
+  const store = createDeliveryStore({ sql, fastSql });
+  const flightMs = flightMsOf(webhooks.timeoutMs);
   const sender = createSender({
     timeoutMs: webhooks.timeoutMs,
     allowedNetworks: webhooks.allowedNetworks,
@@ -55,35 +56,38 @@ export function createDispatcher({
     now: () => performance.now(),
     random: Math.random,
   });
-  const sweep = createSweep({
+  const attempts = createAttempts({
     broker,
     store,
+    send: (post, user) => sender.send(post, user),
+    decryptSecret: (sealed) => secretBox.decrypt(sealed),
+    scheduleOf,
+    jitter: webhooks.jitter,
+    log,
+    metrics: metrics.deliveries,
+    tracing,
+    onQueued: (delayMs) => sweep.onQueued(delayMs),
+    onFree: () => sweep.onFree(),
+    random: Math.random,
+  });
+  const sweep: Sweep = createSweep({
+    broker,
+    store,
+    admission,
+    attempts,
+    isAdminFor: mayAdminister,
+    scheduleOf,
+    flightMs,
     log,
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
   });
-  const deliver = createDeliver({
-    broker,
-    store,
-    send: (post, user) => sender.send(post, user),
-    decryptSecret: (sealed) => secretBox.decrypt(sealed),
-    isAdminFor: mayAdminister,
-    scheduleOf,
-    jitter: webhooks.jitter,
-    timeoutMs: webhooks.timeoutMs,
-    concurrency: webhooks.concurrency,
-    admission,
-    log,
-    metrics: metrics.deliveries,
-    tracing,
-    onRetry: (delayMs) => sweep.wakeIn(delayMs),
-    random: Math.random,
-  });
   return {
     workers: [
       createFanOut({
         broker,
+        seal,
         store,
         findSubscribers: createSubscriberFinder({
           sql,
@@ -91,17 +95,20 @@ export function createDispatcher({
           possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
         }),
         scheduleOf,
-        requeueAfterMs: webhooks.requeueAfterMs,
+        admission,
+        attempts,
+        flightMs,
+        onParked: () => sweep.onQueued(undefined),
         log,
         metrics: { ...metrics.events, ...metrics.deliveries },
         tracing,
       }),
       {
-        name: deliver.name,
+        name: attempts.name,
         run(signal) {
           // Not before it is at work: a reload can still be refused, and the one before then goes on.
           metrics.receivers.watchBreakers(() => admission.breakerCounts());
-          return deliver.run(signal);
+          return attempts.run(signal);
         },
       },
       sweep,

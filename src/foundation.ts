@@ -2,8 +2,10 @@ import type { Broker } from "./broker/broker.ts";
 import { createInProcessBroker } from "./broker/in-process.ts";
 import { connectRabbitMq } from "./broker/rabbitmq.ts";
 import type { Config } from "./config.ts";
+import type { ProgramName } from "./contradictions.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "./db/client.ts";
 import { openEmbedded } from "./db/embedded.ts";
+import { createSeal, type Seal } from "./broker/seal.ts";
 import { createSql, type Sql } from "./db/sql.ts";
 import { defaultMemoryBudget } from "./http/memory-budget.ts";
 import type { Readiness } from "./health.ts";
@@ -23,10 +25,14 @@ export interface Foundation {
   readonly metrics: Metrics;
   readonly database: Database;
   readonly sql: Sql;
+  /** For what a crash of the database may take back; see `Database.fast`. */
+  readonly fastSql: Sql;
   readonly broker: Broker;
   readonly tracing: Tracing;
   /** Seals with the secret key, and opens with the previous ones too. */
   readonly secretBox: SecretBox;
+  /** Marks what goes through the broker. */
+  readonly seal: Seal;
   /** Of the database, the embedded one included. */
   readonly databaseUrl: string;
   readonly isEmbedded: boolean;
@@ -37,7 +43,7 @@ export interface Foundation {
 /** The part of it that needs no broker. */
 export type Storage = Pick<
   Foundation,
-  "log" | "database" | "sql" | "secretBox" | "databaseUrl" | "isEmbedded"
+  "log" | "database" | "sql" | "fastSql" | "secretBox" | "seal" | "databaseUrl" | "isEmbedded"
 >;
 
 /**
@@ -50,7 +56,7 @@ export type Storage = Pick<
  */
 export async function openFoundation({
   config,
-  servesLists,
+  program,
   log,
   metrics = createMetrics(),
   readiness,
@@ -58,8 +64,8 @@ export async function openFoundation({
   signal,
 }: {
   readonly config: Config;
-  /** Whether some of the connections are for lists of records. */
-  readonly servesLists: boolean;
+  /** Decides what the connections are for, and names them. */
+  readonly program: ProgramName;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly readiness: Readiness;
@@ -87,6 +93,7 @@ export async function openFoundation({
     releasers.push(() => tracing.close());
     const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
     const secretBox = createSecretBox(secretKey, config.previousSecretKeys);
+    const seal = createSeal(secretKey, config.previousSecretKeys);
     const isEmbedded = config.database.url === undefined;
 
     async function openStorage(): Promise<Storage> {
@@ -112,16 +119,20 @@ export async function openFoundation({
       const database = await openDatabase({
         url: databaseUrl,
         poolSize: config.database.poolSize,
-        lists: servesLists ? listLimitsOf(config) : undefined,
+        lists: program === "dispatcher" ? undefined : listLimitsOf(config),
+        relays: program !== "dispatcher",
+        dispatches: program !== "api",
+        program,
         isEmbedded,
         log,
       });
       releasers.push(() => database.close());
       const sql = createSql({ pool: database.pool, isEmbedded });
+      const fastSql = createSql({ pool: database.fast, isEmbedded });
       readiness.watch("database", async () => {
         await sql("SELECT 1");
       });
-      const opened = { log, database, sql, secretBox, databaseUrl, isEmbedded };
+      const opened = { log, database, sql, fastSql, secretBox, seal, databaseUrl, isEmbedded };
       await prepare(opened);
       return opened;
     }

@@ -6,7 +6,6 @@ import type { ProgramName } from "./contradictions.ts";
 import { createDeliveryStore } from "./deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "./errors.ts";
-import { createOutbox } from "./events/outbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { createHandover, type Handover } from "./http/handover.ts";
 import { startServer, type HttpServer } from "./http/server.ts";
@@ -100,7 +99,8 @@ export async function startProgram({
   }
 
   let current = assemble(configuration);
-  if (configuration.config.broker.url === undefined) await forgetQueued(foundation);
+  // Nobody else can be at work on it: what is in flight was of a process that died.
+  if (foundation.isEmbedded) await createDeliveryStore(foundation).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =
     name === "dispatcher"
@@ -169,10 +169,4 @@ function passTo(handover: Handover, { assemblies }: Generation): Promise<void> {
 async function close({ assemblies, configuration }: Generation): Promise<void> {
   for (const assembly of assemblies) assembly.close();
   await configuration.close();
-}
-
-/** The in-process broker begins empty, so nothing that was believed to be in it is. */
-async function forgetQueued({ sql, isEmbedded }: Foundation): Promise<void> {
-  await createOutbox({ sql }).forgetPublished();
-  await createDeliveryStore({ sql }).forgetQueued({ areLeasesOver: isEmbedded });
 }

@@ -60,7 +60,7 @@ export async function startService({
   const actor = serviceActor(name);
   const foundation = await openFoundation({
     config: checked.config,
-    servesLists: name !== "dispatcher",
+    program: name,
     log,
     metrics,
     readiness,

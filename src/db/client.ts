@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { Client, type ClientBase, Pool, type PoolClient } from "pg";
 import { messageOf, OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -11,6 +12,15 @@ export interface Database {
   readonly pool: Pool;
   /** For lists of records, which take the longest and answer the most: with limits of their own, and never all connections. */
   readonly lists: Pool;
+  /** For the relay, which nobody's requests may keep waiting. */
+  readonly relay: Pool;
+  /**
+   * For what is found again when the database crashes and takes the last commits back (up to 0.6 s): commits do not wait for the disk. A
+   * delivery's attempt that was recorded is then made once more, under the same UUID.
+   */
+  readonly fast: Pool;
+  /** Of every connection, and of no other process: pg_stat_activity shows it, and the outbox tells events apart by it. */
+  readonly name: string;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
   /** The same over the connections for lists. */
@@ -31,6 +41,12 @@ const answerTimeoutMs = 35_000;
 /** What holds for a statement; a migration that needs longer says `SET LOCAL statement_timeout = 0`. */
 const statementTimeoutMs = 30_000;
 
+/** A turn of the relay reads what it finds in milliseconds; what takes longer waits for a lock. */
+const relayTimeoutMs = 2_000;
+const relayConnections = 2;
+/** Fan-out, sweep and the outcomes of attempts: each has one statement under way. */
+const dispatcherConnections = 4;
+
 /** Of the connections for lists. */
 export interface ListLimits {
   /** How many of `poolSize`. */
@@ -44,6 +60,9 @@ export interface ListLimits {
  *
  * @param poolSize Most connections in all.
  * @param lists Without it, lists are like any other statement.
+ * @param relays Whether the relay gets connections beside these.
+ * @param dispatches Whether the dispatcher gets connections beside these.
+ * @param program For the name of the connections.
  * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there. It is on
  *   this machine and knows no timeouts, so that a statement may take as long as it takes.
  * @param queryTimeoutMs After it a statement has failed, and its connection is cut.
@@ -52,6 +71,9 @@ export async function openDatabase({
   url,
   poolSize,
   lists: limits,
+  relays = false,
+  dispatches = false,
+  program = "",
   isEmbedded,
   log,
   queryTimeoutMs = answerTimeoutMs,
@@ -59,13 +81,17 @@ export async function openDatabase({
   readonly url: string;
   readonly poolSize: number;
   readonly lists?: ListLimits | undefined;
+  readonly relays?: boolean;
+  readonly dispatches?: boolean;
+  readonly program?: string;
   readonly isEmbedded: boolean;
   readonly log?: Log;
   readonly queryTimeoutMs?: number;
 }): Promise<Database> {
   const clients = new Set<PoolClient>();
-  const open = (max: number, timeoutMs: number): Pool => {
-    const pool = openPool({ url, max, timeoutMs, isEmbedded, log, queryTimeoutMs });
+  const name = ["svc", program, randomBytes(4).toString("hex")].filter((part) => part !== "").join(" ");
+  const open = (max: number, timeoutMs: number, isFast = false): Pool => {
+    const pool = openPool({ url, name, max, timeoutMs, isFast, isEmbedded, log, queryTimeoutMs });
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     return pool;
@@ -73,12 +99,17 @@ export async function openDatabase({
   const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);
   const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
   if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
+  const relay = relays ? open(relayConnections, relayTimeoutMs) : pool;
+  const fast = dispatches ? open(dispatcherConnections, statementTimeoutMs, true) : pool;
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
   const listPrisma =
     lists === pool ? prisma : new PrismaClient({ adapter: createAdapter({ pool: lists, isEmbedded }) });
   return {
     pool,
     lists,
+    relay,
+    fast,
+    name,
     prisma,
     listPrisma,
     async close() {
@@ -87,22 +118,26 @@ export async function openDatabase({
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();
       }, closeLimitMs).unref();
-      await Promise.all([...new Set([pool, lists])].map((one) => one.end()));
+      await Promise.all([...new Set([pool, lists, relay, fast])].map((one) => one.end()));
     },
   };
 }
 
 function openPool({
   url,
+  name,
   max,
   timeoutMs,
+  isFast,
   isEmbedded,
   log,
   queryTimeoutMs,
 }: {
   readonly url: string;
+  readonly name: string;
   readonly max: number;
   readonly timeoutMs: number;
+  readonly isFast: boolean;
   readonly isEmbedded: boolean;
   readonly log: Log | undefined;
   readonly queryTimeoutMs: number;
@@ -112,7 +147,8 @@ function openPool({
   const sessionSettings = `
     SET TIME ZONE 'UTC';
     SET statement_timeout = ${timeoutMs};
-    SET idle_in_transaction_session_timeout = '60s'`;
+    SET idle_in_transaction_session_timeout = '60s'
+    ${isFast && !isEmbedded ? "; SET synchronous_commit = off" : ""}`;
   const pool = new Pool({
     connectionString: url,
     max,
@@ -121,7 +157,7 @@ function openPool({
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),
-    application_name: "svc",
+    application_name: name,
     // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
     onConnect: async (client: ClientBase) => {
       await client.query(sessionSettings);

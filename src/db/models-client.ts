@@ -32,6 +32,8 @@ export interface ModelsClient {
   delegate(model: string): Delegate;
   /** The same over the connections for lists. */
   listDelegate(model: string): Delegate;
+  /** The same over the connections of the relay. */
+  relayDelegate(model: string): Delegate;
   /** Runs `work` in one transaction, which is rolled back when it rejects. */
   transaction<T>(work: (delegate: (model: string) => Delegate) => Promise<T>): Promise<T>;
   /** Leaves the pool open: it is not this client's. */
@@ -56,6 +58,7 @@ const { version } = createRequire(import.meta.url)("@prisma/client/package.json"
  *
  * @param schemaText See `prismaSchemaOf`.
  * @param lists For `listDelegate`; default: `pool`.
+ * @param relay For `relayDelegate`; default: `pool`.
  * @param isEmbedded See `createAdapter`.
  * @param tracing See `createAdapter`.
  */
@@ -63,12 +66,14 @@ export async function openModelsClient({
   schemaText,
   pool,
   lists = pool,
+  relay = pool,
   isEmbedded,
   tracing,
 }: {
   readonly schemaText: string;
   readonly pool: Pool;
   readonly lists?: Pool;
+  readonly relay?: Pool;
   readonly isEmbedded: boolean;
   readonly tracing?: Tracing;
 }): Promise<ModelsClient> {
@@ -86,12 +91,15 @@ export async function openModelsClient({
     new ClientOfModels({ adapter: createAdapter({ pool: over, isEmbedded, tracing }) });
   const client = open(pool);
   const listClient = lists === pool ? client : open(lists);
+  // Only transforms that name relations need it: most services never do.
+  let relayClient = relay === pool ? client : undefined;
   return {
     delegate: (model) => delegateOf(client, model),
     listDelegate: (model) => delegateOf(listClient, model),
+    relayDelegate: (model) => delegateOf((relayClient ??= open(relay)), model),
     transaction: (work) => client.$transaction((inside) => work((model) => delegateOf(inside, model))),
     async close() {
-      await Promise.all([client.$disconnect(), listClient.$disconnect()]);
+      await Promise.all([client, listClient, relayClient].map((one) => one?.$disconnect()));
     },
   };
 }

@@ -1,13 +1,14 @@
 import { hostOf } from "./admission.ts";
 import type { AttemptResult } from "./delivery.ts";
-import type { LeasedDelivery, Outcome } from "./store.ts";
+import type { DeliveryInHand } from "./attempts.ts";
+import type { Outcome } from "./store.ts";
 import { recordedTraceOf } from "../tracing.ts";
 
 /**
  * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
  * and so may what it answers.
  *
- * @param isWritten Whether the outcome was recorded; false when the lease had ended before.
+ * @param isWritten Whether the outcome was recorded; false when another process has made the attempt since.
  * @param lagMs From the event to the end of the attempt.
  */
 export function attemptLine({
@@ -16,12 +17,14 @@ export function attemptLine({
   result,
   isWritten,
   lagMs,
+  bytesOut,
 }: {
-  readonly delivery: LeasedDelivery;
+  readonly delivery: DeliveryInHand;
   readonly outcome: Outcome;
   readonly result: AttemptResult;
   readonly isWritten: boolean;
   readonly lagMs: number;
+  readonly bytesOut: number;
 }): Readonly<Record<string, unknown>> {
   return {
     event: "delivery.attempt",
@@ -29,15 +32,15 @@ export function attemptLine({
     eventUuid: delivery.eventUuid,
     traceId: recordedTraceOf(delivery.traceparent),
     subscriptionId: delivery.subscriptionId,
-    userId: delivery.user.id,
+    userId: delivery.subscription.user.id,
     resource: delivery.resource,
-    receiver: hostOf(delivery.url),
-    attempt: outcome.attempt,
+    receiver: hostOf(delivery.subscription.url),
+    attempt: delivery.attempt + 1,
     maxAttempts: delivery.maxAttempts,
     status: outcome.status,
     statusCode: result.statusCode,
     error: result.error,
-    bytesOut: delivery.body.length,
+    bytesOut,
     durationMs: result.durationMs,
     lagMs: Math.round(lagMs),
     retryInMs: outcome.delayMs === undefined ? undefined : Math.round(outcome.delayMs),

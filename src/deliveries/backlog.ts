@@ -1,24 +1,28 @@
 import type { Sql } from "../db/sql.ts";
 import { countLimit, type DeliveryBacklog } from "../metrics/backlog.ts";
 
-const waiting = "status IN ('pending', 'retrying')";
-
-// Told apart by the time of the next attempt and not by status: each part is then a range of `deliveries_due_idx`, which holds
-// only what is not at its end, and no part reads more than the limit. The orders keep the planner on the index: see the outbox's.
-// Of the due, those in hand are few: as many as there are slots.
+// No part reads more than the limit. Of what has no time, a part waits for a slot, and the rest for its subscription or user to be active.
 const backlogText = `
+  WITH parked AS MATERIALIZED (
+    SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1
+  ), held AS MATERIALIZED (
+    SELECT delivery_id FROM parked
+    LEFT JOIN svc.subscriptions AS subscription ON subscription.id = parked.subscription_id
+    LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+    WHERE NOT coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false)
+  ), due AS MATERIALIZED (
+    SELECT delivery_id FROM svc.delivery_queue WHERE due_at <= now() ORDER BY due_at LIMIT $1
+  )
   SELECT
+    least((SELECT count(*) FROM due) + (SELECT count(*) FROM parked) - (SELECT count(*) FROM held), $1)::int AS due,
+    (SELECT coalesce(sum(cardinality(delivery_ids)), 0) FROM svc.flights)::int AS "inHand",
+    (SELECT count(*) FROM (SELECT FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT $1) AS counted)::int AS scheduled,
+    (SELECT count(*) FROM held)::int AS held,
+    (SELECT extract(epoch FROM now() - delivery.updated_at) * 1000 FROM svc.deliveries AS delivery
+      WHERE delivery.id = (SELECT min(delivery_id) FROM (SELECT delivery_id FROM due UNION ALL
+        SELECT delivery_id FROM parked WHERE delivery_id NOT IN (SELECT delivery_id FROM held)) AS waiting))::float8 AS "oldestDueMs",
     (SELECT count(*) FROM (
-      SELECT FROM svc.deliveries WHERE ${waiting} AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT $1) AS counted)::int AS due,
-    (SELECT count(*) FROM (
-      SELECT FROM svc.deliveries WHERE ${waiting} AND next_attempt_at > now() ORDER BY next_attempt_at LIMIT $1) AS counted)::int AS scheduled,
-    (SELECT count(*) FROM (
-      SELECT FROM svc.deliveries WHERE ${waiting} AND next_attempt_at IS NULL ORDER BY next_attempt_at LIMIT $1) AS counted)::int AS held,
-    (SELECT extract(epoch FROM now() - next_attempt_at) * 1000 FROM svc.deliveries
-      WHERE ${waiting} AND next_attempt_at <= now() AND (leased_until IS NULL OR leased_until < now())
-      ORDER BY next_attempt_at LIMIT 1)::float8 AS "oldestDueMs",
-    (SELECT count(*) FROM (
-      SELECT FROM svc.deliveries WHERE status = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
+      SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 
 /** The deliveries that are not at their end. The cost is bounded, however many there are. */
 export async function readDeliveryBacklog(sql: Sql): Promise<DeliveryBacklog> {

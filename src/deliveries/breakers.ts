@@ -11,15 +11,15 @@ export type AttemptCost =
   /** No attempt was made after all. */
   | "unmade";
 
-export type Permission =
-  | { readonly kind: "go"; readonly isProbe: boolean }
-  | { readonly kind: "wait"; readonly delayMs: number };
+export type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
  * One breaker per receiver: after `failuresToOpen` costly attempts in a row it opens, and the receiver is left alone for a pause; then
  * one attempt, the probe, decides. An answer closes it; none opens it again, for twice as long.
  */
 export interface Breakers {
+  /** Whether `ask` would answer `go`. */
+  mayAsk(receiver: string): boolean;
   /** Asks for one attempt, which `tell` must follow when the answer is `go`. */
   ask(receiver: string): Permission;
   /** Answers what this did to the breaker, when it opened or closed it. */
@@ -35,20 +35,11 @@ type State =
   | { readonly kind: "closed"; readonly failures: number }
   /** Half open once the pause is over. */
   | { readonly kind: "open"; readonly pauseMs: number; readonly untilMs: number }
-  | { readonly kind: "probing"; readonly pauseMs: number; readonly sinceMs: number };
-
-interface Breaker {
-  state: State;
-  /** When the next delivery that must wait may come back; each has a time of its own. */
-  nextPlaceMs: number;
-}
+  | { readonly kind: "probing"; readonly pauseMs: number };
 
 export const failuresToOpen = 10;
 const longestPauses = 20;
 const pauseJitter = 0.1;
-/** Deliveries that wait come back one by one, however many they are: 100 a second of one receiver. */
-const placeMs = 10;
-const leastWaitMs = 1_000;
 /** A key is at most some 2 KiB long, so that this is 20 MiB at worst. Forgetting a breaker closes it, and it would open again. */
 const mostReceivers = 10_000;
 
@@ -66,14 +57,13 @@ export function createBreakers({
   readonly random: () => number;
 }): Breakers {
   // Only receivers that owe an answer; those that failed last are at the end.
-  const breakers = new Map<string, Breaker>();
+  const breakers = new Map<string, State>();
 
   function remember(receiver: string, state: State): void {
-    const nextPlaceMs = breakers.get(receiver)?.nextPlaceMs ?? 0;
     breakers.delete(receiver);
     const [oldest] = breakers.keys();
     if (oldest !== undefined && breakers.size >= mostReceivers) breakers.delete(oldest);
-    breakers.set(receiver, { state, nextPlaceMs });
+    breakers.set(receiver, state);
   }
 
   function openFor(receiver: string, pauseMs: number): void {
@@ -82,15 +72,9 @@ export function createBreakers({
     remember(receiver, { kind: "open", pauseMs, untilMs: now() + jitteredMs });
   }
 
-  function wait(breaker: Breaker, earliestMs: number): Permission {
-    const dueMs = Math.max(earliestMs, breaker.nextPlaceMs);
-    breaker.nextPlaceMs = dueMs + placeMs;
-    return { kind: "wait", delayMs: dueMs - now() };
-  }
-
   /** @returns Whether the breaker opened. */
   function fail(receiver: string, isProbe: boolean, cost: "costly" | "cheap"): boolean {
-    const state = breakers.get(receiver)?.state ?? { kind: "closed", failures: 0 };
+    const state = breakers.get(receiver) ?? { kind: "closed", failures: 0 };
     switch (state.kind) {
       case "closed":
         if (cost === "cheap") return false;
@@ -110,37 +94,32 @@ export function createBreakers({
   }
 
   return {
+    mayAsk(receiver) {
+      const state = breakers.get(receiver);
+      return state?.kind !== "probing" && !(state?.kind === "open" && now() < state.untilMs);
+    },
     ask(receiver) {
-      const breaker = breakers.get(receiver);
-      if (breaker === undefined) return { kind: "go", isProbe: false };
-      const { state } = breaker;
-      switch (state.kind) {
-        case "closed":
-          return { kind: "go", isProbe: false };
-        case "open":
-          if (now() < state.untilMs) return wait(breaker, state.untilMs);
-          breaker.state = { kind: "probing", pauseMs: state.pauseMs, sinceMs: now() };
-          return { kind: "go", isProbe: true };
-        case "probing":
-          // As long again as the probe has taken so far: soon when it may be quick, seldom when it hangs.
-          return wait(breaker, now() + Math.max(leastWaitMs, now() - state.sinceMs));
-      }
+      const state = breakers.get(receiver);
+      if (state === undefined || state.kind === "closed") return { kind: "go", isProbe: false };
+      if (state.kind === "probing" || now() < state.untilMs) return { kind: "wait" };
+      breakers.set(receiver, { kind: "probing", pauseMs: state.pauseMs });
+      return { kind: "go", isProbe: true };
     },
     tell({ receiver, isProbe, cost }) {
-      const breaker = breakers.get(receiver);
+      const state = breakers.get(receiver);
       if (cost === "answered") {
         breakers.delete(receiver);
-        return breaker === undefined || breaker.state.kind === "closed" ? undefined : "closed";
+        return state === undefined || state.kind === "closed" ? undefined : "closed";
       }
       if (cost !== "unmade") return fail(receiver, isProbe, cost) ? "opened" : undefined;
-      if (isProbe && breaker?.state.kind === "probing")
-        breaker.state = { kind: "open", pauseMs: breaker.state.pauseMs, untilMs: now() };
+      if (isProbe && state?.kind === "probing")
+        breakers.set(receiver, { kind: "open", pauseMs: state.pauseMs, untilMs: now() });
       return undefined;
     },
     counts() {
       let open = 0;
       let halfOpen = 0;
-      for (const { state } of breakers.values()) {
+      for (const state of breakers.values()) {
         if (state.kind === "open" && now() < state.untilMs) open += 1;
         else if (state.kind !== "closed") halfOpen += 1;
       }

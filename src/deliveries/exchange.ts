@@ -10,7 +10,7 @@ const maxHeadBytes = 16 * 1024;
 export interface Post {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  readonly body: readonly Uint8Array[];
 }
 
 /** How an exchange came to its end. */
@@ -69,7 +69,7 @@ export function exchange({
     const stream = client.stream.post(new URL(post.url), {
       agent: agents,
       headers: post.headers,
-      body: Buffer.from(post.body.buffer, post.body.byteOffset, post.body.byteLength),
+      body: Buffer.concat(post.body),
     });
 
     const settle = (ending: Ending): void => {

@@ -1,115 +1,244 @@
-import { randomUUID } from "node:crypto";
 import { createBatcher } from "../batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
+import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
-import type { EventEnvelope } from "../events/event.ts";
+import { eventOf, type PublishedEvent } from "../events/event-message.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { idsForLog, type Log } from "../log.ts";
 import type { DeliveryMetrics } from "../metrics/deliveries.ts";
 import type { EventMetrics } from "../metrics/events.ts";
+import type { Subscriber } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Span, type Tracing } from "../tracing.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
-import { deliveryBody } from "./body.ts";
-import { deadMessage, deliveryMessage, eventOf } from "./messages.ts";
+import type { Admission, Place } from "./admission.ts";
+import type { Attempts, DeliveryInHand } from "./attempts.ts";
+import { deliveryUuidOf } from "./delivery-uuid.ts";
+import type { Flight } from "./flights.ts";
+import { deadMessage, deliveryMessage } from "./messages.ts";
 import type { ScheduleOf } from "./schedule.ts";
 import { beginFanOut } from "./spans.ts";
-import type { DeliveryStore, NewDelivery } from "./store.ts";
-
-/** A subscription that gets an event. */
-export interface Subscriber {
-  readonly subscriptionId: number;
-  readonly userId: number;
-  readonly url: string;
-}
+import type { DeliveryStore } from "./store.ts";
 
 export interface FanOutOptions {
   readonly broker: Broker;
-  readonly store: Pick<DeliveryStore, "insertMissing">;
+  readonly seal: Seal;
+  readonly store: Pick<DeliveryStore, "insert">;
   /** The matching subscriptions of each event, in the events' order. */
-  readonly findSubscribers: (events: readonly EventEnvelope[]) => Promise<readonly (readonly Subscriber[])[]>;
+  readonly findSubscribers: (
+    events: readonly Pick<PublishedEvent, "event" | "resource" | "owner_id">[],
+  ) => Promise<readonly (readonly Subscriber[])[]>;
   readonly scheduleOf: ScheduleOf;
-  readonly requeueAfterMs: number;
+  readonly admission: Pick<Admission, "reserve">;
+  readonly attempts: Pick<Attempts, "start" | "drain">;
+  readonly flightMs: number;
+  /** Told when deliveries were left to the queue. */
+  readonly onParked: () => void;
   readonly log: Log;
   readonly tracing?: Tracing;
   readonly metrics: Pick<EventMetrics, "fannedOut"> & Pick<DeliveryMetrics, "deadLettered">;
 }
 
 const batchSize = 200;
+/** Of the messages of one batch; one alone may be larger. */
+const batchBytes = 4 * 1024 ** 2;
+/** Deliveries of one statement. */
+const portion = 500;
+/** Dispatchers that are told of deliveries for which this one has no slot. */
+const mostTold = 4;
+
+interface Received {
+  readonly message: IncomingMessage;
+  readonly event: PublishedEvent;
+  readonly span: Span;
+}
+
+/** A delivery to be written. */
+interface Planned {
+  readonly received: Received;
+  readonly subscriber: Subscriber;
+  readonly uuid: string;
+  /** Undefined: it waits in the queue. */
+  readonly place: Place | undefined;
+}
 
 /**
- * Turns each event into one delivery per matching subscription, and publishes those as work. Idempotent: an event that comes
- * again finds its deliveries, and the sweep publishes what a crash between insert and publish left behind.
+ * Turns each event into one delivery per matching subscription, in one commit with the end of its place in the outbox, and begins to attempt
+ * those for which this process has slots; the others wait in the queue, for any dispatcher. Idempotent: an event that comes again
+ * is not in the outbox any more.
  */
-export function createFanOut({
-  broker,
-  store,
-  findSubscribers,
-  scheduleOf,
-  requeueAfterMs,
-  log,
-  tracing = noTracing,
-  metrics,
-}: FanOutOptions): Worker {
-  async function fanOut(messages: readonly IncomingMessage[], spans: readonly Span[]): Promise<void> {
+export function createFanOut(options: FanOutOptions): Worker {
+  const { broker, seal, store, findSubscribers, scheduleOf, admission, attempts, flightMs, log } = options;
+  const { tracing = noTracing, metrics } = options;
+
+  async function fanOut(batch: readonly Received[]): Promise<void> {
     const startedAt = performance.now();
-    const read = messages.map((message, index) => ({ message, event: eventOf(message), span: spans[index] }));
-    const known = read.flatMap(({ event, span }) => (event === undefined ? [] : [{ event, span }]));
-    const events = known.map(({ event }) => event);
-    const subscribers = await findSubscribers(events);
-    const deliveries = known.flatMap(({ event, span }, index) =>
-      (subscribers[index] ?? []).map((to) => ({ ...newDelivery(event, to), traceparent: span?.traceparent })),
+    const subscribers = await findSubscribers(batch.map(({ event }) => event));
+    const planned = batch.flatMap((received, index) =>
+      (subscribers[index] ?? []).map((subscriber): Planned => plan(received, subscriber)),
     );
-    const { inserted, unknownEvents } = await store.insertMissing({
-      eventUuids: events.map(({ event_id }) => event_id),
-      deliveries,
-      queuedForMs: requeueAfterMs,
-    });
-    const dead = read.flatMap(({ message, event }) => {
-      if (event === undefined) return [deadMessage(message, "not an event")];
-      // Published by a stranger, or its row was deleted since.
-      return unknownEvents.has(event.event_id) ? [deadMessage(message, "unknown event", event.event_id)] : [];
-    });
-    metrics.fannedOut({ events: events.length - unknownEvents.size, deliveries: inserted.length });
-    // An unconfirmed one is found by the sweep when it is no longer believed to be queued.
-    const outcomes = await broker.publish([
-      ...dead,
-      ...inserted.map((delivery) => deliveryMessage(delivery, "first")),
-    ]);
-    const buried = outcomes.slice(0, dead.length).filter(({ kind }) => kind === "confirmed");
-    metrics.deadLettered("foreign", buried.length);
-    if (buried.length < dead.length) throw new Error("A dead letter was not confirmed.");
+    const written = await write(batch, planned);
+    metrics.fannedOut({ events: batch.length, deliveries: written.length });
+    const parked = written.filter(({ place }) => place === undefined);
+    if (parked.length > 0) {
+      options.onParked();
+      // One that is lost makes no difference: each looks into the queue now and then.
+      void broker.publish(parked.slice(0, mostTold).map((delivery) => deliveryMessage(delivery, "first")));
+    }
     log.info(
       {
         event: "fan_out.turn",
-        events: events.length,
-        deliveries: inserted.length,
-        foreign: dead.length,
-        resources: idsForLog([...new Set(events.map(({ resource }) => resource))]),
-        eventUuids: idsForLog(events.map(({ event_id }) => event_id)),
+        events: batch.length,
+        deliveries: written.length,
+        waiting: parked.length,
+        resources: idsForLog([...new Set(batch.map(({ event }) => event.resource))]),
+        eventUuids: idsForLog(batch.map(({ event }) => event.event_id)),
         durationMs: Math.round(performance.now() - startedAt),
       },
       "fan-out turn",
     );
   }
 
-  function newDelivery(event: EventEnvelope, { subscriptionId, userId, url }: Subscriber): NewDelivery {
-    const uuid = randomUUID();
+  function plan(received: Received, subscriber: Subscriber): Planned {
+    const { event } = received;
     return {
-      uuid,
-      eventUuid: event.event_id,
-      subscriptionId,
-      userId,
-      resource: event.resource,
-      url,
-      maxAttempts: scheduleOf(event.resource).maxAttempts,
-      body: deliveryBody({
-        event: event.event,
-        resource: event.resource,
-        eventUuid: event.event_id,
-        deliveryUuid: uuid,
-        data: event.data,
-        timestamp: event.timestamp,
+      received,
+      subscriber,
+      uuid: deliveryUuidOf(event.event_id, subscriber.subscriptionId),
+      place: admission.reserve({
+        userId: subscriber.user.id,
+        url: subscriber.url,
+        lane: "first",
+        bytes: event.data.length,
+        isUrgent: false,
       }),
     };
+  }
+
+  /** Writes the deliveries in portions, and starts each portion's attempts when it is written. Answers what is new. */
+  async function write(
+    batch: readonly Received[],
+    planned: readonly Planned[],
+  ): Promise<readonly { readonly id: string; readonly uuid: string; readonly place: Place | undefined }[]> {
+    const written: { id: string; uuid: string; place: Place | undefined }[] = [];
+    for (let start = 0; start === 0 || start < planned.length; start += portion) {
+      const some = planned.slice(start, start + portion);
+      const withDeliveries = new Set(some.map(({ received }) => received));
+      const isComplete = start + portion >= planned.length;
+      try {
+        const { flightId, ids, databaseTimeMs } = await store.insert({
+          events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
+            id: received.event.id,
+            data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
+          })),
+          deliveries: some.map(({ received, subscriber, uuid, place }) => ({
+            uuid,
+            eventId: received.event.id,
+            eventUuid: received.event.event_id,
+            subscriptionId: subscriber.subscriptionId,
+            userId: subscriber.user.id,
+            resource: received.event.resource,
+            url: subscriber.url,
+            maxAttempts: scheduleOf(received.event.resource).maxAttempts,
+            traceparent: received.span.traceparent,
+            isTaken: place !== undefined,
+          })),
+          isComplete,
+          flightMs,
+        });
+        const flight: Flight = {
+          id: flightId ?? "",
+          inHand: some.filter(({ uuid, place }) => place !== undefined && ids.has(uuid)).length,
+        };
+        for (const delivery of some) {
+          const id = ids.get(delivery.uuid);
+          if (id !== undefined) written.push({ id, uuid: delivery.uuid, place: delivery.place });
+          if (delivery.place === undefined) continue;
+          if (id === undefined) delivery.place.leave();
+          else {
+            const happenedAtMs =
+              performance.now() - databaseTimeMs + Date.parse(delivery.received.event.timestamp);
+            attempts.start(inHand(delivery, { id, flight, happenedAtMs }), delivery.place);
+          }
+        }
+      } catch (error) {
+        for (const { place } of planned.slice(start)) place?.leave();
+        throw error;
+      }
+    }
+    return written;
+  }
+
+  function inHand(
+    { received: { event, span }, subscriber, uuid }: Planned,
+    rest: Pick<DeliveryInHand, "id" | "flight" | "happenedAtMs">,
+  ): DeliveryInHand {
+    const { url, encryptedSecret, user, subscriptionId } = subscriber;
+    return {
+      ...rest,
+      uuid,
+      eventId: event.id,
+      eventUuid: event.event_id,
+      event: event.event,
+      resource: event.resource,
+      timestamp: event.timestamp,
+      attempt: 0,
+      maxAttempts: scheduleOf(event.resource).maxAttempts,
+      isManual: false,
+      traceparent: span.traceparent ?? null,
+      subscriptionId,
+      subscription: { url, encryptedSecret, user },
+      data: event.data,
+    };
+  }
+
+  /** A batch that fails is halved until what fails is alone; that stays in the outbox, and the relay publishes it again later. */
+  async function fanOutOrHalve(batch: readonly Received[], signal: AbortSignal): Promise<void> {
+    try {
+      await fanOut(batch);
+      for (const { message, span } of batch) {
+        span.end();
+        message.ack();
+      }
+    } catch (error) {
+      if (databaseFaultOf(error).kind === "unavailable" || signal.aborted) {
+        log.error({ err: error }, "fan-out turn failed; giving the events back");
+        // Without the pause the messages would come straight back, for as long as the database is away.
+        await pause(1_000, signal);
+        for (const { message, span } of batch) {
+          span.end("failed");
+          message.requeue();
+        }
+      } else if (batch.length > 1) {
+        const half = Math.ceil(batch.length / 2);
+        await fanOutOrHalve(batch.slice(0, half), signal);
+        await fanOutOrHalve(batch.slice(half), signal);
+      } else {
+        for (const { message, span, event } of batch) {
+          log.error(
+            { err: error, resource: event.resource, eventUuid: event.event_id },
+            "an event cannot be fanned out; it is tried again later",
+          );
+          span.end("failed");
+          message.ack();
+        }
+      }
+    }
+  }
+
+  /** What is not this service's own is kept for whoever watches svc.dead. */
+  async function bury(messages: readonly IncomingMessage[], signal: AbortSignal): Promise<void> {
+    const outcomes = await broker.publish(
+      messages.map((message) => deadMessage(message, "not an event of this service")),
+    );
+    for (const [index, message] of messages.entries()) {
+      if (outcomes[index]?.kind === "confirmed") {
+        metrics.deadLettered("foreign", 1);
+        message.ack();
+        continue;
+      }
+      await pause(1_000, signal);
+      message.requeue();
+    }
   }
 
   return {
@@ -117,19 +246,17 @@ export function createFanOut({
     async run(signal) {
       const batcher = createBatcher<IncomingMessage, void>({
         maxItems: batchSize,
+        maxWeight: batchBytes,
+        weightOf: ({ body }) => body.length,
         async handle(messages) {
-          const spans = messages.map((message) => beginFanOut(tracing, message));
-          try {
-            await fanOut(messages, spans);
-            for (const span of spans) span.end();
-            for (const message of messages) message.ack();
-          } catch (error) {
-            for (const span of spans) span.end("failed");
-            log.error({ err: error }, "fan-out turn failed; giving the events back");
-            // Without the pause the messages would come straight back, for as long as the database is away.
-            await pause(1_000, signal);
-            for (const message of messages) message.requeue();
-          }
+          const foreign: IncomingMessage[] = [];
+          const batch = messages.flatMap((message) => {
+            const event = eventOf(message, seal);
+            if (event === undefined) foreign.push(message);
+            return event === undefined ? [] : [{ message, event, span: beginFanOut(tracing, message) }];
+          });
+          if (foreign.length > 0) await bury(foreign, signal);
+          if (batch.length > 0) await fanOutOrHalve(batch, signal);
           return messages.map(() => undefined);
         },
       });
@@ -141,6 +268,7 @@ export function createFanOut({
       await aborted(signal);
       await consumption.stop();
       await batcher.drain();
+      await attempts.drain();
     },
   };
 }

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { AttemptModel, DeliveryModel } from "../db/generated/models.ts";
 import { noTracing, type Tracing } from "../tracing.ts";
-import { withDeliveryUuid } from "./body.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 export interface DeliveryFilter {
@@ -13,8 +12,10 @@ export interface DeliveryFilter {
   readonly eventId?: bigint | undefined;
 }
 
-/** A row without the payload, which only the dispatcher needs. */
-export type DeliveryRow = Omit<DeliveryModel, "body">;
+export interface DeliveryRow extends DeliveryModel {
+  /** Null when it is at its end, is being attempted, or waits for a slot or its subscription. */
+  readonly nextAttemptAt: Date | null;
+}
 
 export type RetryAnswer =
   | { readonly kind: "created"; readonly delivery: DeliveryRow }
@@ -38,8 +39,6 @@ export interface DeliveryHistory {
   retry(options: { readonly id: bigint; readonly limit: number }): Promise<RetryAnswer>;
 }
 
-const omit = { body: true } as const;
-
 export function createDeliveryHistory({
   prisma,
   listPrisma = prisma,
@@ -60,13 +59,14 @@ export function createDeliveryHistory({
         ...(filter.eventId === undefined ? {} : { eventId: filter.eventId }),
       };
       const [rows, total] = await Promise.all([
-        listPrisma.delivery.findMany({ where, omit, orderBy: { id: "desc" }, skip, take }),
+        listPrisma.delivery.findMany({ where, orderBy: { id: "desc" }, skip, take }),
         listPrisma.delivery.count({ where }),
       ]);
-      return { rows, total };
+      return { rows: await withNextAttempt(listPrisma, rows), total };
     },
     async find(id) {
-      return (await prisma.delivery.findUnique({ where: { id }, omit })) ?? undefined;
+      const found = await prisma.delivery.findUnique({ where: { id } });
+      return found === null ? undefined : (await withNextAttempt(prisma, [found]))[0];
     },
     async attemptsOf(id) {
       return prisma.attempt.findMany({ where: { deliveryId: id }, orderBy: { number: "asc" } });
@@ -96,7 +96,6 @@ export function createDeliveryHistory({
         }
         const uuid = randomUUID();
         const delivery = await tx.delivery.create({
-          omit,
           data: {
             uuid,
             eventId: failed.eventId,
@@ -109,13 +108,26 @@ export function createDeliveryHistory({
             triggerKind: "manual",
             maxAttempts: failed.maxAttempts,
             url: subscription.url,
-            body: Uint8Array.from(withDeliveryUuid(Buffer.from(failed.body), uuid)),
-            nextAttemptAt: new Date(),
             traceparent: tracing.current()?.traceparent ?? failed.traceparent,
           },
         });
-        return { kind: "created", delivery };
+        // By the database's clock, as everything in the queue.
+        const [queued] = await tx.$queryRaw<[{ due_at: Date }]>`
+          INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+          VALUES (${delivery.id}, ${delivery.subscriptionId}, ${delivery.userId}, date_trunc('milliseconds', now())) RETURNING due_at`;
+        return { kind: "created", delivery: { ...delivery, nextAttemptAt: queued.due_at } };
       });
     },
   };
+}
+
+async function withNextAttempt(
+  prisma: PrismaClient,
+  rows: readonly DeliveryModel[],
+): Promise<readonly DeliveryRow[]> {
+  const waiting = await prisma.queuedDelivery.findMany({
+    where: { deliveryId: { in: rows.map(({ id }) => id) } },
+  });
+  const dueAt = new Map(waiting.map((entry) => [entry.deliveryId, entry.dueAt]));
+  return rows.map((row) => ({ ...row, nextAttemptAt: dueAt.get(row.id) ?? null }));
 }

@@ -1,145 +1,205 @@
-/** Frees the slot. Told how long the receiver took to answer: 0 when it did not, undefined when no attempt was made. */
+/** Frees a slot. Told how long the receiver took to answer: 0 when it did not, undefined when no attempt was made. */
 export type ReleaseSlot = (answeredMs?: number) => void;
 
-export type Taking =
-  | { readonly kind: "taken"; readonly release: ReleaseSlot }
-  /** When to come back. */
-  | { readonly kind: "full"; readonly delayMs: number };
-
-/** Bounds the attempts in flight to each receiver, so that one that hangs leaves the others their slots. */
-export interface ReceiverSlots {
-  /** Waits for a slot where one is likely to fall free soon, and for `patienceMs` at most. */
-  take(receiver: string): Promise<Taking>;
+/** A place in the line for a slot. One of the two is called, once. */
+export interface Place {
+  /** Takes a slot as soon as there is one, or gives the place up when none falls free for too long. */
+  enter(visit: { readonly begin: (release: ReleaseSlot) => void; readonly giveUp: () => void }): void;
+  leave(): void;
 }
 
-interface Receiver {
+/** Bounds the attempts in flight of each user and to each receiver, so that one that hangs leaves the others their slots. */
+export interface ReceiverSlots {
+  /** A place, when a slot is free or will be within a moment; undefined when it is not likely. */
+  reserve(holder: SlotHolder): Place | undefined;
+  /** Whether `reserve` would answer a place. */
+  hasRoom(holder: SlotHolder): boolean;
+}
+
+/** What a slot is counted for. */
+export interface SlotHolder {
+  readonly userId: number;
+  /** Scheme, host and port: it is a host that hangs, with all the webhooks that point to it. */
+  readonly origin: string;
+}
+
+interface Share {
+  /** Of a user or a receiver that is not known to be lively. */
+  readonly most: number;
   inUse: number;
-  /** In the order in which they came. */
-  readonly waiting: Set<() => void>;
-  /** How long it takes to answer, by the recent attempts; 0 while that is not known, and after one that it did not answer. */
+  /** Places that are reserved or wait. */
+  pending: number;
+  /** How long its attempts take, by the recent ones; 0 while that is not known, and after one that was not answered. */
   usualMs: number;
-  /** When a slot was last taken or freed. */
-  movedAtMs: number;
-  /** When the next delivery that finds no slot may come back; each has a time of its own. */
-  nextPlaceMs: number;
+}
+
+interface Waiting {
+  readonly shares: readonly Share[];
+  readonly sinceMs: number;
+  begin(): void;
+  giveUp(): void;
 }
 
 /** Longer than this process itself may be busy while answers wait to be read: those must not count as none. */
 const defaultPatienceMs = 1_000;
-/** Who is likely to wait for longer had better make room for deliveries to others, which may come next. */
-const longestQueueMs = 100;
+/** What would have to wait for longer stays in the database, where it costs nothing and others can take it. */
+const longestLineMs = 100;
+/** And no more than so many, however quick the receiver. */
+const longestLine = 200;
 const livelyMs = 5_000;
 /** Share of the latest attempt in what is usual. */
 const weight = 0.2;
-/** Between two that come back, while nothing is known of their receiver, and at most. */
-const unknownPlaceMs = 10;
-const longestPlaceMs = 50;
 const mostIdle = 1_000;
 
-function blend(usualMs: number, answeredMs: number): number {
-  return usualMs === 0 || answeredMs === 0 ? answeredMs : usualMs + weight * (answeredMs - usualMs);
-}
-
-/** Between two slots that fall free. */
-const paceOf = ({ usualMs, inUse }: Receiver): number => usualMs / inUse;
-
 /**
- * @param perReceiver Slots of each receiver.
- * @param livelyLimit A receiver that usually answers within five seconds may take more than its share while less than so many slots
- *   are in use altogether: the others stay free for the rest, should it begin to hang. `perReceiver` for no more than the share.
+ * @param slots In all.
+ * @param perUser Of these, most of one user.
+ * @param perReceiver And most to one receiver.
+ * @param livelyLimit Whoever is usually answered within five seconds may take more than the share while less than so many slots
+ *   are in use altogether: the others stay free for the rest, should it begin to hang. 0 for no more than the share.
  * @param now In ms, never going back.
  */
 export function createReceiverSlots({
+  slots,
+  perUser,
   perReceiver,
   livelyLimit,
   patienceMs = defaultPatienceMs,
   now,
 }: {
+  readonly slots: number;
+  readonly perUser: number;
   readonly perReceiver: number;
   readonly livelyLimit: number;
   readonly patienceMs?: number;
   readonly now: () => number;
 }): ReceiverSlots {
-  // Only those with attempts in flight, and so never more than there are attempts in flight.
-  const receivers = new Map<string, Receiver>();
-  /** Of receivers without attempts in flight, those that had some last at the end. */
-  const usual = new Map<string, number>();
-  let allInUse = 0;
+  // Those with nothing in hand are kept for what is usual of them, the latest at the end.
+  const shares = new Map<string, Share>();
+  /** By user and receiver; the next in turn is the first. */
+  const lines = new Map<string, Waiting[]>();
+  let inUse = 0;
+  let pending = 0;
+  let watch: NodeJS.Timeout | undefined;
 
-  function mayTake({ inUse, usualMs }: Receiver): boolean {
-    const isLively = usualMs > 0 && usualMs <= livelyMs;
-    return inUse < perReceiver || (isLively && allInUse < livelyLimit);
+  function shareOf(name: string, most: number): Share {
+    let share = shares.get(name);
+    if (share === undefined) share = { most, inUse: 0, pending: 0, usualMs: 0 };
+    else shares.delete(name);
+    shares.set(name, share);
+    if (shares.size > mostIdle)
+      for (const [other, { inUse: used, pending: reserved }] of shares) {
+        if (used + reserved > 0 || other === name) continue;
+        shares.delete(other);
+        break;
+      }
+    return share;
   }
 
-  function forget(name: string, { usualMs }: Receiver): void {
-    receivers.delete(name);
-    usual.delete(name);
-    usual.set(name, usualMs);
-    const [oldest] = usual.keys();
-    if (oldest !== undefined && usual.size > mostIdle) usual.delete(oldest);
+  function sharesOf({ userId, origin }: SlotHolder): readonly Share[] {
+    return [shareOf(`user ${userId}`, perUser), shareOf(origin, perReceiver)];
   }
 
-  function slotOf(name: string, receiver: Receiver): Taking {
+  const isLively = ({ usualMs }: Share): boolean => usualMs > 0 && usualMs <= livelyMs;
+
+  function mayTake(holders: readonly Share[]): boolean {
+    return (
+      inUse < slots &&
+      holders.every((share) => share.inUse < share.most || (isLively(share) && inUse < livelyLimit))
+    );
+  }
+
+  function canReserve(holders: readonly Share[]): boolean {
+    return (
+      inUse + pending < slots + longestLine &&
+      holders.every((share) => {
+        const most = isLively(share) ? Math.max(share.most, livelyLimit) : share.most;
+        const line = isLively(share) ? Math.min(longestLine, (most * longestLineMs) / share.usualMs) : 0;
+        return share.inUse + share.pending < most + line;
+      })
+    );
+  }
+
+  function add(holders: readonly Share[], count: { readonly inUse: number; readonly pending: number }): void {
+    inUse += count.inUse;
+    pending += count.pending;
+    for (const share of holders) {
+      share.inUse += count.inUse;
+      share.pending += count.pending;
+    }
+  }
+
+  function take(holders: readonly Share[]): ReleaseSlot {
+    add(holders, { inUse: 1, pending: -1 });
     let isReleased = false;
-    receiver.inUse += 1;
-    allInUse += 1;
-    receiver.movedAtMs = now();
-    return {
-      kind: "taken",
-      release(answeredMs) {
-        if (isReleased) return;
-        isReleased = true;
-        if (answeredMs !== undefined) receiver.usualMs = blend(receiver.usualMs, answeredMs);
-        receiver.movedAtMs = now();
-        receiver.inUse -= 1;
-        allInUse -= 1;
-        // More than one, when the receiver has just shown that it is lively.
-        for (const enter of receiver.waiting) if (mayTake(receiver)) enter();
-        if (receiver.inUse === 0) forget(name, receiver);
-      },
+    return (answeredMs) => {
+      if (isReleased) return;
+      isReleased = true;
+      if (answeredMs !== undefined)
+        for (const share of holders) share.usualMs = blend(share.usualMs, answeredMs);
+      add(holders, { inUse: -1, pending: 0 });
+      admitWaiting();
     };
   }
 
-  /** They come back at the pace at which slots fall free, and later the longer none has. */
-  function full(receiver: Receiver): Taking {
-    const stalledMs = now() - receiver.movedAtMs;
-    const dueMs = Math.max(now() + Math.max(longestQueueMs, stalledMs), receiver.nextPlaceMs);
-    const paceMs = paceOf(receiver);
-    // A little faster, so that the slots do not run dry.
-    receiver.nextPlaceMs = dueMs + (paceMs === 0 ? unknownPlaceMs : Math.min(0.8 * paceMs, longestPlaceMs));
-    return { kind: "full", delayMs: dueMs - now() };
+  /** One of each line in turn, so that no user's or receiver's many keep the others waiting. */
+  function admitWaiting(): void {
+    for (let isAdmitted = true; isAdmitted && inUse < slots;) {
+      isAdmitted = false;
+      for (const [name, line] of lines) {
+        const [first] = line;
+        if (first === undefined || !mayTake(first.shares)) continue;
+        line.shift();
+        lines.delete(name);
+        if (line.length > 0) lines.set(name, line);
+        first.begin();
+        isAdmitted = true;
+        break;
+      }
+    }
   }
 
-  function waitFor(name: string, receiver: Receiver): Promise<Taking> {
-    return new Promise((resolve) => {
-      const leave = (): void => {
-        clearTimeout(timer);
-        receiver.waiting.delete(enter);
-      };
-      const enter = (): void => {
-        leave();
-        resolve(slotOf(name, receiver));
-      };
-      const timer = setTimeout(() => {
-        leave();
-        resolve(full(receiver));
-      }, patienceMs);
-      receiver.waiting.add(enter);
-    });
+  /** Gives those up who wait in vain. */
+  function dismissPatient(): void {
+    for (const [name, line] of lines) {
+      while (line[0] !== undefined && now() - line[0].sinceMs > patienceMs) line.shift()?.giveUp();
+      if (line.length === 0) lines.delete(name);
+    }
+    if (lines.size > 0) return;
+    clearInterval(watch);
+    watch = undefined;
   }
 
   return {
-    async take(name) {
-      let receiver = receivers.get(name);
-      if (receiver === undefined) {
-        const usualMs = usual.get(name) ?? 0;
-        receiver = { inUse: 0, waiting: new Set(), usualMs, movedAtMs: now(), nextPlaceMs: 0 };
-        receivers.set(name, receiver);
-      }
-      if (mayTake(receiver)) return slotOf(name, receiver);
-      const queueMs = (receiver.waiting.size + 1) * paceOf(receiver);
-      const isHopeless = queueMs > longestQueueMs || now() - receiver.movedAtMs > patienceMs;
-      return isHopeless ? full(receiver) : waitFor(name, receiver);
+    hasRoom: (holder) => canReserve(sharesOf(holder)),
+    reserve(holder) {
+      const holders = sharesOf(holder);
+      if (!canReserve(holders)) return undefined;
+      add(holders, { inUse: 0, pending: 1 });
+      return {
+        leave: () => add(holders, { inUse: 0, pending: -1 }),
+        enter({ begin, giveUp }) {
+          const waiting: Waiting = {
+            shares: holders,
+            sinceMs: now(),
+            begin: () => begin(take(holders)),
+            giveUp() {
+              add(holders, { inUse: 0, pending: -1 });
+              giveUp();
+            },
+          };
+          const name = `${holder.userId} ${holder.origin}`;
+          const line = lines.get(name);
+          if (line === undefined && mayTake(holders)) return waiting.begin();
+          if (line === undefined) lines.set(name, [waiting]);
+          else line.push(waiting);
+          watch ??= setInterval(dismissPatient, patienceMs / 4).unref();
+        },
+      };
     },
   };
+}
+
+function blend(usualMs: number, answeredMs: number): number {
+  return usualMs === 0 || answeredMs === 0 ? answeredMs : usualMs + weight * (answeredMs - usualMs);
 }

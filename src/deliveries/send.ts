@@ -13,13 +13,18 @@ const maxBodyBytes = 16 * 1024;
 const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;
 
+/** What came of asking for an attempt. */
+export type Sent =
+  | { readonly kind: "made"; readonly result: AttemptResult }
+  | { readonly kind: "unmade"; readonly reason: string };
+
 export interface Sender {
   /**
    * Makes one attempt. Never rejects: whatever happens is in the result.
    *
    * @param user Whose webhook it is, as of this moment.
    */
-  send(post: Post, user: { readonly isAdmin: boolean }): Promise<AttemptResult>;
+  send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<Sent>;
   /** Closes every connection, those in use too: let the attempts in flight end first. */
   close(): void;
 }
@@ -80,11 +85,14 @@ export function createSender({
       const route = routeFor(user);
       const refusal = route.policy.refusalOfUrl(post.url);
       if (refusal !== undefined)
-        return { startedAt, durationMs: 0, error: "blocked", detail: refusal, isResponseTruncated: false };
+        return {
+          kind: "made",
+          result: { startedAt, durationMs: 0, error: "blocked", detail: refusal, isResponseTruncated: false },
+        };
       const done = await exchangeInTime(post, route);
       const durationMs = Math.round(performance.now() - start);
       const failure = failureIn({ done, host: new URL(post.url).host, timeoutMs });
-      return { startedAt, durationMs, ...failure, ...responseIn(done) };
+      return { kind: "made", result: { startedAt, durationMs, ...failure, ...responseIn(done) } };
     },
     close() {
       for (const isAdmin of [false, true]) {

@@ -12,13 +12,13 @@ export function signedHeaders({
   deliveryUuid,
 }: {
   readonly secret: string;
-  readonly body: Uint8Array;
+  readonly body: readonly Uint8Array[];
   readonly eventUuid: string;
   readonly deliveryUuid: string;
 }): Record<string, string> {
   return {
     "Content-Type": "application/json",
-    "X-Service-Signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+    "X-Service-Signature": `sha256=${createHmac("sha256", secret).update(Buffer.concat(body)).digest("hex")}`,
     "X-Service-Event": eventUuid,
     "X-Service-Delivery": deliveryUuid,
     "User-Agent": "Service-Webhook/1.0",

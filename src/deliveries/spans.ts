@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import { exchanges, queues } from "../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../tracing.ts";
-import type { AttemptResult } from "./delivery.ts";
-import type { LeasedDelivery } from "./store.ts";
+import type { DeliveryInHand } from "./attempts.ts";
+import type { Post } from "./exchange.ts";
+import type { Sent } from "./send.ts";
 
 /** The span of one event's fan-out, part of the trace of the event's message. */
 export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }: IncomingMessage): Span {
@@ -30,30 +31,33 @@ export async function sendInSpan({
   send,
 }: {
   readonly tracing: Tracing;
-  readonly delivery: LeasedDelivery;
-  readonly post: Request;
+  readonly delivery: TracedDelivery;
+  readonly post: Post;
   /** Never rejects. */
-  readonly send: (post: Request) => Promise<AttemptResult>;
-}): Promise<AttemptResult> {
+  readonly send: (post: Post) => Promise<Sent>;
+}): Promise<Sent> {
   const span = beginAttempt(tracing, delivery);
   const { traceparent } = span;
-  const result = await send(
+  const sent = await send(
     traceparent === undefined ? post : { ...post, headers: { ...post.headers, traceparent } },
   );
-  span.set({ "http.response.status_code": result.statusCode });
+  if (sent.kind === "unmade") {
+    span.end("unmade");
+    return sent;
+  }
+  const { error, statusCode } = sent.result;
+  span.set({ "http.response.status_code": statusCode });
   // By the conventions, an answer outside 2xx is an error named by its status.
-  span.end(result.error === "http" ? String(result.statusCode) : result.error);
-  return result;
+  span.end(error === "http" ? String(statusCode) : error);
+  return sent;
 }
 
-interface Request {
+type TracedDelivery = Pick<DeliveryInHand, "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"> & {
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-}
+};
 
 /** Of the URL the span says only where it leads: the path and the query of many a receiver are its password. */
-function beginAttempt(tracing: Tracing, delivery: LeasedDelivery): Span {
+function beginAttempt(tracing: Tracing, delivery: TracedDelivery): Span {
   const { uuid, eventUuid, resource, attempt, url, traceparent } = delivery;
   const start = { name: "POST webhook", kind: "client", parent: traceparentOf({ traceparent }) } as const;
   if (!tracing.isOn) return tracing.begin(start);

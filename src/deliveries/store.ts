@@ -1,59 +1,87 @@
 import type { Sql } from "../db/sql.ts";
+import type { Trigger } from "../events/event.ts";
 import type { AttemptResult, DeliveryStatus } from "./delivery.ts";
 
 /** What the fan-out makes of one event and one matching subscription. */
 export interface NewDelivery {
   readonly uuid: string;
+  /** Row id of the event, as a decimal string. */
+  readonly eventId: string;
   readonly eventUuid: string;
   readonly subscriptionId: number;
   readonly userId: number;
   readonly resource: string;
   readonly url: string;
   readonly maxAttempts: number;
-  readonly body: Buffer;
   /** W3C `traceparent` that its attempts are a part of. */
   readonly traceparent?: string | undefined;
+  /** Whether this process attempts it now; otherwise it waits in the queue for a slot. */
+  readonly isTaken: boolean;
 }
 
-/** A delivery that this process may attempt until the lease ends. */
-export interface LeasedDelivery {
+/** An event that is fanned out. */
+export interface FannedOutEvent {
+  readonly id: string;
+  /** JSON of its record; undefined when no delivery needs it. */
+  readonly data: string | undefined;
+}
+
+/** A delivery that this process has taken out of the queue. */
+export interface TakenDelivery {
   /** Row id, as a decimal string. */
   readonly id: string;
   readonly uuid: string;
+  readonly eventId: string;
   readonly eventUuid: string;
+  readonly event: Trigger;
   readonly resource: string;
+  /** Of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
+  readonly timestamp: string;
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
   /** Whether somebody asked for it. */
   readonly isManual: boolean;
-  /** When it was made, attempted, or released from a pause, whichever was last. */
-  readonly updatedAt: Date;
-  readonly body: Buffer;
-  /** The subscription's as they are now, so that a corrected URL reaches the retries. */
-  readonly url: string;
-  readonly encryptedSecret: Buffer;
+  /** Since it was made or attempted, whichever was last. */
+  readonly waitedMs: number;
   readonly ownerId: string | null;
-  readonly subscriptionId: number;
-  /** Of the event, on the clock of `performance.now()`: its age is the database's, whose time of day need not be this machine's. */
-  readonly happenedAtMs: number;
+  /** Of the event, at this moment, by the database's clock. */
+  readonly eventAgeMs: number;
   /** W3C `traceparent` of what made the delivery; null when it was not traced. */
   readonly traceparent: string | null;
-  readonly user: {
-    readonly id: number;
-    readonly name: string;
-    readonly email: string;
-    readonly isAdmin: boolean;
-  };
-  /** The fence: a result is written only while the row still carries it. */
-  readonly leasedUntil: Date;
+  /** Of the record's JSON. */
+  readonly bytes: number;
+  readonly subscriptionId: number;
+  /** As it is now, so that a corrected URL reaches the retries; null when it was deleted. */
+  readonly subscription: {
+    readonly url: string;
+    readonly encryptedSecret: Buffer;
+    /** False also when its user is disabled. */
+    readonly isActive: boolean;
+    readonly user: {
+      readonly id: number;
+      readonly name: string;
+      readonly email: string;
+      readonly isAdmin: boolean;
+    };
+  } | null;
+}
+
+/** What this process took at once; see svc.flights. */
+export interface Taken {
+  /** Undefined when nothing was taken. */
+  readonly flightId: string | undefined;
+  readonly deliveries: readonly TakenDelivery[];
 }
 
 /** What an attempt, or the decision not to make one, does to a delivery. */
 export interface Outcome {
-  readonly lease: Pick<LeasedDelivery, "id" | "leasedUntil">;
+  readonly id: string;
+  /** A part of the fence: a crash of the database that takes back an insert gives its id to another delivery. */
+  readonly uuid: string;
   readonly status: DeliveryStatus;
-  readonly attempt: number;
+  /** Attempts made before. The fence: nothing is written when another process has made one since. */
+  readonly attemptsBefore: number;
   /** Until the next attempt; undefined when there is none. */
   readonly delayMs?: number;
   readonly lastError?: string;
@@ -61,64 +89,96 @@ export interface Outcome {
   readonly result?: AttemptResult;
 }
 
-/** A delivery that must wait although it is due. */
-export interface Postponement {
-  readonly lease: Pick<LeasedDelivery, "id" | "leasedUntil">;
-  readonly delayMs: number;
-  /** Shown while there is no attempt to show the error of; undefined for none. */
-  readonly reason: string | undefined;
+/** A delivery that goes back to the queue, without an attempt. */
+export interface Return {
+  readonly id: string;
+  /** Undefined: it waits for a slot, or for its subscription to be active. */
+  readonly delayMs: number | undefined;
+}
+
+/** A subscription of which deliveries wait for a slot. */
+export interface ParkedSubscription {
+  readonly subscriptionId: number;
+  /** Null when it was deleted. */
+  readonly url: string | null;
+  readonly userId: number | null;
+  readonly isActive: boolean;
+}
+
+/** How many deliveries of a subscription to take, from both ends of its line. */
+export interface Wanted {
+  readonly subscriptionId: number;
+  readonly oldest: number;
+  readonly newest: number;
 }
 
 export interface DeadDelivery {
   readonly id: string;
   readonly uuid: string;
+  readonly eventId: string;
   readonly eventUuid: string;
+  readonly event: Trigger;
+  readonly resource: string;
+  readonly timestamp: string;
   readonly lastError: string | null;
-  readonly body: Buffer;
+  /** JSON of the record. */
+  readonly data: string;
 }
 
-/** What the fan-out, deliver and sweep workers do to svc.deliveries; each function is one statement. */
+/** What the dispatcher does to the deliveries, their queue and the flights; each function is one statement, and bounded. */
 export interface DeliveryStore {
   /**
-   * Inserts what is not there yet for (event, subscription) and answers those, believed queued for `queuedForMs`; marks the
-   * events as fanned out, in the same statement. Answers also which of the events there are no rows of.
+   * Writes the deliveries of events, and takes these out of the outbox in the same commit. What is not in the outbox, because it was fanned
+   * out before, gets none. Answers the ids of those that were written, by UUID.
+   *
+   * @param isComplete False: more deliveries of the same events follow.
    */
-  insertMissing(options: {
-    readonly eventUuids: readonly string[];
+  insert(options: {
+    readonly events: readonly FannedOutEvent[];
     readonly deliveries: readonly NewDelivery[];
-    readonly queuedForMs: number;
+    readonly isComplete: boolean;
+    readonly flightMs: number;
   }): Promise<{
-    readonly inserted: readonly { readonly id: string; readonly uuid: string }[];
-    readonly unknownEvents: ReadonlySet<string>;
+    readonly flightId: string | undefined;
+    readonly ids: ReadonlyMap<string, string>;
+    /** Time of day of the database, in ms since 1970: this machine's need not be the same. */
+    readonly databaseTimeMs: number;
   }>;
-  /** Takes those of the deliveries that are due, active and nobody else's. */
-  lease(options: {
-    readonly ids: readonly string[];
-    readonly leaseMs: number;
-  }): Promise<readonly LeasedDelivery[]>;
-  /** Cancels those whose subscription is gone, and puts those on hold whose subscription is paused. */
-  settleUnleasable(ids: readonly string[]): Promise<void>;
-  /** Writes outcomes and their attempts, each only while its lease holds; answers the ids that were written. */
-  record(outcomes: readonly Outcome[]): Promise<ReadonlySet<string>>;
-  /** Gives leases back, and makes the deliveries due later. Counts no attempt. */
-  postpone(postponements: readonly Postponement[]): Promise<void>;
-  /** Takes due deliveries that no message stands for, oldest first, and believes them queued for `queuedForMs`. */
-  claimDue(options: {
+  /** Takes deliveries whose time has come, the longest due first, and those after `sinceMs` before now only, when given. */
+  takeDue(options: {
     readonly limit: number;
-    readonly queuedForMs: number;
-  }): Promise<readonly { id: string; uuid: string; attempt: number }[]>;
+    readonly flightMs: number;
+    readonly sinceMs: number | undefined;
+  }): Promise<Taken>;
+  /** Takes deliveries that wait for a slot. */
+  takeParked(options: { readonly wanted: readonly Wanted[]; readonly flightMs: number }): Promise<Taken>;
+  /** Subscriptions of which deliveries wait for a slot, by id. */
+  findParked(options: {
+    readonly after: number;
+    readonly limit: number;
+  }): Promise<readonly ParkedSubscription[]>;
+  /** JSON of the records of events, by event id. */
+  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Writes outcomes and their attempts, and ends flights; answers the ids of what was written. */
+  record(options: {
+    readonly outcomes: readonly Outcome[];
+    readonly landed: readonly string[];
+  }): Promise<ReadonlySet<string>>;
+  /** Puts deliveries back into the queue, and ends flights. */
+  putBack(options: {
+    readonly returns: readonly Return[];
+    readonly landed: readonly string[];
+  }): Promise<void>;
+  /** Makes the deliveries due of flights whose time is up: the process that took them has died. */
+  endOverdueFlights(limit: number): Promise<number>;
+  /** The same for all flights at once, of an embedded database that nobody else can be at work on. */
+  endAllFlights(): Promise<void>;
   /** Until the next delivery falls due that is not due yet; undefined when none waits. */
   nextDueInMs(): Promise<number | undefined>;
-  /** Takes the belief back, after a publish that was not confirmed. */
-  unqueue(ids: readonly string[]): Promise<void>;
-  /**
-   * Takes the belief back for all, after the broker was emptied.
-   *
-   * @param areLeasesOver Whether nobody else can be at work on a delivery, so that leases are those of a process that died.
-   */
-  forgetQueued(options: { readonly areLeasesOver: boolean }): Promise<void>;
-  /** Makes deliveries due again whose subscription and user are active again. */
-  releaseHeld(): Promise<void>;
+  /** Cancels deliveries whose subscription is gone; answers how many. */
+  cancelOrphans(options: { readonly subscriptionId: number; readonly limit: number }): Promise<number>;
+  /** Subscriptions by id that are gone, and of which deliveries are in the queue. */
+  findOrphaned(limit: number): Promise<readonly number[]>;
   /** Failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
   findUndeadLettered(options: {
     readonly limit: number;
@@ -127,171 +187,294 @@ export interface DeliveryStore {
   markDeadLettered(ids: readonly string[]): Promise<void>;
 }
 
-// Due is rounded down: the column keeps milliseconds, and rounded up it would lie ahead of a lease that comes at once.
-const insertMissingText = `
-  WITH marked AS (
-    UPDATE svc.events SET fanned_out_at = now() WHERE uuid = ANY($10::uuid[]) AND fanned_out_at IS NULL
-  ), inserted AS (
-  INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
-    url, max_attempts, body, traceparent, next_attempt_at, queued_until)
-  SELECT fresh.id, fresh.id, fresh.uuid, event.id, event.uuid, fresh.subscription_id, fresh.user_id, fresh.resource, 'automatic',
-    fresh.url, fresh.max_attempts, fresh.body, fresh.traceparent, date_trunc('milliseconds', now()), now() + $9 * interval '1 millisecond'
-  FROM (
+const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
+
+/** The row of the outbox is what lets one fan-out in at a time, and never again after it: another that holds it makes the same deliveries. */
+const insertText = (isComplete: boolean): string => `
+  WITH due AS MATERIALIZED (
+    SELECT event_id FROM svc.outbox WHERE event_id = ANY($1::bigint[]) ORDER BY event_id FOR UPDATE SKIP LOCKED
+  ), ${
+    isComplete
+      ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`
+      : `taken AS (SELECT event_id FROM due)`
+  }, data AS (
+    INSERT INTO svc.event_data (event_id, data)
+    SELECT given.event_id, given.data FROM unnest($1::bigint[], $2::text[]) AS given (event_id, data) JOIN taken USING (event_id)
+    WHERE given.data IS NOT NULL
+    ON CONFLICT (event_id) DO NOTHING
+  ), fresh AS MATERIALIZED (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.*
-    FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bytea[], $11::text[])
-      AS given (uuid, event_uuid, subscription_id, user_id, resource, url, max_attempts, body, traceparent)
-  ) AS fresh
-  JOIN svc.events AS event ON event.uuid = fresh.event_uuid
-  ON CONFLICT (event_id, subscription_id) WHERE trigger_kind = 'automatic' DO NOTHING
-  RETURNING id, uuid
+    FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[])
+      AS given (uuid, event_id, event_uuid, subscription_id, user_id, resource, url, max_attempts, traceparent, is_taken)
+    JOIN taken USING (event_id)
+  ), inserted AS (
+    INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, url,
+      max_attempts, traceparent)
+    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent FROM fresh
+    ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
+    RETURNING id
+  ), flight AS (
+    INSERT INTO svc.flights (delivery_ids, ends_at)
+    SELECT array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
+    RETURNING id
+  ), parked AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
+    SELECT id, subscription_id, user_id FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
-  SELECT id, uuid FROM inserted
-  UNION ALL
-  SELECT NULL, given.uuid FROM unnest($10::uuid[]) AS given (uuid)
-  WHERE NOT EXISTS (SELECT FROM svc.events AS event WHERE event.uuid = given.uuid)`;
+  SELECT fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+    (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
+  FROM fresh JOIN inserted USING (id)`;
+interface InsertedRow {
+  readonly id: string;
+  readonly uuid: string;
+  readonly flightId: string | null;
+  readonly databaseTimeMs: number;
+}
 
-// The lease is rounded to what a JavaScript Date can hold, since it is compared when the outcome is written.
-const leaseText = `
-  UPDATE svc.deliveries AS delivery
-  SET leased_until = date_trunc('milliseconds', now()) + $2 * interval '1 millisecond', url = subscription.url
-  FROM svc.subscriptions AS subscription, svc.users AS subscriber, svc.events AS event
-  WHERE delivery.id = ANY($1::bigint[])
-    AND subscription.id = delivery.subscription_id AND subscription.is_active
-    AND subscriber.id = subscription.user_id AND subscriber.disabled_at IS NULL
-    AND event.id = delivery.event_id
-    AND delivery.status IN ('pending', 'retrying') AND delivery.next_attempt_at <= now()
-    AND (delivery.leased_until IS NULL OR delivery.leased_until < now())
-  RETURNING delivery.id, delivery.uuid, delivery.event_uuid AS "eventUuid", delivery.resource, delivery.attempt,
-    delivery.max_attempts AS "maxAttempts", delivery.trigger_kind = 'manual' AS "isManual", delivery.updated_at AS "updatedAt", delivery.body, delivery.url, subscription.encrypted_secret AS "encryptedSecret",
-    event.owner_id AS "ownerId", delivery.traceparent, delivery.leased_until AS "leasedUntil", subscription.id AS "subscriptionId",
-    (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
-    json_build_object('id', subscriber.id, 'name', subscriber.name, 'email', subscriber.email, 'isAdmin', subscriber.is_admin) AS user`;
+const insertAllText = insertText(true);
+const insertSomeText = insertText(false);
 
-const settleUnleasableText = `
-  UPDATE svc.deliveries AS delivery
-  SET status = CASE WHEN subscription.id IS NULL THEN 'cancelled' ELSE delivery.status END,
-    last_error = CASE WHEN subscription.id IS NULL THEN 'The subscription was deleted.' ELSE delivery.last_error END,
-    next_attempt_at = NULL, queued_until = NULL, updated_at = now()
-  FROM unnest($1::bigint[]) AS given (id)
-  JOIN svc.deliveries AS own ON own.id = given.id
-  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = own.subscription_id
+/** What a claim has found leaves the queue and is noted as in flight, in one commit. One that is at its end was put back by mistake. */
+const takeText = (found: string, flightMs: string): string => `
+  WITH found AS MATERIALIZED (${found}), gone AS (
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING delivery_id
+  ), taken AS MATERIALIZED (
+    SELECT delivery.* FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
+    WHERE delivery.status IN ('pending', 'retrying')
+  ), flight AS (
+    INSERT INTO svc.flights (delivery_ids, ends_at)
+    SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
+    RETURNING id
+  )
+  SELECT flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
+    event.trigger AS event, taken.resource, ${timestampOfEvent}, taken.attempt, taken.max_attempts AS "maxAttempts",
+    taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
+    event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
+    taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
+    subscription.url, subscription.encrypted_secret AS "encryptedSecret",
+    subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
+    subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
+  FROM flight CROSS JOIN taken
+  JOIN svc.events AS event ON event.id = taken.event_id
+  LEFT JOIN svc.event_data AS data ON data.event_id = taken.event_id
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = taken.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  WHERE delivery.id = own.id AND delivery.status IN ('pending', 'retrying')
-    AND (delivery.leased_until IS NULL OR delivery.leased_until < now())
-    AND (subscription.id IS NULL OR NOT subscription.is_active OR subscriber.disabled_at IS NOT NULL)`;
+  ORDER BY taken.id`;
+
+interface TakenRow extends Omit<TakenDelivery, "subscription"> {
+  readonly flightId: string;
+  readonly url: string | null;
+  readonly encryptedSecret: Buffer;
+  readonly isActive: boolean;
+  readonly userId: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+// With a lower bound, a claim does not pass the dead versions of what was due before: a long transaction keeps them all.
+const takeDueText = takeText(
+  `SELECT delivery_id FROM svc.delivery_queue
+    WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now()
+    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
+  "$2",
+);
+
+const takeParkedText = takeText(
+  `SELECT picked.delivery_id
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (subscription_id, oldest, newest)
+    CROSS JOIN LATERAL (
+      (SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id LIMIT wanted.oldest FOR UPDATE SKIP LOCKED)
+      UNION ALL
+      (SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED)
+    ) AS picked`,
+  "$4",
+);
+
+// From one subscription to the next by the index, however many deliveries of each wait.
+const findParkedText = `
+  WITH RECURSIVE parked AS (
+    (SELECT subscription_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id > $1 ORDER BY subscription_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT next.subscription_id FROM svc.delivery_queue AS next
+      WHERE next.due_at IS NULL AND next.subscription_id > parked.subscription_id ORDER BY next.subscription_id LIMIT 1)
+    FROM parked WHERE parked.subscription_id IS NOT NULL
+  ), found AS (
+    SELECT subscription_id FROM parked WHERE subscription_id IS NOT NULL LIMIT $2
+  )
+  SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
+    coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"
+  FROM found
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
+  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  ORDER BY found.subscription_id`;
+
+const findOrphanedText = `
+  WITH RECURSIVE waiting AS (
+    (SELECT subscription_id FROM svc.delivery_queue ORDER BY subscription_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT next.subscription_id FROM svc.delivery_queue AS next
+      WHERE next.subscription_id > waiting.subscription_id ORDER BY next.subscription_id LIMIT 1)
+    FROM waiting WHERE waiting.subscription_id IS NOT NULL
+  )
+  SELECT subscription_id AS id FROM waiting
+  WHERE subscription_id IS NOT NULL AND NOT EXISTS (SELECT FROM svc.subscriptions WHERE id = waiting.subscription_id)
+  LIMIT $1`;
+
+const dataText = `SELECT event_id AS id, data FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
 
 // A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
 const recordText = `
   WITH outcome AS (
-    SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::int[], $5::float8[], $6::text[],
-        $7::timestamptz[], $8::int[], $9::int[], $10::text[], $11::jsonb[], $12::bytea[], $13::boolean[])
-      AS given (id, leased_until, status, attempt, delay_ms, last_error,
-        started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
+        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[])
+      AS given (id, status, attempts_before, delay_ms, last_error, started_at, duration_ms, status_code, error, response_headers,
+        response_body, response_truncated, uuid)
   ), written AS (
     UPDATE svc.deliveries AS delivery
-    SET attempt = outcome.attempt,
+    SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END,
       status = CASE WHEN delivery.status = 'cancelled' THEN delivery.status ELSE outcome.status END,
       last_error = CASE WHEN delivery.status = 'cancelled' THEN delivery.last_error ELSE outcome.last_error END,
-      next_attempt_at = CASE WHEN delivery.status = 'cancelled' THEN NULL ELSE now() + outcome.delay_ms * interval '1 millisecond' END,
-      leased_until = NULL, queued_until = NULL, updated_at = now()
+      updated_at = now()
     FROM outcome
-    WHERE delivery.id = outcome.id AND delivery.leased_until = outcome.leased_until
-    RETURNING delivery.id
+    WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before
+      AND delivery.status IN ('pending', 'retrying', 'cancelled')
+    RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
+  ), again AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
+    ON CONFLICT (delivery_id) DO UPDATE SET due_at = EXCLUDED.due_at
   ), attempts AS (
     INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
-    SELECT id, attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
+    SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
+  ), landed AS (
+    DELETE FROM svc.flights WHERE id = ANY($14::bigint[])
   )
   SELECT id FROM written`;
 
-// Rounded up to a quarter of a second: they come back in groups, and wake the sweep four times a second at most.
-const postponeText = `
-  UPDATE svc.deliveries AS delivery
-  SET next_attempt_at = to_timestamp(ceil((extract(epoch FROM now()) + given.delay_ms / 1000) * 4) / 4),
-    last_error = coalesce(delivery.last_error, given.reason), leased_until = NULL, queued_until = NULL
-  FROM unnest($1::bigint[], $2::timestamptz[], $3::float8[], $4::text[]) AS given (id, leased_until, delay_ms, reason)
-  WHERE delivery.id = given.id AND delivery.leased_until = given.leased_until AND delivery.status IN ('pending', 'retrying')`;
+const putBackText = `
+  WITH back AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + given.delay_ms * interval '1 millisecond'
+    FROM unnest($1::bigint[], $2::float8[]) AS given (id, delay_ms)
+    JOIN svc.deliveries AS delivery ON delivery.id = given.id
+    WHERE delivery.status IN ('pending', 'retrying')
+    ON CONFLICT (delivery_id) DO NOTHING
+  )
+  DELETE FROM svc.flights WHERE id = ANY($3::bigint[])`;
 
-const claimDueText = `
-  UPDATE svc.deliveries AS delivery
-  SET queued_until = now() + $2 * interval '1 millisecond'
-  FROM (
-    SELECT id FROM svc.deliveries
-    WHERE status IN ('pending', 'retrying') AND next_attempt_at <= now()
-      AND (queued_until IS NULL OR queued_until < now()) AND (leased_until IS NULL OR leased_until < now())
-    ORDER BY next_attempt_at
-    LIMIT $1
-    FOR UPDATE SKIP LOCKED
-  ) AS due
-  WHERE delivery.id = due.id
-  RETURNING delivery.id, delivery.uuid, delivery.attempt`;
+const endFlightsText = `
+  WITH over AS (
+    DELETE FROM svc.flights WHERE id = ANY(ARRAY(
+      SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
+    RETURNING delivery_ids
+  ), due AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, date_trunc('milliseconds', now())
+    FROM over CROSS JOIN unnest(over.delivery_ids) AS taken (id)
+    JOIN svc.deliveries AS delivery ON delivery.id = taken.id
+    WHERE delivery.status IN ('pending', 'retrying')
+    ON CONFLICT (delivery_id) DO NOTHING
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM due`;
 
 const nextDueText = `
-  SELECT (extract(epoch FROM min(next_attempt_at) - now()) * 1000)::float8 AS ms
-  FROM svc.deliveries
-  WHERE status IN ('pending', 'retrying') AND next_attempt_at > now()`;
+  SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms
+  FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;
 
-const unqueueText = `UPDATE svc.deliveries SET queued_until = NULL WHERE id = ANY($1::bigint[])`;
-
-const forgetQueuedText = `
-  UPDATE svc.deliveries
-  SET queued_until = NULL, leased_until = CASE WHEN $1 THEN NULL ELSE leased_until END
-  WHERE status IN ('pending', 'retrying') AND (queued_until IS NOT NULL OR leased_until IS NOT NULL)`;
-
-const releaseHeldText = `
-  UPDATE svc.deliveries AS delivery
-  SET next_attempt_at = date_trunc('milliseconds', now()), updated_at = now()
-  FROM svc.subscriptions AS subscription, svc.users AS subscriber
-  WHERE delivery.status IN ('pending', 'retrying') AND delivery.next_attempt_at IS NULL
-    AND subscription.id = delivery.subscription_id AND subscription.is_active
-    AND subscriber.id = subscription.user_id AND subscriber.disabled_at IS NULL`;
+// Those in hand too: the attempt's outcome then finds them cancelled. Flights are few.
+const cancelText = `
+  WITH gone AS (
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
+      SELECT delivery_id FROM svc.delivery_queue WHERE subscription_id = $1 ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
+    RETURNING delivery_id
+  ), unfinished AS (
+    SELECT delivery_id FROM gone
+    UNION
+    SELECT taken.id FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (id)
+  ), cancelled AS (
+    UPDATE svc.deliveries AS delivery
+    SET status = 'cancelled', last_error = 'The subscription was deleted.', updated_at = now()
+    WHERE id = ANY(ARRAY(SELECT delivery_id FROM unfinished)) AND subscription_id = $1 AND status IN ('pending', 'retrying')
+  )
+  SELECT count(*)::int AS count FROM gone`;
 
 const findUndeadLetteredText = `
-  SELECT id, uuid, event_uuid AS "eventUuid", last_error AS "lastError", body
-  FROM svc.deliveries
-  WHERE status = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'
-  ORDER BY id
-  LIMIT $1`;
+  SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
+    ${timestampOfEvent}, delivery.last_error AS "lastError", data.data
+  FROM (
+    SELECT * FROM svc.deliveries
+    WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'
+    ORDER BY id LIMIT $1
+  ) AS delivery
+  JOIN svc.events AS event ON event.id = delivery.event_id
+  JOIN svc.event_data AS data ON data.event_id = delivery.event_id`;
 
 const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now() WHERE id = ANY($1::bigint[])`;
 
-export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
+/**
+ * @param sql For what must not be lost.
+ * @param fastSql For what a crash of the database may take back, since it is found again; see `synchronous_commit` in db/client.ts.
+ */
+export function createDeliveryStore({
+  sql,
+  fastSql = sql,
+}: {
+  readonly sql: Sql;
+  readonly fastSql?: Sql;
+}): DeliveryStore {
   return {
-    async insertMissing({ eventUuids, deliveries, queuedForMs }) {
-      if (eventUuids.length === 0) return { inserted: [], unknownEvents: new Set() };
-      const rows = await sql<{ id: string | null; uuid: string }>(insertMissingText, [
+    async insert({ events, deliveries, isComplete, flightMs }) {
+      const rows = await fastSql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
+        events.map(({ id }) => id),
+        events.map(({ data }) => data ?? null),
         deliveries.map(({ uuid }) => uuid),
+        deliveries.map(({ eventId }) => eventId),
         deliveries.map(({ eventUuid }) => eventUuid),
         deliveries.map(({ subscriptionId }) => subscriptionId),
         deliveries.map(({ userId }) => userId),
         deliveries.map(({ resource }) => resource),
         deliveries.map(({ url }) => url),
         deliveries.map(({ maxAttempts }) => maxAttempts),
-        deliveries.map(({ body }) => body),
-        queuedForMs,
-        eventUuids,
         deliveries.map(({ traceparent }) => traceparent ?? null),
+        deliveries.map(({ isTaken }) => isTaken),
+        flightMs,
       ]);
       return {
-        inserted: rows.flatMap(({ id, uuid }) => (id === null ? [] : [{ id, uuid }])),
-        unknownEvents: new Set(rows.flatMap(({ id, uuid }) => (id === null ? [uuid] : []))),
+        flightId: rows[0]?.flightId ?? undefined,
+        databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
+        ids: new Map(rows.map(({ uuid, id }) => [uuid, id])),
       };
     },
-    async lease({ ids, leaseMs }) {
-      const leased = await sql<LeasedDelivery & { readonly eventAgeMs: number }>(leaseText, [ids, leaseMs]);
-      const now = performance.now();
-      return leased.map((delivery) => ({ ...delivery, happenedAtMs: now - delivery.eventAgeMs }));
+    async takeDue({ limit, flightMs, sinceMs }) {
+      return takenIn(await fastSql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null]));
     },
-    async settleUnleasable(ids) {
-      await sql(settleUnleasableText, [ids]);
+    async takeParked({ wanted, flightMs }) {
+      const rows = await fastSql<TakenRow>(takeParkedText, [
+        wanted.map(({ subscriptionId }) => subscriptionId),
+        wanted.map(({ oldest }) => oldest),
+        wanted.map(({ newest }) => newest),
+        flightMs,
+      ]);
+      return takenIn(rows);
     },
-    async record(outcomes) {
-      const written = await sql<{ id: string }>(recordText, [
-        outcomes.map(({ lease }) => lease.id),
-        outcomes.map(({ lease }) => lease.leasedUntil),
+    async findParked({ after, limit }) {
+      return sql<ParkedSubscription & Record<string, unknown>>(findParkedText, [after, limit]);
+    },
+    async dataOf(eventIds) {
+      const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
+      return new Map(rows.map(({ id, data }) => [id, data]));
+    },
+    async record({ outcomes, landed }) {
+      const written = await fastSql<{ id: string }>(recordText, [
+        outcomes.map(({ id }) => id),
         outcomes.map(({ status }) => status),
-        outcomes.map(({ attempt }) => attempt),
+        outcomes.map(({ attemptsBefore }) => attemptsBefore),
         outcomes.map(({ delayMs }) => delayMs ?? null),
         outcomes.map(({ lastError }) => lastError ?? null),
         outcomes.map(({ result }) => result?.startedAt ?? null),
@@ -303,38 +486,52 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         ),
         outcomes.map(({ result }) => result?.responseBody ?? null),
         outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
+        outcomes.map(({ uuid }) => uuid),
+        landed,
       ]);
       return new Set(written.map(({ id }) => id));
     },
-    async postpone(postponements) {
-      await sql(postponeText, [
-        postponements.map(({ lease }) => lease.id),
-        postponements.map(({ lease }) => lease.leasedUntil),
-        postponements.map(({ delayMs }) => delayMs),
-        postponements.map(({ reason }) => reason ?? null),
+    async putBack({ returns, landed }) {
+      await fastSql(putBackText, [
+        returns.map(({ id }) => id),
+        returns.map(({ delayMs }) => delayMs ?? null),
+        landed,
       ]);
     },
-    async claimDue({ limit, queuedForMs }) {
-      return sql(claimDueText, [limit, queuedForMs]);
+    async endOverdueFlights(limit) {
+      const [row] = await fastSql<{ count: number }>(endFlightsText, [limit, 0]);
+      return row?.count ?? 0;
+    },
+    async endAllFlights() {
+      await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000]);
     },
     async nextDueInMs() {
-      const [next] = await sql<{ ms: number | null }>(nextDueText);
-      return next?.ms ?? undefined;
+      const [next] = await sql<{ ms: number }>(nextDueText);
+      return next?.ms;
     },
-    async unqueue(ids) {
-      await sql(unqueueText, [ids]);
+    async cancelOrphans({ subscriptionId, limit }) {
+      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, limit]);
+      return row?.count ?? 0;
     },
-    async forgetQueued({ areLeasesOver }) {
-      await sql(forgetQueuedText, [areLeasesOver]);
-    },
-    async releaseHeld() {
-      await sql(releaseHeldText);
+    async findOrphaned(limit) {
+      return (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id);
     },
     async findUndeadLettered({ limit, olderThanMs }) {
-      return sql(findUndeadLetteredText, [limit, olderThanMs]);
+      return sql<DeadDelivery & Record<string, unknown>>(findUndeadLetteredText, [limit, olderThanMs]);
     },
     async markDeadLettered(ids) {
       if (ids.length > 0) await sql(markDeadLetteredText, [ids]);
     },
   };
+}
+
+function takenIn(rows: readonly TakenRow[]): Taken {
+  const deliveries = rows.map(
+    ({ flightId: _, url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery }) => ({
+      ...delivery,
+      subscription:
+        url === null ? null : { url, encryptedSecret, isActive, user: { id: userId, name, email, isAdmin } },
+    }),
+  );
+  return { flightId: rows[0]?.flightId, deliveries };
 }

@@ -1,5 +1,6 @@
 import type { Sql } from "../db/sql.ts";
 import type { Trigger } from "./event.ts";
+import { parseSnapshot, type Position, type Scan, type Scanned, type Snapshot } from "./outbox-cursor.ts";
 
 /** A captured record change on its way to the broker. */
 export interface OutboxEvent {
@@ -16,94 +17,162 @@ export interface OutboxEvent {
   readonly timestamp: string;
   /** W3C `traceparent` of what wrote the record; null when the writer is not traced. */
   readonly traceparent: string | null;
-  /** Turns of the relay that failed on it so far. */
-  readonly failures: number;
+  /** Of the snapshot, about. */
+  readonly bytes: number;
+  /** Of the writer, as a decimal string. */
+  readonly transaction: string;
 }
 
-export interface Postponement {
-  readonly id: string;
-  readonly delayMs: number;
-  readonly reason: string;
+/** Which events of the outbox are this relay's to publish. */
+export interface Share {
+  /** What it wrote itself. */
+  readonly name: string;
+  /** Names of the other relays at work, whose own events are left to them. */
+  readonly others: readonly string[];
+  /** What nobody of them wrote is shared out by the event's id: this is the remainder of this relay. */
+  readonly index: number;
 }
 
+export interface OutboxRead {
+  readonly snapshot: Snapshot;
+  /** Each once. */
+  readonly events: readonly OutboxEvent[];
+  readonly scanned: readonly Scanned[];
+}
+
+/** The events that are not fanned out; the fan-out takes them away. Nothing here writes. */
 export interface Outbox {
-  /** Takes up to `limit` unpublished events for `leaseMs`, oldest first. A relay that dies gives them up when the lease ends. */
-  claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly OutboxEvent[]>;
   /**
-   * The same for events that a broker confirmed and whose deliveries were not written by the time it was given: the broker
-   * has lost them, or is slow. Publishing them again is harmless.
+   * Reads the scans, all in one snapshot, in turns: no resource waits for the many of another.
+   *
+   * @param known Ids that are not to be read again.
+   * @param maxBytes Of the snapshots; the first event is read however large it is.
    */
-  claimStranded(options: {
+  read(options: {
+    readonly scans: readonly Scan[];
+    readonly share: Share;
+    readonly known: readonly string[];
     readonly limit: number;
-    readonly leaseMs: number;
-  }): Promise<readonly OutboxEvent[]>;
-  /** Believes the events in the broker for `believedForMs`. */
-  markPublished(options: { readonly ids: readonly string[]; readonly believedForMs: number }): Promise<void>;
-  /** Takes belief and claims back for all, after the broker was emptied. What another relay has claimed goes out twice, and counts once. */
-  forgetPublished(): Promise<void>;
-  /** Keeps the events, to be claimed again after their delays. */
-  postpone(postponements: readonly Postponement[]): Promise<void>;
+    readonly maxBytes: number;
+  }): Promise<OutboxRead>;
+  /** Those of the events that are still there. */
+  find(ids: readonly string[]): Promise<readonly OutboxEvent[]>;
+  /** Ids of those that are still there. */
+  waiting(ids: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Every resource of which something waits. */
+  resources(): Promise<readonly string[]>;
 }
 
-// By a flag and SKIP LOCKED, never by "id > last": ids are given out in another order than commits happen.
-// The claim is a lease and not an open transaction: one held over a publish would pin the vacuum horizon
-// for as long as the broker is slow, and block the embedded database, which runs one transaction at a time.
-const claimText = (isDue: string, order: string): string => `
-  UPDATE svc.events AS event
-  SET claimed_until = now() + $2 * interval '1 millisecond'
-  FROM (SELECT id FROM svc.events WHERE ${isDue} ORDER BY ${order} LIMIT $1 FOR UPDATE SKIP LOCKED) AS due
-  WHERE event.id = due.id
-  RETURNING event.id, event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-    event.snapshot, event.traceparent, event.relay_failures AS failures,
-    to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
+const eventColumns = `event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
+    event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
-const claimFreshText = claimText(
-  "published_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())",
-  "id",
-);
-const claimStrandedText = claimText(
-  "published_at IS NOT NULL AND fanned_out_at IS NULL AND claimed_until < now()",
-  "claimed_until",
-);
+// Positions and not "id > last": ids and transaction ids are given out in another order than commits happen (see outbox-cursor.ts).
+const readText = `
+  WITH scan AS (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+      AS given (resource, from_transaction, from_event, to_transaction, to_event, number)
+  ), found AS MATERIALIZED (
+    SELECT scan.number, entry.event_id, entry.transaction_id, entry.bytes,
+      row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place,
+      count(*) OVER (PARTITION BY scan.number) AS of_scan
+    FROM scan CROSS JOIN LATERAL (
+      SELECT event_id, transaction_id, bytes FROM svc.outbox
+      WHERE resource = scan.resource
+        AND (transaction_id, event_id) > (scan.from_transaction, scan.from_event)
+        AND (transaction_id, event_id) <= (scan.to_transaction, scan.to_event)
+        AND (writer = $6 OR (writer <> ALL($7::text[]) AND event_id % $8 = $9))
+        AND event_id <> ALL($10::bigint[])
+      ORDER BY transaction_id, event_id
+      LIMIT $11
+    ) AS entry
+  ), chosen AS (
+    SELECT *, sum(bytes) OVER (ORDER BY place, number) - bytes AS before FROM found ORDER BY place, number LIMIT $11
+  )
+  SELECT pg_current_snapshot()::text AS "readIn", (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
+  FROM (VALUES (1)) AS one LEFT JOIN (
+    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, ${eventColumns}
+    FROM chosen LEFT JOIN svc.events AS event ON event.id = chosen.event_id
+    WHERE chosen.before < $12
+  ) AS taken ON true
+  ORDER BY taken.place, taken.number`;
 
-const markPublishedText = `
-  UPDATE svc.events
-  SET published_at = now(), claimed_until = now() + $2 * interval '1 millisecond', relay_error = NULL
-  WHERE id = ANY($1::bigint[])`;
+interface ReadRow extends Omit<OutboxEvent, "uuid"> {
+  readonly uuid: string | null;
+  readonly readIn: string;
+  readonly foundInAll: number;
+  /** Of the scan, from 1; null when nothing was found. */
+  readonly number: number | null;
+  readonly place: number;
+  readonly ofScan: number;
+}
 
-const forgetPublishedText = `UPDATE svc.events SET claimed_until = 'epoch' WHERE fanned_out_at IS NULL AND claimed_until > now()`;
+const findText = `
+  SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, ${eventColumns}
+  FROM svc.outbox AS entry JOIN svc.events AS event ON event.id = entry.event_id
+  WHERE entry.event_id = ANY($1::bigint[])
+  ORDER BY entry.event_id`;
 
-const postponeText = `
-  UPDATE svc.events AS event
-  SET claimed_until = now() + failed.delay_ms * interval '1 millisecond', relay_failures = relay_failures + 1, relay_error = failed.reason
-  FROM unnest($1::bigint[], $2::float8[], $3::text[]) AS failed (id, delay_ms, reason)
-  WHERE event.id = failed.id`;
+const waitingText = `SELECT event_id AS id FROM svc.outbox WHERE event_id = ANY($1::bigint[])`;
+
+// From one resource to the next by the index, however many events each has.
+const resourcesText = `
+  WITH RECURSIVE waiting AS (
+    (SELECT resource FROM svc.outbox ORDER BY resource LIMIT 1)
+    UNION ALL
+    SELECT (SELECT entry.resource FROM svc.outbox AS entry WHERE entry.resource > waiting.resource ORDER BY entry.resource LIMIT 1)
+    FROM waiting WHERE waiting.resource IS NOT NULL
+  )
+  SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
 export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
   return {
-    async claim({ limit, leaseMs }) {
-      return inOrder(await sql<OutboxEvent>(claimFreshText, [limit, leaseMs]));
-    },
-    async claimStranded({ limit, leaseMs }) {
-      return inOrder(await sql<OutboxEvent>(claimStrandedText, [limit, leaseMs]));
-    },
-    async markPublished({ ids, believedForMs }) {
-      if (ids.length > 0) await sql(markPublishedText, [ids, believedForMs]);
-    },
-    async forgetPublished() {
-      await sql(forgetPublishedText);
-    },
-    async postpone(postponements) {
-      if (postponements.length === 0) return;
-      await sql(postponeText, [
-        postponements.map(({ id }) => id),
-        postponements.map(({ delayMs }) => delayMs),
-        postponements.map(({ reason }) => reason),
+    async read({ scans, share, known, limit, maxBytes }) {
+      const rows = await sql<ReadRow>(readText, [
+        scans.map(({ resource }) => resource),
+        scans.map(({ range }) => range.from.transaction),
+        scans.map(({ range }) => range.from.event),
+        scans.map(({ range }) => range.to.transaction),
+        scans.map(({ range }) => range.to.event),
+        share.name,
+        share.others,
+        share.others.length + 1,
+        share.index,
+        known,
+        limit,
+        maxBytes,
       ]);
+      const [first] = rows;
+      if (first === undefined) throw new Error("no answer");
+      const found = rows.filter(({ number }) => number !== null);
+      const scanned = scans.map((scan, index): Scanned => {
+        const own = found.filter(({ number }) => number === index + 1);
+        const end = own.at(-1);
+        const isWhole = end === undefined ? found.length === first.foundInAll : own.length === end.ofScan;
+        return {
+          scan,
+          last: end && positionOf(end),
+          hasMore: !isWhole || own.length === limit,
+        };
+      });
+      // An event that somebody deleted by hand has no row any more.
+      const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
+      const events = [...new Map(present.map((row) => [row.id, row])).values()];
+      return { snapshot: parseSnapshot(first.readIn), events, scanned };
+    },
+    async find(ids) {
+      return ids.length === 0 ? [] : sql<OutboxEvent>(findText, [ids]);
+    },
+    async waiting(ids) {
+      if (ids.length === 0) return new Set();
+      return new Set((await sql<{ id: string }>(waitingText, [ids])).map(({ id }) => id));
+    },
+    async resources() {
+      return (await sql<{ resource: string }>(resourcesText)).map(({ resource }) => resource);
     },
   };
 }
 
-function inOrder(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
-  return events.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+/** Where an event is in the order of its resource's events. */
+export function positionOf({ transaction, id }: Pick<OutboxEvent, "transaction" | "id">): Position {
+  return { transaction: BigInt(transaction), event: BigInt(id) };
 }

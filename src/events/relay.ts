@@ -1,17 +1,28 @@
-import type { Broker, OutgoingMessage } from "../broker/broker.ts";
-import { exchanges, queues } from "../broker/topology.ts";
+import type { Broker } from "../broker/broker.ts";
+import type { Seal } from "../broker/seal.ts";
+import { queues } from "../broker/topology.ts";
 import { idsForLog, type Log } from "../log.ts";
 import type { EventMetrics } from "../metrics/events.ts";
-import { noTracing, type Span, type Tracing } from "../tracing.ts";
+import { noTracing, type Tracing } from "../tracing.ts";
 import { createAlarm, type Worker } from "../worker.ts";
-import type { EventEnvelope } from "./event.ts";
-import type { Outbox, OutboxEvent, Postponement } from "./outbox.ts";
+import { eventMessage } from "./event-message.ts";
+import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
+import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import { beginPublish } from "./publish-span.ts";
+import type { RelayShares } from "./relay-shares.ts";
+import { createWaitingRoom, type WaitingRoom } from "./waiting-room.ts";
 
 /** The record of an event as JSON, or why it cannot be had now. */
 export type Presented =
   | { readonly kind: "presented"; readonly data: unknown }
   | { readonly kind: "refused"; readonly reason: string };
+
+/** What became of the events of one resource that were read together. */
+export type PresentedAll =
+  /** One answer per event, in order. */
+  | { readonly kind: "each"; readonly answers: readonly Presented[] }
+  /** None can be had. `isPassing`: the database is away, which says nothing about the resource. */
+  | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
 
 export interface Relay extends Worker {
   /** Says that there is something to publish; the poll would find it too, only later. */
@@ -20,108 +31,348 @@ export interface Relay extends Worker {
 
 export interface RelayOptions {
   readonly outbox: Outbox;
-  /** One answer per event, in order. Rejects when none can be had (the database is away). */
-  readonly present: (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+  readonly shares: RelayShares;
+  /** Of the mapping files: events of others wait until their resource is there again. */
+  readonly resources: readonly string[];
+  /** For events of one resource. Never rejects. */
+  readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
   readonly broker: Broker;
+  readonly seal: Seal;
   readonly log: Log;
   readonly tracing?: Tracing;
   readonly metrics: EventMetrics;
   readonly pollIntervalMs: number;
+  /** Most events of one read. */
   readonly batchSize: number;
-  /** How long a confirmed event is believed to be in the broker before it is published again. */
+  /** How long a confirmed event is believed to be in the broker, while the queue of the fan-out is not empty. */
   readonly requeueAfterMs: number;
 }
 
-// Longer than the broker's publish deadline (10 s), so that a slow publish is not claimed by a second relay.
-const leaseMs = 20_000;
-const longestPostponementMs = 300_000;
-const strandedIntervalMs = 5_000;
+/** An event that was published, or is being published, and is not known to be fanned out. */
+interface InFlight {
+  readonly event: Pick<OutboxEvent, "id" | "transaction" | "resource" | "bytes">;
+  readonly sinceMs: number;
+  /** Since when it has been out of the outbox. */
+  goneSinceMs?: number;
+}
 
-/** Publishes captured events to the exchange `svc.events`: claim, transform, publish, confirm, mark. At least once. */
+/** Published and not fanned out. What waits beyond stays in the outbox: it costs the broker and the dispatchers no memory there. */
+const mostInFlight = 1_000;
+const mostBytesInFlight = 8 * 1024 ** 2;
+const beatMs = 1_000;
+const checkMs = 1_000;
+/** While the window is full. */
+const urgentCheckMs = 25;
+/** With nothing in the queue of the fan-out, an event that is not fanned out after this long was lost with the queue. */
+const lostAfterMs = 5_000;
+/** So many events of a resource refused in one read, and none presented: it is the resource that fails. */
+const failingFrom = 10;
+const longestPauseMs = 300_000;
+/**
+ * The fan-out commits without waiting for the disk (`synchronous_commit`): a crash of the database can bring an event back that was gone. It
+ * cannot any more after three times `wal_writer_delay`, 0.6 s.
+ */
+const sureAfterMs = 2_000;
+const strangersEveryMs = 300_000;
+/** When too many events wait one by one, their resource does. */
+const fullPauseMs = 5_000;
+
+/**
+ * Publishes captured events to the exchange `svc.events`: read, transform, publish. Nothing is written: an event leaves the outbox when
+ * the fan-out has written its deliveries, and until then it is published again, should the broker lose it. At least once.
+ *
+ * Resources do not wait for one another: each is read for itself, presented for itself, and rests for itself when it fails.
+ */
 export function createRelay(options: RelayOptions): Relay {
-  const { outbox, present, broker, log, metrics, pollIntervalMs, batchSize, requeueAfterMs } = options;
+  const { outbox, shares, resources, present, broker, seal, log, metrics, pollIntervalMs, batchSize } =
+    options;
   const { tracing = noTracing } = options;
   const alarm = createAlarm();
-  let lookedForStrandedAt = -strandedIntervalMs;
+  const inFlight = new Map<string, InFlight>();
+  const postponed: WaitingRoom = createWaitingRoom({ longestPauseMs, now: () => performance.now() });
+  /** Resources whose events are being presented. */
+  const busy = new Set<string>();
+  /** Resources that fail as a whole, and when they are asked again, with a single event. */
+  const failing = new Map<string, { failures: number; retryAtMs: number }>();
+  const underWay = new Set<Promise<void>>();
+  let cursor: OutboxCursor = createOutboxCursor(resources);
+  let share: Share | undefined;
+  /** Of those that are not out of the outbox. */
+  let countInFlight = 0;
+  let bytesInFlight = 0;
+  let nextBeatMs = 0;
+  let nextCheckMs = 0;
+  let nextStrangersMs = 0;
 
-  /** One claim's worth; answers how many events were claimed. */
-  async function turn(): Promise<number> {
-    const events = await outbox.claim({ limit: batchSize, leaseMs });
-    if (events.length > 0) await publish(events);
-    return events.length;
+  /** Renews this relay's share; a share that changed is read from its beginning. */
+  async function beat(): Promise<Share> {
+    if (share !== undefined && performance.now() < nextBeatMs) return share;
+    nextBeatMs = performance.now() + beatMs;
+    const before = share;
+    share = await shares.beat();
+    if (before !== undefined && !isSame(before, share)) cursor = createOutboxCursor(resources);
+    return share;
   }
 
-  /** Losing every message in the broker must lose no event: those that were confirmed and never fanned out go again. */
-  async function publishStranded(): Promise<void> {
-    if (performance.now() - lookedForStrandedAt < strandedIntervalMs) return;
-    lookedForStrandedAt = performance.now();
-    // While the queue holds messages, the fan-out is behind and nothing is lost.
-    if ((await broker.depth(queues.fanout)) > 0) return;
-    const events = await outbox.claimStranded({ limit: batchSize, leaseMs });
-    if (events.length === 0) return;
-    // There are more, and a broker that lost everything has lost many.
-    if (events.length === batchSize) lookedForStrandedAt = -strandedIntervalMs;
+  function hasRoom(): boolean {
+    return countInFlight < mostInFlight && bytesInFlight < mostBytesInFlight;
+  }
+
+  function land(id: string): void {
+    const entry = inFlight.get(id);
+    if (entry === undefined) return;
+    inFlight.delete(id);
+    if (entry.goneSinceMs === undefined) count(entry, -1);
+  }
+
+  function count({ event }: InFlight, direction: 1 | -1): void {
+    countInFlight += direction;
+    bytesInFlight += direction * event.bytes;
+  }
+
+  /** Reads what is new or left over, and begins to publish it. Answers whether there may be more to read at once. */
+  async function readNext(own: Share): Promise<boolean> {
+    const limit = Math.min(batchSize, mostInFlight - countInFlight);
+    const readable = resources.filter((resource) => !busy.has(resource) && !failing.has(resource));
+    // Also when none is readable: what becomes visible now must not be passed later.
+    const scans = cursor.scans(readable);
+    const reading = cursor;
+    const { snapshot, events, scanned } = await outbox.read({
+      scans,
+      share: own,
+      known: knownSince(cursor.firstNew()),
+      limit,
+      maxBytes: mostBytesInFlight - bytesInFlight,
+    });
+    reading.advance(snapshot, scanned);
+    for (const [resource, group] of groupByResource(events.filter(isUnknown)))
+      begin(resource, group, { isProbe: false });
+    return hasRoom() && cursor.hasLeftOver(readable.filter((resource) => !busy.has(resource)));
+  }
+
+  /** Of what may be read again, the ids that need not come. */
+  function knownSince(transaction: bigint): readonly string[] {
+    return [...inFlight.values()]
+      .filter(({ event }) => BigInt(event.transaction) >= transaction)
+      .map(({ event }) => event.id);
+  }
+
+  function isUnknown({ id }: OutboxEvent): boolean {
+    return !inFlight.has(id) && !postponed.has(id);
+  }
+
+  /** Asks a resource that failed for its oldest event and one of its newest. */
+  async function probe(own: Share): Promise<void> {
+    for (const [resource, { retryAtMs }] of failing) {
+      if (busy.has(resource) || performance.now() < retryAtMs) continue;
+      const scans = cursor.leftOver(resource);
+      const { events } = await outbox.read({ scans, share: own, known: [], limit: 2, maxBytes: 1024 ** 2 });
+      const unknown = events.filter(isUnknown);
+      if (unknown.length === 0) failing.delete(resource);
+      else begin(resource, unknown, { isProbe: true });
+    }
+  }
+
+  async function retryPostponed(): Promise<void> {
+    const ids = postponed.take(batchSize);
+    if (ids.length === 0) return;
+    let events: readonly OutboxEvent[];
+    try {
+      events = await outbox.find(ids);
+    } catch (error) {
+      for (const id of ids) postponed.add(id);
+      throw error;
+    }
+    const found = new Set(events.map(({ id }) => id));
+    for (const id of ids) if (!found.has(id)) postponed.forget(id);
+    for (const [resource, group] of groupByResource(events)) begin(resource, group, { isProbe: false });
+  }
+
+  /** Takes those out of the window that were fanned out, and publishes again what the broker must have lost. */
+  async function check(): Promise<void> {
+    const now = performance.now();
+    if (inFlight.size === 0 || now < nextCheckMs) return;
+    nextCheckMs = now + (hasRoom() ? checkMs : urgentCheckMs);
+    const ids = new Set(inFlight.keys());
+    const waiting = await outbox.waiting([...ids]);
+    for (const [id, entry] of inFlight) {
+      if (waiting.has(id)) {
+        if (entry.goneSinceMs !== undefined) count(entry, 1);
+        delete entry.goneSinceMs;
+      } else if (entry.goneSinceMs === undefined) {
+        if (!ids.has(id)) continue;
+        count(entry, -1);
+        entry.goneSinceMs = now;
+      } else if (now - entry.goneSinceMs > sureAfterMs) {
+        land(id);
+        postponed.forget(id);
+      }
+    }
+    const old = [...inFlight].filter(
+      ([, { sinceMs, goneSinceMs }]) => goneSinceMs === undefined && now - sinceMs > lostAfterMs,
+    );
+    if (old.length === 0) return;
+    const isQueueEmpty = (await broker.depth(queues.fanout)) === 0;
+    const lost = old.filter(([, { sinceMs }]) => isQueueEmpty || now - sinceMs > options.requeueAfterMs);
+    if (lost.length === 0) return;
     log.warn(
-      { event: "relay.stranded", events: events.length },
+      { event: "relay.stranded", events: lost.length },
       "events were not fanned out in time; publishing them again",
     );
-    metrics.republished(events.length);
-    await publish(events);
+    metrics.republished(lost.length);
+    for (const [id] of lost) postpone(id);
   }
 
-  async function publish(events: readonly OutboxEvent[]): Promise<void> {
-    const startedAt = performance.now();
-    const presented = await present(events);
+  function begin(resource: string, events: readonly OutboxEvent[], how: { readonly isProbe: boolean }): void {
+    busy.add(resource);
+    for (const event of events) {
+      const { id, transaction, bytes } = event;
+      const entry = { event: { id, transaction, resource, bytes }, sinceMs: performance.now() };
+      inFlight.set(id, entry);
+      count(entry, 1);
+    }
+    const done = present(resource, events)
+      .finally(() => busy.delete(resource))
+      .then((presented) => publish(resource, events, presented, how))
+      .catch((error: unknown) => {
+        for (const { id } of events) postpone(id);
+        log.error({ err: error, resource }, "relay failed; trying again");
+      })
+      .finally(() => underWay.delete(done));
+    underWay.add(done);
+  }
+
+  async function publish(
+    resource: string,
+    events: readonly OutboxEvent[],
+    presented: PresentedAll,
+    { isProbe }: { readonly isProbe: boolean },
+  ): Promise<void> {
     const presentedAt = performance.now();
-    const ready: { event: OutboxEvent; span: Span; message: OutgoingMessage }[] = [];
-    const postponed: Postponement[] = [];
-    events.forEach((event, index) => {
-      const answer = presented[index];
-      if (answer?.kind === "presented") {
-        const span = beginPublish(tracing, event);
-        ready.push({ event, span, message: toMessage(event, answer.data, span) });
-      } else {
-        postponed.push(postpone(event, answer?.reason ?? "not presented"));
-        metrics.postponed("refused");
-      }
+    const answers = presented.kind === "each" ? presented.answers : events.map(() => presented);
+    const refused = events.filter((_, index) => answers[index]?.kind !== "presented");
+    if (refused.length > 0) metrics.postponed("refused", refused.length);
+    const reason = answers.find((answer) => answer.kind !== "presented")?.reason;
+    const isWhole = refused.length === events.length;
+    if (
+      isWhole &&
+      (isProbe || presented.kind === "none" || events.length >= failingFrom || postponed.isFull())
+    )
+      return rest(resource, events, {
+        reason: reason ?? "refused",
+        isPassing: presented.kind === "none" && presented.isPassing,
+      });
+    if (failing.delete(resource))
+      log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");
+    for (const { id } of refused) postpone(id);
+    if (refused.length > 0)
+      log.error(
+        { event: "relay.refused", resource, reason, events: refused.length, eventUuids: uuidsOf(refused) },
+        "events cannot be presented; they wait",
+      );
+
+    const ready = events.flatMap((event, index) => {
+      const answer = answers[index];
+      if (answer?.kind !== "presented") return [];
+      const span = beginPublish(tracing, event);
+      const data = JSON.stringify(answer.data ?? null);
+      return [{ event, span, message: eventMessage({ event, data, traceparent: span.traceparent, seal }) }];
     });
     const outcomes = await broker.publish(ready.map(({ message }) => message));
-    const confirmedAt = performance.now();
-    const published: string[] = [];
+    let whyNot: string | undefined;
+    const unconfirmed: OutboxEvent[] = [];
     ready.forEach(({ event, span }, index) => {
       const outcome = outcomes[index];
-      span.end(outcome?.kind === "confirmed" ? undefined : "unconfirmed");
-      if (outcome?.kind === "confirmed") {
-        published.push(event.id);
-        metrics.published(event);
-      } else {
-        postponed.push(postpone(event, `unconfirmed: ${outcome?.reason ?? "no answer"}`));
-        metrics.postponed("unconfirmed");
-      }
+      const isConfirmed = outcome?.kind === "confirmed";
+      span.end(isConfirmed ? undefined : "unconfirmed");
+      if (isConfirmed) return metrics.published(event);
+      whyNot = outcome?.reason ?? "no answer";
+      unconfirmed.push(event);
+      postpone(event.id);
     });
-    await Promise.all([
-      outbox.markPublished({ ids: published, believedForMs: requeueAfterMs }),
-      outbox.postpone(postponed),
-    ]);
-    const endedAt = performance.now();
+    if (unconfirmed.length > 0) {
+      metrics.postponed("unconfirmed", unconfirmed.length);
+      log.warn(
+        {
+          event: "relay.unconfirmed",
+          resource,
+          reason: whyNot,
+          events: unconfirmed.length,
+          eventUuids: uuidsOf(unconfirmed),
+        },
+        "the broker did not confirm events; they are published again",
+      );
+    }
     log.info(
       {
         event: "relay.turn",
-        claimed: events.length,
-        published: published.length,
-        postponed: postponed.length,
-        resources: idsForLog([...new Set(events.map(({ resource }) => resource))]),
-        eventUuids: idsForLog(events.map(({ uuid }) => uuid)),
+        resource,
+        read: events.length,
+        published: ready.length - unconfirmed.length,
+        eventUuids: uuidsOf(events),
         oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
-        presentMs: Math.round(presentedAt - startedAt),
-        publishMs: Math.round(confirmedAt - presentedAt),
-        durationMs: Math.round(endedAt - startedAt),
+        publishMs: Math.round(performance.now() - presentedAt),
       },
       "relay turn",
     );
-    const uuids = new Map(events.map(({ id, uuid }) => [id, uuid]));
-    for (const { id, reason } of postponed)
-      log.warn({ event: "relay.postponed", eventUuid: uuids.get(id), reason }, "event postponed");
+  }
+
+  /** Leaves a resource alone for a while; its events stay in the outbox. */
+  function rest(
+    resource: string,
+    events: readonly OutboxEvent[],
+    { reason, isPassing }: { readonly reason: string; readonly isPassing: boolean },
+  ): void {
+    const failures = isPassing ? 0 : (failing.get(resource)?.failures ?? 0) + 1;
+    const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
+    failing.set(resource, { failures, retryAtMs: performance.now() + pauseMs });
+    for (const event of events) giveBack(event);
+    log.error(
+      { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
+      "the events of a resource cannot be published; they wait",
+    );
+  }
+
+  function giveBack(event: InFlight["event"]): void {
+    land(event.id);
+    postponed.forget(event.id);
+    const { transaction, event: id } = positionOf(event);
+    cursor.giveBack(event.resource, {
+      from: { transaction, event: id - 1n },
+      to: { transaction, event: id },
+    });
+  }
+
+  function postpone(id: string): void {
+    const entry = inFlight.get(id);
+    land(id);
+    if (!postponed.isFull() || postponed.has(id)) postponed.add(id);
+    else if (entry !== undefined) {
+      giveBack(entry.event);
+      failing.set(entry.event.resource, { failures: 1, retryAtMs: performance.now() + fullPauseMs });
+    }
+  }
+
+  /** Says now and then what waits for a resource that is not in the mapping files. */
+  async function watchStrangers(): Promise<void> {
+    if (performance.now() < nextStrangersMs) return;
+    nextStrangersMs = performance.now() + strangersEveryMs;
+    const strangers = (await outbox.resources()).filter((resource) => !resources.includes(resource));
+    for (const resource of strangers)
+      log.warn(
+        { event: "relay.unknown_resource", resource },
+        `Events of the resource ${resource} wait in the outbox: it is not in the mapping files.`,
+      );
+  }
+
+  async function turn(): Promise<boolean> {
+    const own = await beat();
+    await check();
+    if (!hasRoom()) return false;
+    await retryPostponed();
+    await probe(own);
+    await watchStrangers();
+    return readNext(own);
   }
 
   return {
@@ -129,46 +380,37 @@ export function createRelay(options: RelayOptions): Relay {
     wake: () => alarm.wake(),
     async run(signal) {
       while (!signal.aborted) {
+        let isMore = false;
         try {
-          // Without a broker a claim would only age in vain.
-          if (broker.isConnected()) {
-            if ((await turn()) === batchSize) continue;
-            await publishStranded();
-          }
+          // Without a broker nothing is read, and the other relays take this one for dead.
+          if (broker.isConnected()) isMore = await turn();
         } catch (error) {
           log.error({ err: error }, "relay turn failed; trying again");
           await alarm.wait(1_000, signal);
         }
-        await alarm.wait(pollIntervalMs, signal);
+        const waitMs = hasRoom() ? pollIntervalMs : urgentCheckMs;
+        if (!isMore) await alarm.wait(waitMs, signal);
       }
+      await Promise.all(underWay);
+      await shares.leave().catch(() => undefined);
     },
   };
 }
 
-function toMessage(event: OutboxEvent, data: unknown, { traceparent }: Span): OutgoingMessage {
-  const envelope: EventEnvelope = {
-    event_id: event.uuid,
-    event: event.trigger,
-    resource: event.resource,
-    record_id: event.recordId,
-    owner_id: event.ownerId,
-    data,
-    timestamp: event.timestamp,
-  };
-  return {
-    exchange: exchanges.events,
-    routingKey: `${event.resource}.${event.trigger}`,
-    messageId: event.uuid,
-    body: Buffer.from(JSON.stringify(envelope)),
-    ...(traceparent === undefined ? {} : { headers: { traceparent } }),
-  };
+function uuidsOf(events: readonly OutboxEvent[]): ReturnType<typeof idsForLog> {
+  return idsForLog(events.map(({ uuid }) => uuid));
 }
 
-/** An event that cannot go out is never given up: an operator mends the mapping file or the broker, and it goes. */
-function postpone(event: OutboxEvent, reason: string): Postponement {
-  return {
-    id: event.id,
-    delayMs: Math.min(1_000 * 2 ** Math.min(event.failures, 20), longestPostponementMs),
-    reason,
-  };
+function groupByResource(events: readonly OutboxEvent[]): ReadonlyMap<string, readonly OutboxEvent[]> {
+  const groups = new Map<string, OutboxEvent[]>();
+  for (const event of events) {
+    const group = groups.get(event.resource);
+    if (group === undefined) groups.set(event.resource, [event]);
+    else group.push(event);
+  }
+  return groups;
+}
+
+function isSame(one: Share, other: Share): boolean {
+  return one.index === other.index && one.others.join() === other.others.join();
 }

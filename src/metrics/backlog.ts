@@ -4,22 +4,23 @@ import { Counter, Gauge, type Registry } from "prom-client";
 export interface OutboxBacklog {
   /** Row ids given out so far: those of changes that were rolled back included. */
   readonly captured: number;
-  readonly unpublished: number;
-  /** Undefined when nothing is unpublished. */
-  readonly oldestUnpublishedMs: number | undefined;
-  /** Published, and not known to be fanned out. */
-  readonly awaitingFanOut: number;
+  /** Events that are not fanned out. */
+  readonly waiting: number;
+  /** Of these; undefined when there is none. */
+  readonly oldestMs: number | undefined;
 }
 
 /** The deliveries that are not at their end, as the database has them. Counts stop at `countLimit`. */
 export interface DeliveryBacklog {
-  /** To be attempted now, those in hand included. */
+  /** To be attempted now, or as soon as there is a slot. */
   readonly due: number;
+  /** That dispatchers have in hand. */
+  readonly inHand: number;
   /** Retries whose time is still to come. */
   readonly scheduled: number;
   /** Of subscriptions that are paused, or of users that are disabled. */
   readonly held: number;
-  /** How long the oldest has been due that nobody has in hand; undefined when there is none. */
+  /** How long the oldest has been due; undefined when there is none. */
   readonly oldestDueMs: number | undefined;
   /** Failed deliveries whose dead letter the broker has not confirmed. */
   readonly awaitingDeadLetter: number;
@@ -46,24 +47,23 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   });
   const outbox = new Gauge({
     name: "svc_outbox_events",
-    help: `Events on their way to the fan-out: \`unpublished\`, or \`published\` and not known to be fanned out. ${bound}`,
-    labelNames: ["state"] as const,
+    help: `Events that are not fanned out. ${bound}`,
     registers,
   });
-  const oldestUnpublished = new Gauge({
-    name: "svc_outbox_oldest_unpublished_age_seconds",
-    help: "Age of the oldest event that no broker has confirmed; 0 when there is none.",
+  const oldest = new Gauge({
+    name: "svc_outbox_oldest_age_seconds",
+    help: "Age of the oldest event that is not fanned out; 0 when there is none.",
     registers,
   });
   const deliveries = new Gauge({
     name: "svc_deliveries_waiting",
-    help: `Deliveries not at their end: \`due\` now (those in hand included), \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
+    help: `Deliveries not at their end: \`due\` now, \`in_hand\` of a dispatcher, \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
     labelNames: ["state"] as const,
     registers,
   });
   const oldestDue = new Gauge({
     name: "svc_deliveries_oldest_due_age_seconds",
-    help: "How long the oldest delivery has been due that nobody has in hand; 0 when there is none.",
+    help: "How long the oldest delivery that nobody has in hand has waited for its turn; 0 when there is none.",
     registers,
   });
   const awaitingDeadLetter = new Gauge({
@@ -74,8 +74,8 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
 
   function forget(): void {
     captured.remove();
-    outbox.reset();
-    oldestUnpublished.remove();
+    outbox.remove();
+    oldest.remove();
     deliveries.reset();
     oldestDue.remove();
     awaitingDeadLetter.remove();
@@ -87,10 +87,10 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
     show(backlog) {
       captured.reset();
       captured.inc(backlog.captured);
-      outbox.set({ state: "unpublished" }, backlog.unpublished);
-      outbox.set({ state: "published" }, backlog.awaitingFanOut);
-      oldestUnpublished.set((backlog.oldestUnpublishedMs ?? 0) / 1_000);
+      outbox.set(backlog.waiting);
+      oldest.set((backlog.oldestMs ?? 0) / 1_000);
       deliveries.set({ state: "due" }, backlog.due);
+      deliveries.set({ state: "in_hand" }, backlog.inHand);
       deliveries.set({ state: "scheduled" }, backlog.scheduled);
       deliveries.set({ state: "held" }, backlog.held);
       oldestDue.set((backlog.oldestDueMs ?? 0) / 1_000);

@@ -5,7 +5,7 @@ export interface EventMetrics {
   /** One event was confirmed by the broker. Its resource is in the mapping files: no other can be presented. */
   published(event: { readonly resource: string; readonly trigger: string }): void;
   /** Events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by the broker. */
-  postponed(reason: "refused" | "unconfirmed"): void;
+  postponed(reason: "refused" | "unconfirmed", count: number): void;
   /** Events that the broker confirmed and nobody fanned out in time. */
   republished(count: number): void;
   fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
@@ -43,7 +43,7 @@ export function createEventMetrics(registry: Registry): EventMetrics {
   for (const reason of ["refused", "unconfirmed"]) postponed.inc({ reason }, 0);
   return {
     published: ({ resource, trigger }) => published.inc({ resource, trigger }),
-    postponed: (reason) => postponed.inc({ reason }),
+    postponed: (reason, count) => postponed.inc({ reason }, count),
     republished: (count) => republished.inc(count),
     fannedOut({ events, deliveries }) {
       fannedOut.inc(events);

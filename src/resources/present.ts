@@ -1,27 +1,24 @@
 import { rowOfSnapshot } from "../events/capture.ts";
 import type { OutboxEvent } from "../events/outbox.ts";
-import type { Presented } from "../events/relay.ts";
+import type { Presented, PresentedAll } from "../events/relay.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
 import type { ModelsClient } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "./definition.ts";
 import { baseQueryOf } from "./query.ts";
 import { createTransform } from "./transform.ts";
 
 /**
- * Turns captured events into the JSON that the API would answer for the same row: the snapshot, with the relations
+ * Turns captured events of one resource into the JSON that the API would answer for the same rows: the snapshots, with the relations
  * that the transform names read now (null when they are gone).
  */
 export function createEventPresenter({
   definitions,
   models,
-  log,
 }: {
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-  readonly log: Log;
-}): (events: readonly OutboxEvent[]) => Promise<readonly Presented[]> {
+}): (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll> {
   const presenters = new Map(
     [...definitions.values()].map((definition) => [
       definition.name,
@@ -29,42 +26,27 @@ export function createEventPresenter({
     ]),
   );
 
-  return async (events) => {
-    const answers = new Map<string, Presented>();
-    for (const resource of new Set(events.map((event) => event.resource))) {
-      const group = events.filter((event) => event.resource === resource);
-      const present = presenters.get(resource);
-      if (present === undefined) {
-        for (const { id } of group)
-          answers.set(id, refused(`The resource ${resource} is not in the mapping files.`));
-        continue;
-      }
-      const presented = await presentOrRefuse(present, group);
-      group.forEach((event, index) => {
-        const answer = presented[index] ?? refused("not presented");
-        if (answer.kind === "refused")
-          log.error({ resource, eventUuid: event.uuid, reason: answer.reason }, "transform failed");
-        answers.set(event.id, answer);
-      });
+  return async (resource, events) => {
+    const present = presenters.get(resource);
+    if (present === undefined)
+      return {
+        kind: "none",
+        reason: `The resource ${resource} is not in the mapping files.`,
+        isPassing: false,
+      };
+    try {
+      return { kind: "each", answers: await present(events) };
+    } catch (error) {
+      return {
+        kind: "none",
+        reason: reasonOf(error),
+        isPassing: databaseFaultOf(error).kind === "unavailable",
+      };
     }
-    return events.map(({ id }) => answers.get(id) ?? refused("not presented"));
   };
 }
 
 type Present = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
-
-/** A fault in one resource's code must not hold up the events of the others; when the database is away, all have to wait. */
-async function presentOrRefuse(
-  present: Present,
-  events: readonly OutboxEvent[],
-): Promise<readonly Presented[]> {
-  try {
-    return await present(events);
-  } catch (error) {
-    if (databaseFaultOf(error).kind === "unavailable") throw error;
-    return events.map(() => refused(reasonOf(error)));
-  }
-}
 
 function createPresenter({
   definition,
@@ -156,7 +138,7 @@ async function findRelated({
   readonly models: ModelsClient;
 }): Promise<readonly unknown[]> {
   const target = definitions.get(resource) as Definition;
-  const delegate = models.delegate(target.model);
+  const delegate = models.relayDelegate(target.model);
   const args = (typeof given === "object" && given !== null ? given : {}) as Args;
   const whereOf = (value: unknown): Args => ({
     AND: [...(args["where"] === undefined ? [] : [args["where"]]), { [foreignField]: value }],

@@ -6,8 +6,9 @@ import { matches } from "./match.ts";
 /** A subscription that gets an event. */
 export interface Subscriber {
   readonly subscriptionId: number;
-  readonly userId: number;
   readonly url: string;
+  readonly encryptedSecret: Buffer;
+  readonly user: Caller;
 }
 
 /** Who may be an admin for a resource, as far as the database can tell. With `code` anybody may. */
@@ -15,7 +16,11 @@ export type PossibleAdmins =
   | { readonly kind: "flag" | "nobody" | "code" }
   | { readonly kind: "emails"; readonly emails: readonly string[] };
 
-interface Candidate extends Subscriber {
+interface Candidate {
+  readonly subscriptionId: number;
+  readonly userId: number;
+  readonly url: string;
+  readonly encryptedSecret: Buffer;
   /** Position of the event in the batch. */
   readonly index: number;
   readonly resource: string;
@@ -50,7 +55,7 @@ const findCandidatesText = `
       OR (event.admins = 'emails' AND (event.resource, lower(admin.email)) IN (SELECT resource, email FROM admin_email))
   )
   SELECT candidate.index, subscription.id AS "subscriptionId", subscription.user_id AS "userId", subscription.url,
-    subscription.resource, subscription.events, subscription.is_active AS "isActive",
+    subscription.encrypted_secret AS "encryptedSecret", subscription.resource, subscription.events, subscription.is_active AS "isActive",
     subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin", subscriber.disabled_at IS NOT NULL AS "isDisabled"
   FROM candidate
   JOIN svc.subscriptions AS subscription ON subscription.id = candidate.id
@@ -72,7 +77,9 @@ export function createSubscriberFinder({
   readonly sql: Sql;
   readonly possibleAdminsOf: (resource: string) => PossibleAdmins;
   readonly isAdminFor: (resource: string, user: Caller) => boolean;
-}): (events: readonly EventEnvelope[]) => Promise<readonly (readonly Subscriber[])[]> {
+}): (
+  events: readonly Pick<EventEnvelope, "event" | "resource" | "owner_id">[],
+) => Promise<readonly (readonly Subscriber[])[]> {
   return async (events) => {
     if (events.length === 0) return [];
     const resources = [...new Set(events.map(({ resource }) => resource))];
@@ -92,11 +99,11 @@ export function createSubscriberFinder({
     ]);
 
     const subscribers: Subscriber[][] = events.map(() => []);
-    for (const { index, subscriptionId, userId, url, ...subscription } of candidates) {
+    for (const { index, subscriptionId, userId, url, encryptedSecret, ...subscription } of candidates) {
       const event = events[index];
       const user = { ...subscription, id: userId };
       if (event === undefined || !matches(subscription, event, user, isAdminFor)) continue;
-      subscribers[index]?.push({ subscriptionId, userId, url });
+      subscribers[index]?.push({ subscriptionId, url, encryptedSecret, user });
     }
     return subscribers;
   };

@@ -22,7 +22,10 @@ export interface SubscriptionStore {
     changes: SubscriptionChanges,
     actor: Actor,
   ): Promise<Subscription | undefined>;
-  /** Cancels its unfinished deliveries in the same commit, those being attempted too: the attempt's outcome then finds them cancelled. */
+  /**
+   * Cancels its unfinished deliveries in the same commit, the first thousand of them and those being attempted: the attempt's outcome then
+   * finds them cancelled. The dispatcher's sweep cancels the rest.
+   */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
 
@@ -66,12 +69,19 @@ export function createSubscriptionStore({
       const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
+        ), left_queue AS (
+          DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
+            SELECT delivery_id FROM svc.delivery_queue
+            WHERE subscription_id = (SELECT id FROM gone) ORDER BY delivery_id LIMIT 1000 FOR UPDATE SKIP LOCKED))
+          RETURNING delivery_id
+        ), unfinished AS (
+          SELECT delivery_id FROM left_queue
+          UNION
+          SELECT taken.id FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (id) WHERE EXISTS (SELECT FROM gone)
         ), cancelled AS (
-          UPDATE svc.deliveries AS delivery
-          SET status = 'cancelled', last_error = 'The subscription was deleted.',
-            next_attempt_at = NULL, queued_until = NULL, updated_at = now()
-          FROM gone
-          WHERE delivery.subscription_id = gone.id AND delivery.status IN ('pending', 'retrying')
+          UPDATE svc.deliveries
+          SET status = 'cancelled', last_error = 'The subscription was deleted.', updated_at = now()
+          WHERE id = ANY(ARRAY(SELECT delivery_id FROM unfinished)) AND subscription_id = ${id} AND status IN ('pending', 'retrying')
         )
         SELECT id FROM gone`;
       return (await actingAs(prisma, actor, deletion)).length > 0;

@@ -116,7 +116,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one("svc_events_postponed_total")).to.equal(0);
     expect(one("svc_events_republished_total")).to.equal(0);
     expect(one("svc_outbox_events")).to.equal(0);
-    expect(one("svc_outbox_oldest_unpublished_age_seconds")).to.equal(0);
+    expect(one("svc_outbox_oldest_age_seconds")).to.equal(0);
   });
 
   it("counts attempts by outcome and error, and what became of the deliveries", () => {

@@ -142,7 +142,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
   const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };
   const foundation = await openFoundation({
     config,
-    servesLists: true,
+    program: "all",
     log,
     readiness: createReadiness(),
     async prepare(storage) {

@@ -27,9 +27,9 @@ const alerts: Readonly<
   },
   SvcDispatcherDown: { at: { [`up{${api}}`]: "1x60" }, minutes: 6, notAt: up },
   SvcOutboxStuck: {
-    at: { ...up, [`svc_outbox_oldest_unpublished_age_seconds{${api}}`]: "61x30" },
+    at: { ...up, [`svc_outbox_oldest_age_seconds{${api}}`]: "61x30" },
     minutes: 3,
-    notAt: { ...up, [`svc_outbox_oldest_unpublished_age_seconds{${api}}`]: "60x30" },
+    notAt: { ...up, [`svc_outbox_oldest_age_seconds{${api}}`]: "60x30" },
   },
   SvcEventsRefused: {
     at: { ...up, [`svc_events_postponed_total{${api}, reason="refused"}`]: "0+1x30" },

@@ -1,0 +1,18 @@
+/** Deliveries that this process took in one statement; the row of svc.flights goes when none of them is in hand any more. */
+export interface Flight {
+  readonly id: string;
+  /** Of its deliveries, how many are still in hand. */
+  inHand: number;
+}
+
+/** Ids of the flights that have nothing in hand once these are written; one entry for each delivery. */
+export function landingOf(flights: readonly Flight[]): readonly string[] {
+  const counts = new Map<Flight, number>();
+  for (const flight of flights) counts.set(flight, (counts.get(flight) ?? 0) + 1);
+  return [...counts].flatMap(([flight, count]) => (flight.inHand === count ? [flight.id] : []));
+}
+
+/** Notes that these are written. */
+export function land(flights: readonly Flight[]): void {
+  for (const flight of flights) flight.inHand -= 1;
+}
