@@ -67,6 +67,8 @@ describe("captureOf beside other writers", () => {
   it("refuses it in REPEATABLE READ when a writer that it waited for was under way at the snapshot", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns})`);
     await other.query("BEGIN; INSERT INTO notes VALUES (1, 'a')");
+    // A later number that is done: only then the snapshot lists the writer's among those under way.
+    await client.query("CREATE TABLE others (id int)");
     const fault = client
       .query("BEGIN ISOLATION LEVEL REPEATABLE READ; TRUNCATE notes")
       .catch((error: unknown) => error);
