@@ -23,7 +23,7 @@ import { quoteText } from "./db/names.ts";
 import type { ValueCheck } from "./db/value-checks.ts";
 import { valueLimitsOf } from "./db/value-limits.ts";
 import { OperatorError } from "./errors.ts";
-import { captureOf, captureTriggerName, removeCapture } from "./events/capture.ts";
+import { captureBelow, captureOf, captureTriggerNames, removeCapture } from "./events/capture.ts";
 import type { Log } from "./log.ts";
 import type { Definition, Definitions } from "./resources/definition.ts";
 import { checkExistingTable } from "./resources/existing-table.ts";
@@ -126,7 +126,7 @@ export async function migrationDue({
     ...pending,
     ...wanted.flatMap((resource) => {
       const due = dueOf(resource, installed);
-      return due === undefined ? [] : [`${resource.name}: ${due.reason}`];
+      return due === undefined || due.what === "new partitions" ? [] : [`${resource.name}: ${due.reason}`];
     }),
     ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
   ];
@@ -164,7 +164,7 @@ async function plan({
       ...changes.steps,
       ...wantedResources(definitions).flatMap((resource) => {
         const due = dueOf(resource, installed);
-        return due === undefined ? [] : [due.isCapture ? installStep(resource) : noteStep(resource)];
+        return due === undefined ? [] : [stepOf(resource, due)];
       }),
       ...removed.map(removeStep),
     ],
@@ -247,18 +247,26 @@ function keptTables(definitions: Definitions, { resources }: Installed): readonl
 
 interface WantedResource extends InstalledResource {
   readonly installCapture: readonly string[];
-  /** Undefined when the resource declares no triggers. */
-  readonly triggerName: string | undefined;
+  readonly captureBelow: string;
+  /** None when the resource declares no triggers. */
+  readonly triggerNames: readonly string[];
 }
 
 /** The hash has two halves: of what the table is made from, and of the capture. */
 function wantedResources(definitions: Definitions): readonly WantedResource[] {
   return [...definitions.values()].map((definition) => {
-    const { name, table, isManaged, triggers } = definition;
+    const { name, table, isManaged } = definition;
     const capture = captureOf(definition);
-    const triggerName = triggers.length > 0 ? captureTriggerName(name) : undefined;
     const hash = `${shapeHashOf(definition, definitions)} ${capture.hash}`;
-    return { name, table, isManaged, hash, installCapture: capture.install, triggerName };
+    return {
+      name,
+      table,
+      isManaged,
+      hash,
+      installCapture: capture.install,
+      captureBelow: captureBelow(definition),
+      triggerNames: captureTriggerNames(definition),
+    };
   });
 }
 
@@ -276,24 +284,38 @@ function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
   );
 }
 
-/** Why something is to be done for a resource, and whether its capture is to be installed anew: that locks the table. */
+/** Why something is to be done for a resource, and what. */
 interface Due {
   readonly reason: string;
-  readonly isCapture: boolean;
+  /**
+   * `capture`: install it anew, which locks the table. `new partitions`: give them the trigger of TRUNCATE. All else of theirs is captured
+   * without it, so that programs start.
+   */
+  readonly what: "capture" | "note" | "new partitions";
 }
 
 function dueOf(resource: WantedResource, { resources, triggers }: Installed): Due | undefined {
-  const { name, table, isManaged, hash, triggerName } = resource;
+  const { name, table, isManaged, hash, triggerNames } = resource;
   const last = resources.find((one) => one.name === name);
-  if (last === undefined) return { reason: "not installed yet", isCapture: true };
-  const isLive =
-    triggerName === undefined ||
-    triggers.some((trigger) => trigger.name === triggerName && trigger.table === table);
+  if (last === undefined) return { reason: "not installed yet", what: "capture" };
+  const live = triggers.filter((one) => one.table === table && triggerNames.includes(one.name));
+  const missing = live.flatMap((one) => one.missing);
+  const silent = [
+    ...(live.length < triggerNames.length ? [table] : []),
+    ...new Set(missing.flatMap((one) => (one.isNew ? [] : [one.table]))),
+  ];
   // A table's name is part of its capture's statements.
-  const isCapture = !isLive || captureHashOf(last) !== captureHashOf(resource);
+  const isCapture = silent.length > 0 || captureHashOf(last) !== captureHashOf(resource);
   if (last.hash !== hash || last.table !== table || last.isManaged !== isManaged)
-    return { reason: "the mapping file changed", isCapture };
-  return isLive ? undefined : { reason: `its capture trigger on ${table} is gone or disabled`, isCapture };
+    return { reason: "the mapping file changed", what: isCapture ? "capture" : "note" };
+  if (silent.length > 0)
+    return { reason: `its capture trigger on ${silent.join(", ")} is gone or disabled`, what: "capture" };
+  if (missing.length > 0)
+    return {
+      reason: `capture trigger on ${[...new Set(missing.map((one) => one.table))].join(", ")}`,
+      what: "new partitions",
+    };
+  return undefined;
 }
 
 function captureHashOf({ hash }: InstalledResource): string | undefined {
@@ -304,16 +326,14 @@ function removedResources(definitions: Definitions, { resources }: Installed): r
   return resources.filter(({ name }) => !definitions.has(name));
 }
 
-function installStep(resource: WantedResource): Step {
-  const { name, table, triggerName, installCapture } = resource;
+function stepOf(resource: WantedResource, { what, reason }: Due): Step {
+  const { name, table, triggerNames, installCapture } = resource;
+  if (what === "note") return { title: `${name}: note down the mapping`, sql: noteStatement(resource) };
+  if (what === "new partitions") return { title: `${name}: ${reason}`, sql: resource.captureBelow };
   return {
-    title: `${name}: ${triggerName === undefined ? "no capture trigger" : `capture trigger on ${table}`}`,
+    title: `${name}: ${triggerNames.length === 0 ? "no capture trigger" : `capture trigger on ${table}`}`,
     sql: [...installCapture, noteStatement(resource)].join(";\n"),
   };
-}
-
-function noteStep(resource: WantedResource): Step {
-  return { title: `${resource.name}: note down the mapping`, sql: noteStatement(resource) };
 }
 
 function noteStatement({ name, table, isManaged, hash }: WantedResource): string {

@@ -29,6 +29,8 @@ describe("applyMigration in a database of the version before svc.made", () => {
     expect(titlesOf(planned).filter((title) => !title.startsWith("core migration"))).to.deep.equal([
       "customers: note down what svc made",
       "orders: note down what svc made",
+      "customers: capture trigger on customers",
+      "orders: capture trigger on orders",
     ]);
     expect(planned.notes.join("\n")).to.match(
       /The table orders was made by a version of svc that kept no record/,

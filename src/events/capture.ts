@@ -21,16 +21,16 @@ const operations: Readonly<Record<Trigger, string>> = {
 /** PostgreSQL passes at most 100 arguments to a function; a pair takes two. */
 const maxPairs = 50;
 
-/** Name of the trigger that captures a resource's rows. */
-export function captureTriggerName(resource: string): string {
-  return fittingName(`svc_capture_${resource}`);
+/** Names of the triggers that a resource's table and every table below it must have: of its rows, and of TRUNCATE when deletes are captured. */
+export function captureTriggerNames(definition: Definition): readonly string[] {
+  return triggersOf(definition).map(({ name }) => name);
 }
 
 /**
  * The statements that install a resource's capture.
  *
- * The function runs with the rights of the role that migrates, so that writers of the table need none on `svc`, and under a
- * search path that no writer can bend. It sends no NOTIFY: that takes a lock over all commits of the database.
+ * The functions run with the rights of the role that migrates, so that writers of the table need none on `svc`, and under a
+ * search path that no writer can bend. They send no NOTIFY: that takes a lock over all commits of the database.
  * A change of a row that leaves every mapped column as it was makes no event, nor does a session with
  * `session_replication_role = replica` (a restore, a logical replica).
  */
@@ -42,35 +42,114 @@ export function captureOf(definition: Definition): Capture {
 /** The statements that remove a resource's capture from whichever table it is on; no fault when there is none, or no table. */
 export function removeCapture({ name }: { readonly name: string }): readonly string[] {
   // The cascade reaches its triggers only: nothing else can depend on a trigger function.
-  return [`DROP FUNCTION IF EXISTS ${functionName(name)} CASCADE`];
+  return [rowFunction(name), truncateFunction(name)].map((call) => `DROP FUNCTION IF EXISTS ${call} CASCADE`);
 }
 
-function functionName(resource: string): string {
+function rowFunction(resource: string): string {
   return `svc.${quoteName(fittingName(`capture_${resource}`))}`;
 }
 
+function truncateFunction(resource: string): string {
+  return `svc.${quoteName(fittingName(`truncate_${resource}`))}`;
+}
+
+interface CaptureTrigger {
+  /** Not quoted, as that of the function is. */
+  readonly name: string;
+  readonly when: string;
+  readonly forEach: "ROW" | "STATEMENT";
+  readonly call: string;
+  readonly body: string;
+  /** Of the function, besides those of both. */
+  readonly settings: string;
+  /** SQL: whether a table below the resource's is to be given one of its own. */
+  readonly isNeededBelow: string;
+}
+
+function triggersOf(definition: Definition): readonly CaptureTrigger[] {
+  const { name, triggers } = definition;
+  if (triggers.length === 0) return [];
+  const ofRows: CaptureTrigger = {
+    name: fittingName(`svc_capture_${name}`),
+    when: `AFTER ${triggers.map((trigger) => operations[trigger]).join(" OR ")}`,
+    forEach: "ROW",
+    call: rowFunction(name),
+    body: rowBody(definition),
+    settings: "",
+    isNeededBelow: "NOT is_partition",
+  };
+  if (!triggers.includes("on_delete")) return [ofRows];
+  const ofTruncate: CaptureTrigger = {
+    name: fittingName(`svc_capture_${name}`, "_truncate"),
+    when: "BEFORE TRUNCATE",
+    forEach: "STATEMENT",
+    call: truncateFunction(name),
+    body: truncateBody(definition),
+    // TRUNCATE asks no policy of rows. Each of them gets its event, or this is an error.
+    settings: " SET row_security = off",
+    // PostgreSQL 15 has none of these on foreign tables.
+    isNeededBelow: "kind <> 'f'",
+  };
+  return [ofRows, ofTruncate];
+}
+
 function createStatements(definition: Definition): readonly string[] {
-  if (definition.triggers.length === 0) return [];
-  const name = functionName(definition.name);
+  const triggers = triggersOf(definition);
+  if (triggers.length === 0) return [];
   const table = quoteTable(definition.table);
-  const rowTrigger = quoteName(captureTriggerName(definition.name));
-  const truncateTrigger = quoteName(fittingName(`svc_capture_${definition.name}`, "_truncate"));
-  const events = definition.triggers.map((trigger) => operations[trigger]).join(" OR ");
   return [
-    `CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n` +
-      `SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET extra_float_digits = 1\n` +
-      `AS ${dollarQuoted(functionBody(definition))}`,
-    `REVOKE ALL ON FUNCTION ${name}() FROM PUBLIC`,
-    `CREATE TRIGGER ${rowTrigger} AFTER ${events} ON ${table} FOR EACH ROW EXECUTE FUNCTION ${name}()`,
-    ...(definition.triggers.includes("on_delete")
-      ? [
-          `CREATE TRIGGER ${truncateTrigger} BEFORE TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION ${name}()`,
-        ]
-      : []),
+    ...triggers.flatMap(({ name, when, forEach, call, body, settings }) => [
+      `CREATE FUNCTION ${call}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n` +
+        `SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET extra_float_digits = 1${settings}\n` +
+        `AS ${dollarQuoted(body)}`,
+      `REVOKE ALL ON FUNCTION ${call}() FROM PUBLIC`,
+      `CREATE TRIGGER ${quoteName(name)} ${when} ON ${table} FOR EACH ${forEach} EXECUTE FUNCTION ${call}()`,
+    ]),
+    captureBelow(definition),
   ];
 }
 
-function functionBody(definition: Definition): string {
+/**
+ * The statement that puts the triggers on every table below the resource's that lacks them, however deep. PostgreSQL itself puts a row
+ * trigger on each partition, also on later ones; one of TRUNCATE it does not, and children by INHERITS get neither.
+ * Their argument tells them from those of the table itself: they are silent once their table is taken out of it.
+ */
+export function captureBelow(definition: Definition): string {
+  const creating = triggersOf(definition).map(
+    ({ name, when, forEach, call, isNeededBelow }) => `
+    IF ${isNeededBelow} AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = part AND tgname = ${quoteText(name)}) THEN
+      EXECUTE pg_catalog.format('CREATE TRIGGER %I ${when} ON %s FOR EACH ${forEach} EXECUTE FUNCTION %s(''below'')', ${quoteText(name)}, part, ${quoteText(call)});
+    END IF;`,
+  );
+  return `DO ${dollarQuoted(`
+DECLARE
+  part regclass;
+  is_partition boolean;
+  kind "char";
+BEGIN
+  FOR part, is_partition, kind IN
+    WITH RECURSIVE below (relid) AS (
+      SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = ${quoteText(quoteTable(definition.table))}::regclass
+      UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN below ON inhparent = relid
+    )
+    SELECT oid, relispartition, relkind FROM below JOIN pg_catalog.pg_class ON oid = relid ORDER BY oid
+  LOOP${creating.join("")}
+  END LOOP;
+END
+`)}`;
+}
+
+/** What both functions begin with. Two IFs, because one with both conditions would run a query for each row of any table. */
+const silentUnlessPart = `IF TG_NARGS > 0 THEN
+    IF NOT EXISTS (
+      WITH RECURSIVE above (relid) AS (SELECT TG_RELID UNION SELECT inhparent FROM pg_inherits JOIN above ON inhrelid = relid)
+      SELECT FROM pg_trigger JOIN above ON tgrelid = relid WHERE tgname = TG_NAME AND tgnargs = 0
+    ) THEN
+      RETURN NULL;
+    END IF;
+  END IF;`;
+
+function rowBody(definition: Definition): string {
   const [after, before] = [snapshotOf(definition, "NEW"), snapshotOf(definition, "OLD")];
   const branches: Readonly<Record<Trigger, string>> = {
     on_create: `WHEN 'INSERT' THEN
@@ -81,18 +160,70 @@ function functionBody(definition: Definition): string {
       ${insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after" })};
     END IF;`,
     on_delete: `WHEN 'DELETE' THEN
-    ${insertOf({ definition, trigger: "on_delete", row: "OLD", snapshot: before })};
-  WHEN 'TRUNCATE' THEN
-    ${insertOf({ definition, trigger: "on_delete", row: "svc_row", snapshot: snapshotOf(definition, "svc_row") })}
-    FROM ${quoteTable(definition.table)} AS svc_row;`,
+    ${insertOf({ definition, trigger: "on_delete", row: "OLD", snapshot: before })};`,
   };
   return `
 DECLARE
   svc_after jsonb;
 BEGIN
+  ${silentUnlessPart}
   CASE TG_OP
   ${definition.triggers.map((trigger) => branches[trigger]).join("\n  ")}
   END CASE;
+  RETURN NULL;
+END
+`;
+}
+
+/**
+ * TRUNCATE fires the trigger of each table that it empties, those below a partitioned one included: each takes its own rows, and a
+ * partitioned table those of the partitions that have no trigger yet.
+ *
+ * It removes rows that its transaction does not see: those committed after the snapshot of a REPEATABLE READ or SERIALIZABLE one.
+ * No query of that transaction can find them, so it is refused when anything at all was committed since. That nobody did is told
+ * by the transactions' numbers: those that ran then, and all from the next one on, as far as they are given.
+ */
+function truncateBody(definition: Definition): string {
+  const insert = insertOf({
+    definition,
+    trigger: "on_delete",
+    row: "svc_row",
+    snapshot: snapshotOf(definition, "svc_row"),
+  });
+  return `
+DECLARE
+  svc_above oid[] := ARRAY(SELECT relid FROM pg_partition_ancestors(TG_RELID));
+  svc_part regclass;
+  svc_seen pg_snapshot := pg_current_snapshot();
+  svc_xid numeric := pg_snapshot_xmax(svc_seen)::text;
+  svc_is_late boolean;
+BEGIN
+  ${silentUnlessPart}
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+    svc_is_late := EXISTS (SELECT FROM pg_snapshot_xip(svc_seen) AS xid WHERE pg_xact_status(xid) = 'committed');
+    BEGIN
+      WHILE NOT svc_is_late LOOP
+        svc_is_late := coalesce(pg_xact_status(svc_xid::text::xid8) = 'committed', false);
+        svc_xid := svc_xid + 1;
+      END LOOP;
+    EXCEPTION WHEN invalid_parameter_value THEN
+      -- A number that no transaction has yet.
+    END;
+    IF svc_is_late THEN
+      RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+        MESSAGE = concat('could not serialize access: TRUNCATE of ', TG_RELID::regclass, ' may remove rows that were committed after the snapshot of this transaction, and no event would tell of them'),
+        HINT = 'Truncate in READ COMMITTED, or make LOCK TABLE ... IN ACCESS EXCLUSIVE MODE the first statement of the transaction, or use DELETE.';
+    END IF;
+  END IF;
+  FOR svc_part IN
+    SELECT TG_RELID UNION
+    SELECT part.relid FROM pg_partition_tree(TG_RELID) AS part WHERE isleaf AND NOT EXISTS (
+      SELECT FROM pg_partition_ancestors(part.relid) AS nearer JOIN pg_trigger ON tgrelid = nearer.relid
+      WHERE tgname = TG_NAME AND tgenabled IN ('O', 'A') AND nearer.relid <> ALL (svc_above)
+    )
+  LOOP
+    EXECUTE ${quoteText(`${insert} FROM ONLY `)} || svc_part || ' AS svc_row';
+  END LOOP;
   RETURN NULL;
 END
 `;
