@@ -103,7 +103,7 @@ async function startTalkative(
 }
 
 async function allPublished(pool: Pool): Promise<void> {
-  const text = "SELECT NOT EXISTS (SELECT FROM svc.events WHERE published_at IS NULL) AS done";
+  const text = "SELECT NOT EXISTS (SELECT FROM svc.outbox) AS done";
   await until(async () => (await pool.query<{ readonly done: boolean }>(text)).rows[0]?.done, {
     what: "the relay to publish every event",
     timeoutMs: 120_000,

@@ -49,8 +49,8 @@ for (const mode of modes) {
       await until(
         async () => {
           const [open] = await service.foundation.sql<{ count: number }>(
-            `SELECT ((SELECT count(*) FROM svc.events WHERE fanned_out_at IS NULL)
-              + (SELECT count(*) FROM svc.deliveries WHERE status IN ('pending', 'retrying') AND next_attempt_at IS NOT NULL))::int AS count`,
+            `SELECT ((SELECT count(*) FROM svc.outbox)
+              + (SELECT count(*) FROM svc.delivery_queue WHERE due_at IS NOT NULL) + (SELECT coalesce(sum(cardinality(delivery_ids)), 0) FROM svc.flights))::int AS count`,
           );
           return open?.count === 0;
         },

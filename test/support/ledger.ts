@@ -130,7 +130,7 @@ export interface Ledger {
 /** Every event is fanned out and no delivery is under way. */
 export async function isQuiet(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ readonly open: number }>(
-    `SELECT (SELECT count(*) FROM svc.events WHERE fanned_out_at IS NULL)::int
+    `SELECT (SELECT count(*) FROM svc.outbox)::int
       + (SELECT count(*) FROM svc.deliveries WHERE status IN ('pending', 'retrying'))::int AS open`,
   );
   return rows[0]?.open === 0;
