@@ -14,6 +14,7 @@ import { decide } from "./decide.ts";
 import type { AttemptResult, NextStep } from "./delivery.ts";
 import { deadDeliveryMessage, deadMessage, deliveryIdOf } from "./messages.ts";
 import { longestPostponementMs, type ScheduleOf } from "./schedule.ts";
+import type { Sent } from "./send.ts";
 import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
 import type { DeliveryStore, LeasedDelivery, Outcome, Postponement } from "./store.ts";
@@ -25,10 +26,10 @@ export interface DeliverOptions {
     request: {
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
-      readonly body: Buffer;
+      readonly body: readonly Uint8Array[];
     },
     user: Caller,
-  ) => Promise<AttemptResult>;
+  ) => Promise<Sent>;
   /** The signing secret of an encrypted one; throws when the key is not the one it was encrypted with. */
   readonly decryptSecret: (sealed: Uint8Array) => string;
   readonly isAdminFor: (resource: string, user: Caller) => boolean;
@@ -168,21 +169,28 @@ export function createDeliver(options: DeliverOptions): Worker {
     { done }: Extract<Admitted, { kind: "go" }>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { body, eventUuid, uuid, url, user } = delivery;
+    const { eventUuid, uuid, url, user } = delivery;
+    const body = [delivery.body];
     const ended = metrics.attemptStarted();
     let result: AttemptResult | undefined;
     try {
       const secret = options.decryptSecret(delivery.encryptedSecret);
       const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
-      result = await sendInSpan({
+      const sent = await sendInSpan({
         tracing,
         delivery,
         post: { url, headers, body },
         send: (post) => options.send(post, user),
       });
+      if (sent.kind === "made") result = sent.result;
     } finally {
       done(result);
       ended();
+    }
+    if (result === undefined) {
+      // As long as look-ups on dead name servers take, and not all at once.
+      await putOff(delivery, { kind: "wait", delayMs: 1_000 + options.random() * 4_000, reason: "busy" });
+      return;
     }
     const lagMs = performance.now() - delivery.happenedAtMs;
     const step = decide({

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import { exchanges, queues } from "../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../tracing.ts";
-import type { AttemptResult } from "./delivery.ts";
+import type { Sent } from "./send.ts";
 import type { LeasedDelivery } from "./store.ts";
 
 /** The span of one event's fan-out, part of the trace of the event's message. */
@@ -33,23 +33,28 @@ export async function sendInSpan({
   readonly delivery: LeasedDelivery;
   readonly post: Request;
   /** Never rejects. */
-  readonly send: (post: Request) => Promise<AttemptResult>;
-}): Promise<AttemptResult> {
+  readonly send: (post: Request) => Promise<Sent>;
+}): Promise<Sent> {
   const span = beginAttempt(tracing, delivery);
   const { traceparent } = span;
-  const result = await send(
+  const sent = await send(
     traceparent === undefined ? post : { ...post, headers: { ...post.headers, traceparent } },
   );
+  if (sent.kind === "unmade") {
+    span.end("unmade");
+    return sent;
+  }
+  const { result } = sent;
   span.set({ "http.response.status_code": result.statusCode });
   // By the conventions, an answer outside 2xx is an error named by its status.
   span.end(result.error === "http" ? String(result.statusCode) : result.error);
-  return result;
+  return sent;
 }
 
 interface Request {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
+  readonly body: readonly Uint8Array[];
 }
 
 /** Of the URL the span says only where it leads: the path and the query of many a receiver are its password. */
