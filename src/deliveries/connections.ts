@@ -69,7 +69,7 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
   agent: T,
   lookupFor: (asker: Asker) => LookupFunction,
 ): T {
-  const connect = agent.createConnection.bind(agent) as Connect;
+  const connect: Connect = agent.createConnection.bind(agent);
   const connectVetted: Connect = (options, onCreated) => {
     const { asker = { userId: 0, isWaiting: false, isGone: false } } = options;
     return connect({ ...options, lookup: lookupFor(asker) }, onCreated);

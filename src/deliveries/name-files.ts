@@ -34,9 +34,9 @@ export function parseHosts(text: string): NameFiles["hosts"] {
  * Reads the search list and `ndots` from the text of /etc/resolv.conf as glibc does (resolv.conf(5)): the last `search` or `domain` line
  * counts; without one, the domain is what follows the first dot of the machine's name. Pure.
  */
-export function parseResolvConf(text: string, hostname: string): Pick<NameFiles, "search" | "ndots"> {
-  const dot = hostname.indexOf(".");
-  let search = dot === -1 ? [] : [hostname.slice(dot + 1)];
+export function parseResolvConf(text: string, machine: string): Pick<NameFiles, "search" | "ndots"> {
+  const dot = machine.indexOf(".");
+  let search = dot === -1 ? [] : [machine.slice(dot + 1)];
   let ndots = 1;
   for (const line of text.split("\n")) {
     // Comments are lines of their own here.

@@ -86,9 +86,10 @@ interface Channels {
   cancel(): void;
 }
 
+const openChannel = (): promises.Resolver => new promises.Resolver({ timeout: repeatMs, tries: 4 });
+
 function openChannels(servers: readonly string[] | undefined): Channels {
-  const open = (): promises.Resolver => new promises.Resolver({ timeout: repeatMs, tries: 4 });
-  const first = open();
+  const first = openChannel();
   if (servers !== undefined) first.setServers(servers);
   const all = first.getServers();
   const channels = [first];
@@ -97,7 +98,7 @@ function openChannels(servers: readonly string[] | undefined): Channels {
     beginningWith(server) {
       const known = channels[server];
       if (known !== undefined) return known;
-      const channel = open();
+      const channel = openChannel();
       channel.setServers([...all.slice(server), ...all.slice(0, server)]);
       channels[server] = channel;
       return channel;

@@ -59,8 +59,6 @@ describe("failureOf", () => {
   });
 
   it("says what is the matter with a name", () => {
-    const detailOf = (code: string): string => failureOf({ error: new LookupError(code), host: "h" }).detail;
-
     expect(detailOf("ENOTFOUND")).to.equal(
       "The name of h could not be resolved: there is no such name (ENOTFOUND).",
     );
@@ -70,3 +68,7 @@ describe("failureOf", () => {
     expect(detailOf("EFORMERR")).to.equal("The name of h could not be resolved (EFORMERR).");
   });
 });
+
+function detailOf(code: string): string {
+  return failureOf({ error: new LookupError(code), host: "h" }).detail;
+}

@@ -38,13 +38,6 @@ describe("createNameResolver", () => {
       servers,
       readFiles: async () => ({ hosts: parseHosts(hosts), search, ndots }),
     });
-  const failureOf = async (found: Promise<ResolvedName>): Promise<unknown> => {
-    try {
-      return await found;
-    } catch (error) {
-      return (error as { readonly code?: unknown }).code;
-    }
-  };
 
   it("gives both families, IPv4 first, and the shortest TTL", async () => {
     server.answer = () => both;
@@ -168,3 +161,11 @@ describe("createNameResolver", () => {
     });
   });
 });
+
+async function failureOf(found: Promise<ResolvedName>): Promise<unknown> {
+  try {
+    return await found;
+  } catch (error) {
+    return (error as { readonly code?: unknown }).code;
+  }
+}

@@ -75,10 +75,11 @@ function recordOf(address: string, ttlSeconds: number): Buffer {
 
 function bytesOfSix(address: string): readonly number[] {
   const [before = "", after = ""] = address.split("::");
-  const groups = (text: string): number[] =>
-    text === ""
-      ? []
-      : text.split(":").flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 255]);
-  const [start, end] = [groups(before), groups(after)];
+  const [start, end] = [bytesOfGroups(before), bytesOfGroups(after)];
   return [...start, ...Array<number>(16 - start.length - end.length).fill(0), ...end];
+}
+
+function bytesOfGroups(text: string): readonly number[] {
+  const groups = text === "" ? [] : text.split(":").map((group) => parseInt(group, 16));
+  return groups.flatMap((group) => [group >> 8, group & 255]);
 }

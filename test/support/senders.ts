@@ -22,6 +22,7 @@ export interface TestSenders {
     readonly postFor: (userId: number, url: string, body?: readonly Uint8Array[]) => Promise<Sent>;
     readonly close: () => void;
   };
+  openSender(options?: SenderOptions): Sender;
   /** One post of a sender of its own. */
   send(url: string, options?: SenderOptions): Promise<AttemptResult>;
   close(): void;
@@ -30,10 +31,14 @@ export interface TestSenders {
 export function createTestSenders(): TestSenders {
   const opened: Sender[] = [];
   const senders: TestSenders = {
-    open(options = {}) {
+    openSender(options = {}) {
       const networks = { allowedNetworks: ["127.0.0.0/8", "::1/128"], adminNetworks: [] };
       const sender = createSender({ timeoutMs: 10_000, maxSockets: 8, ...networks, ...options });
       opened.push(sender);
+      return sender;
+    },
+    open(options) {
+      const sender = senders.openSender(options);
       const headers = deliveryHeaders;
       return {
         async post(url, { isAdmin } = { isAdmin: false }) {
