@@ -134,7 +134,7 @@ export function exchange({
     const timer = setTimeout(expire, timeoutMs);
     request.on("socket", (socket) => (bytesReadBefore = socket.bytesRead));
     request.on("information", () => {
-      if (++interimAnswers > maxInterimAnswers) fail(errorWithCode("ERR_TOO_MANY_INTERIM_ANSWERS"));
+      if (++interimAnswers > maxInterimAnswers) fail(tooManyInterimAnswers());
     });
     request.on("response", read);
     // An answer like the others, and nothing that a webhook asked for; without a listener Node would drop it without a word.
@@ -145,10 +145,6 @@ export function exchange({
     });
     // Not `once`: an error after the end has to find a listener too.
     request.on("error", fail);
-    // A response that has begun ends or fails by itself.
-    request.on("close", () => {
-      if (head === undefined) fail(errorWithCode("ECONNRESET"));
-    });
     // In one turn, and so with the head in one packet when they are small.
     for (const part of body) request.write(part);
     request.end();
@@ -163,6 +159,7 @@ function isClosedConnection(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
 }
 
-function errorWithCode(code: string): Error {
+function tooManyInterimAnswers(): Error {
+  const code = "ERR_TOO_MANY_INTERIM_ANSWERS";
   return Object.assign(new Error(code), { code });
 }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { expect } from "chai";
 import { createNameResolver } from "../../src/deliveries/resolve-name.ts";
 import type { Sent } from "../../src/deliveries/send.ts";
@@ -88,17 +90,28 @@ describe("createSender, with names", () => {
       return sent.kind === "made" && sent.result.error === "dns";
     };
     await until(isDead, { what: "the end of the look-up" });
+    await until(async () => (await postFor(1, urlOf("last.example"))).kind === "made", { what: "a turn" });
     expect(nameServer.asked.filter((question) => question.includes("alive"))).to.deep.equal([]);
   });
 
-  it("connects to the allowed addresses of a name only, as they are at each connection", async () => {
-    const lookup = lookupWith({ limitMs: 5_000, patienceMs: 5_000 });
+  it("connects to the allowed addresses of a name only", async () => {
+    let wrongConnections = 0;
+    const wrong = createServer(() => (wrongConnections += 1)).listen(receiver.port, "127.0.0.2");
+    await once(wrong, "listening");
+    const options = {
+      lookup: lookupWith({ limitMs: 5_000, patienceMs: 5_000 }),
+      allowedNetworks: ["127.0.0.1/32"],
+    };
     nameServer.answer = (name) =>
-      name === "mixed.example" ? ["10.0.0.1", "127.0.0.1", "fd00::1"] : ["10.0.0.1"];
-
-    expect((await senders.send(urlOf("mixed.example"), { lookup })).statusCode).to.equal(200);
-    expect((await senders.send(urlOf("private.example"), { lookup })).detail).to.equal(
-      "private.example resolves to a private address, which is outside the allowed networks.",
-    );
+      name === "mixed.example" ? ["127.0.0.2", "127.0.0.1", "fd00::1"] : ["127.0.0.2"];
+    try {
+      expect((await senders.send(urlOf("mixed.example"), options)).statusCode).to.equal(200);
+      expect((await senders.send(urlOf("loopback.example"), options)).detail).to.equal(
+        "loopback.example resolves to a loopback address, which is outside the allowed networks.",
+      );
+      expect(wrongConnections).to.equal(0);
+    } finally {
+      wrong.close();
+    }
   });
 });

@@ -71,6 +71,11 @@ describe("createSender, byte by byte", () => {
       }
     });
 
+    it("to an IPv6 address needs no look-up", async () => {
+      // Whether the machine has the address at all is another matter.
+      expect((await senders.send("http://[::1]:1/")).error).to.be.oneOf(["refused", "unreachable"]);
+    });
+
     it("without a body says so", async () => {
       let text = "";
       onBytes = (socket, bytes) => {
@@ -220,14 +225,16 @@ describe("createSender, byte by byte", () => {
     process.on("warning", note);
     const timers = timerCount();
     try {
-      const { post, close } = senders.open({ timeoutMs: 50 });
+      const { post, close } = senders.open({ timeoutMs: 60_000 });
       // More than the ten listeners of one kind that Node takes for a leak.
       for (let times = 0; times < 12; times++) await post(receiver.url);
-      for (const answer of [hang, reset, { status: 500 }, { body: Buffer.alloc(20_000) }]) {
+      for (const answer of [reset, { status: 500 }, { body: Buffer.alloc(20_000) }]) {
         receiver.answer = answer;
         await post(receiver.url);
       }
-      await post("http://nonexistent.localhost:1/");
+      await post("http://closed.localhost:1/");
+      receiver.answer = hang;
+      await senders.send(receiver.url, { timeoutMs: 50 });
       expect(receiver.connectionCount()).to.be.lessThan(6);
       close();
       await until(() => receiver.openConnections() === 0, { what: "the end of the connections" });
