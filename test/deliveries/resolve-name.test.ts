@@ -70,6 +70,14 @@ describe("createNameResolver", () => {
     });
   }
 
+  it("says what is not known of one family rather than that the other has nothing", async () => {
+    server.answer = (_name, type) => (type === "A" ? "NODATA" : "SERVFAIL");
+    expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
+
+    server.answer = (_name, type) => (type === "A" ? "SERVFAIL" : "NODATA");
+    expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
+  });
+
   it("gives up a server that never answers when its time is over", async () => {
     server.answer = () => "silence";
 
