@@ -54,7 +54,7 @@ describe("createDeliver", () => {
       store: createDeliveryStore({ sql: core.sql }),
       async send() {
         posts += 1;
-        return failure();
+        return { kind: "made", result: failure() };
       },
       decryptSecret: (sealed) => secretBox.decrypt(sealed),
       isAdminFor: () => false,
@@ -202,6 +202,20 @@ describe("createDeliver", () => {
     expect(row.nextAttemptAt?.getTime()).to.be.at.most(Date.now() + 250);
   });
 
+  it("postpones what never got its turn to be sent, and counts no attempt", async () => {
+    let done: unknown[] | undefined;
+    start(async () => ({ kind: "go", done: (...told) => (done = told) }), {
+      send: async () => ({ kind: "unmade", reason: "Others go first." }),
+    });
+
+    await queue();
+    await until(() => waits.length > 0, { what: "a postponement" });
+
+    expect([waits, done]).to.deep.equal([[3_000], [undefined]]);
+    expect(await current()).to.include({ status: "pending", attempt: 0, lastError: null, leasedUntil: null });
+    expect(await work.attemptsOf(delivery.id)).to.deep.equal([]);
+  });
+
   it("keeps most slots free for fresh work while retries hang", async () => {
     const hanging = await work.addSubscription({ url: "http://127.0.0.1:9/hangs" });
     const retries = [];
@@ -214,7 +228,7 @@ describe("createDeliver", () => {
       async send({ url }) {
         paths.push(new URL(url).pathname);
         if (url === hanging.url) await answered;
-        return success();
+        return { kind: "made", result: success() };
       },
     });
     await broker.publish(retries.map(({ id, uuid }) => deliveryMessage({ id: String(id), uuid }, "retry")));

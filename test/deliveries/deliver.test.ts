@@ -62,7 +62,7 @@ describe("createDeliver", () => {
       store: createDeliveryStore({ sql: core.sql }),
       async send(post) {
         posts.push(post);
-        return answer(post);
+        return { kind: "made", result: await answer(post) };
       },
       decryptSecret: (sealed) => secretBox.decrypt(sealed),
       isAdminFor: () => false,
@@ -109,7 +109,7 @@ describe("createDeliver", () => {
     await queue(delivery);
     await untilStatus("delivered");
 
-    const body = Buffer.from(delivery.body);
+    const body = [Buffer.from(delivery.body)];
     const headers = signedHeaders({
       secret: "sec_test",
       body,

@@ -39,6 +39,8 @@ export interface TestReceiver {
   waitFor(count: number, options?: { readonly timeoutMs?: number }): Promise<readonly ReceivedRequest[]>;
   /** How many connections were ever opened. */
   connectionCount(): number;
+  /** How many are open. */
+  openConnections(): number;
   /** Destroys the connections that no request is using or waiting on: what a receiver's idle timeout does. */
   dropIdleConnections(): void;
   /** Destroys every connection; resolves once the port is free. May be called twice. */
@@ -113,6 +115,7 @@ export async function startReceiver({
       });
     },
     connectionCount: () => opened,
+    openConnections: () => connections.size,
     dropIdleConnections: () => server.closeIdleConnections(),
     close() {
       return new Promise((resolve) => {
