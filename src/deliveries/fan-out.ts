@@ -6,6 +6,7 @@ import type { EventEnvelope } from "../events/event.ts";
 import { idsForLog, type Log } from "../log.ts";
 import type { DeliveryMetrics } from "../metrics/deliveries.ts";
 import type { EventMetrics } from "../metrics/events.ts";
+import type { Subscriber } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Span, type Tracing } from "../tracing.ts";
 import { aborted, pause, type Worker } from "../worker.ts";
 import { deliveryBody } from "./body.ts";
@@ -13,13 +14,6 @@ import { deadMessage, deliveryMessage, eventOf } from "./messages.ts";
 import type { ScheduleOf } from "./schedule.ts";
 import { beginFanOut } from "./spans.ts";
 import type { DeliveryStore, NewDelivery } from "./store.ts";
-
-/** A subscription that gets an event. */
-export interface Subscriber {
-  readonly subscriptionId: number;
-  readonly userId: number;
-  readonly url: string;
-}
 
 export interface FanOutOptions {
   readonly broker: Broker;
@@ -91,13 +85,13 @@ export function createFanOut({
     );
   }
 
-  function newDelivery(event: EventEnvelope, { subscriptionId, userId, url }: Subscriber): NewDelivery {
+  function newDelivery(event: EventEnvelope, { subscriptionId, user, url }: Subscriber): NewDelivery {
     const uuid = randomUUID();
     return {
       uuid,
       eventUuid: event.event_id,
       subscriptionId,
-      userId,
+      userId: user.id,
       resource: event.resource,
       url,
       maxAttempts: scheduleOf(event.resource).maxAttempts,
