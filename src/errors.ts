@@ -19,6 +19,7 @@ export const errorStatus = {
   "request.target_too_long": 414,
   "request.media_type": 415,
   "validation.failed": 422,
+  "webhook.refused": 422,
   "retry.refused": 422,
   "rate.exceeded": 429,
   "request.headers_too_large": 431,
