@@ -16,6 +16,7 @@ export const errorStatus = {
   "request.timeout": 408,
   "record.referenced": 409,
   "request.too_large": 413,
+  "record.too_large": 413,
   "request.target_too_long": 414,
   "request.media_type": 415,
   "validation.failed": 422,
