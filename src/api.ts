@@ -71,7 +71,7 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox }),
+    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),

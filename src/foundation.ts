@@ -145,7 +145,8 @@ export async function openFoundation({
           : await connectRabbitMq({ url, log, signal: waiting });
       releasers.push(() => broker.close());
       readiness.watch("broker", async () => {
-        if (!broker.isConnected()) throw new Error("not connected to RabbitMQ");
+        const fault = broker.fault();
+        if (fault !== undefined) throw new Error(fault);
       });
       return broker;
     }
