@@ -2,7 +2,7 @@
  * `npm run bench`: about five minutes on two cores, on servers of its own, which it starts and removes. Tables go to
  * stdout, progress to stderr, everything measured to bench/results/<date>.json.
  *
- * BENCH_SCALE=0.2 shortens it, for a look whether all works. BENCH_PROFILE_DIR=<folder> has `svc api` and `svc dispatcher` write
+ * BENCH_SCALE=0.2 shortens it, for a look whether all works. BENCH_ONLY=deliveries leaves the requests out. BENCH_PROFILE_DIR=<folder> has `svc api` and `svc dispatcher` write
  * CPU profiles there, which Chrome's developer tools open; the figures of such a run are worse.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { measureRequests } from "./requests.ts";
 import { measureDeliveries } from "./delivery-runs.ts";
 import { describeMachine, describeVersions } from "./machine.ts";
 import { startPeer } from "./peer.ts";
-import { reportOf, type Results } from "./report.ts";
+import { deliveryReport, reportOf, type Results } from "./report.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { poolSize, prepareSurroundings } from "./surroundings.ts";
 
@@ -51,6 +51,10 @@ async function main(): Promise<void> {
   const generator = startPeer<LoadJob, LoadResult>("load.ts");
   atEnd(() => generator.end());
   const context = { surroundings, generator, scale, atEnd, progress };
+  if (process.env["BENCH_ONLY"] === "deliveries") {
+    console.log(deliveryReport(await measureDeliveries(context)));
+    return;
+  }
   const requests = await measureRequests(context);
   await purgeQueues(surroundings.amqpUrl);
   const deliveries = await measureDeliveries(context);

@@ -122,7 +122,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     await untilWritten(30);
     const waiting = "SELECT FROM svc.outbox";
     const { code } = await api.end("SIGKILL");
-    const { rows } = await scene.pool.query(claimed);
+    const { rows } = await scene.pool.query(waiting);
     rabbitMq.resume();
 
     expect(code).to.equal(null);
