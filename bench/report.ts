@@ -88,7 +88,8 @@ function steadyRow(name: string, { count, latencyMs: { p50, p95, p99, max }, dup
   return [name, count, ...[p50, p95, p99, max].map((value) => fixed(value, 1)), duplicates];
 }
 
-function table(head: readonly string[], rows: readonly Row[]): string {
+/** A table for a terminal; its first column is text, the others are figures. */
+export function table(head: readonly string[], rows: readonly Row[]): string {
   const style = { head: [], border: [] };
   const drawn = new Table({
     head: [...head],
