@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { matches } from "../../test/support/ledger.ts";
 import { until } from "../../test/support/wait.ts";
-import { type Arrival, closeLedger, type Facts, type Ledger } from "./ledger.ts";
+import { type Arrival, closeLedger, type Facts, isReceived, type Ledger } from "./ledger.ts";
 import type { Load } from "./load.ts";
 import type { System } from "./system.ts";
 
@@ -29,12 +29,12 @@ export function openBooks(system: System): Books {
   const { pool, audiences, receivers } = system;
   const arrivals: Arrival[] = [];
   /** Subscription and change. */
-  const accepted = new Set<string>();
+  const received = new Set<string>();
 
   async function update(): Promise<void> {
     for (const arrival of (await receivers.ask({ kind: "take" })).arrivals) {
       arrivals.push(arrival);
-      if (arrival.answer === "accepted") accepted.add(`${arrival.path} ${arrival.change}`);
+      if (isReceived(arrival)) received.add(`${arrival.path} ${arrival.change}`);
     }
   }
 
@@ -49,7 +49,7 @@ export function openBooks(system: System): Books {
       const isDone = async (): Promise<boolean> => {
         await sleep(200);
         await update();
-        missing = missing.filter((pair) => !accepted.has(pair));
+        missing = missing.filter((pair) => !received.has(pair));
         return missing.length === 0;
       };
       await until(isDone, { what: "all to arrive that was committed", timeoutMs: limitMs });

@@ -1,5 +1,5 @@
 import { spreadOf, type Spread } from "../numbers.ts";
-import type { Arrival } from "./ledger.ts";
+import { type Arrival, isReceived } from "./ledger.ts";
 import type { FaultKind, PlannedFault } from "./schedule.ts";
 
 /** A fault as it went. */
@@ -53,7 +53,7 @@ export function recoveriesOf({
   readonly faulty: readonly number[];
   readonly sources: readonly string[];
 }): readonly Recovery[] {
-  const firsts = firstAcceptances(arrivals);
+  const firsts = firstReceipts(arrivals);
   const seenBy = new Map(
     [steady, ...faulty].map((one) => [one, firsts.filter(({ receiver }) => receiver === one)]),
   );
@@ -120,12 +120,12 @@ function isDisturbed(fault: DoneFault, ms: number, faults: readonly DoneFault[])
 }
 
 /** Of each delivery, the first POST that was answered with 2xx. */
-function firstAcceptances(arrivals: readonly Arrival[]): readonly Arrival[] {
+function firstReceipts(arrivals: readonly Arrival[]): readonly Arrival[] {
   const firsts = new Map<string, Arrival>();
   for (const arrival of arrivals) {
     const first = firsts.get(arrival.delivery);
     const isFirst = first === undefined || arrival.receivedAtMs < first.receivedAtMs;
-    if (arrival.answer === "accepted" && isFirst) firsts.set(arrival.delivery, arrival);
+    if (isReceived(arrival) && isFirst) firsts.set(arrival.delivery, arrival);
   }
   return [...firsts.values()];
 }
