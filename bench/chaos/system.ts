@@ -49,11 +49,16 @@ webhooks:
 const all = ["on_create", "on_update", "on_delete"];
 
 export async function startSystem(atEnd: AtEnd): Promise<System> {
-  // Commits must outlive an immediate shutdown.
-  const postgres = await startPrivatePostgres({ fsync: true });
-  atEnd(() => postgres.dispose());
-  const rabbitMq = await startPrivateRabbitMq();
-  atEnd(() => rabbitMq.dispose());
+  const held = async <T extends { dispose(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const started = await starting;
+    atEnd(() => started.dispose());
+    return started;
+  };
+  const [postgres, rabbitMq] = await Promise.all([
+    // Commits must outlive an immediate shutdown.
+    held(startPrivatePostgres({ fsync: true })),
+    held(startPrivateRabbitMq()),
+  ]);
   const configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
   atEnd(() => configuration.dispose());
   const env = {
@@ -64,13 +69,9 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
     SVC_LOG_LEVEL: "warn",
   };
   await admin(["migrate"], env);
-  const start = async (name: "api" | "dispatcher"): Promise<Process> => {
-    const started = await startWatched(name, env);
-    atEnd(() => started.dispose());
-    return started;
-  };
-  const apis = [await start("api"), await start("api")];
-  const dispatchers = [await start("dispatcher"), await start("dispatcher")];
+  const startTwo = (name: "api" | "dispatcher"): Promise<readonly Process[]> =>
+    Promise.all([held(startWatched(name, env)), held(startWatched(name, env))]);
+  const [apis, dispatchers] = await Promise.all([startTwo("api"), startTwo("dispatcher")]);
 
   const pool = new Pool({ connectionString: postgres.url, application_name: ownApplication, max: 4 });
   // The server is stopped under it.
@@ -81,12 +82,12 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
   atEnd(() => receivers.end());
   const { ports } = await receivers.ask({ kind: "open", manners: receiverManners });
 
-  const [ada, eve, ida, grace] = [
-    await createUser("Ada", env),
-    await createUser("Eve", env),
-    await createUser("Ida", env),
-    await createUser("Grace", env, "--admin"),
-  ];
+  const [ada, eve, ida, grace] = await Promise.all([
+    createUser("Ada", env),
+    createUser("Eve", env),
+    createUser("Ida", env),
+    createUser("Grace", env, "--admin"),
+  ]);
   const origin = apis[0]?.program.origin ?? "";
   const audiences: Audience[] = [];
   const secrets: Record<string, string> = {};
