@@ -16,6 +16,8 @@ export interface FaultRun {
   readonly untilRecovered?: () => Promise<void>;
 }
 
+const mostHeals = 5;
+
 /** Does one fault after the other; the last one is healed early when `ending` aborts. */
 export async function doFaults(
   planned: readonly PlannedFault[],
@@ -26,20 +28,23 @@ export async function doFaults(
     await pause(one.waitMs, ending);
     if (ending.aborted) break;
     const fault = createFault(system, one);
-    const attempt = async (act: () => Promise<unknown>): Promise<void> => {
+    const attempt = async (act: () => Promise<unknown>): Promise<boolean> => {
       try {
         await act();
+        return true;
       } catch (error) {
         const trouble = `${one.kind}: ${messageOf(error)}`;
         troubles.push(trouble);
         progress(trouble);
+        return false;
       }
     };
     const startedAtMs = Date.now();
     progress(lineOf(one));
     await attempt(() => fault.begin());
     await pause(one.holdMs, ending);
-    await attempt(() => fault.heal());
+    // What stays broken would be blamed on the service.
+    for (let left = mostHeals; left > 0 && !(await attempt(() => fault.heal())); left -= 1);
     done.push({ ...one, startedAtMs, healedAtMs: Date.now() });
     if (untilRecovered !== undefined) await attempt(untilRecovered);
   }

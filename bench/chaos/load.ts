@@ -7,8 +7,8 @@ export const sources = ["ada", "eve", "sql"] as const;
 export interface Load {
   readonly tried: () => readonly TriedChange[];
   acknowledged(): number;
-  /** What no server may answer. */
-  faults(): readonly string[];
+  /** Answers of the API that no fault accounts for. */
+  unexpected(): readonly string[];
   /** Answers of the API by status. */
   statuses(): Readonly<Record<string, number>>;
   /** Rejects when a request has no answer within a minute. */
@@ -52,7 +52,7 @@ export function startLoad({ apis, writers, ownerIds, postgres }: System, ratePer
   return {
     tried: () => all.flatMap(({ tried }) => tried),
     acknowledged: () => all.reduce((sum, one) => sum + one.acknowledged(), 0),
-    faults: () => all.flatMap(({ faults }) => faults),
+    unexpected: () => all.flatMap(({ faults }) => faults),
     statuses() {
       const counts: Record<string, number> = {};
       for (const [status, times] of all.flatMap(({ statuses }) => [...statuses]))

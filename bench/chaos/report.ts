@@ -60,7 +60,8 @@ export function chaosReportOf(result: ChaosResult): string {
     ...examples("doubled", ledger.doubled),
     ...examples("altered", ledger.altered),
     ...examples("broken promises", ledger.broken),
-    ...examples("troubles", troubles),
+    ...examples("answers that no fault accounts for", result.unexpected),
+    ...examples("troubles of the harness", troubles),
     ...examples(
       "what a process wrote before it ended by itself",
       processes.flatMap(({ endings }) => endings),

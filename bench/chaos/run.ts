@@ -35,7 +35,9 @@ export interface ChaosResult {
   readonly recoveries: readonly KindRecovery[];
   /** Answers of the API by status. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** What the API may not answer, and faults that could not be done. */
+  /** Answers of the API that no fault accounts for. */
+  readonly unexpected: readonly string[];
+  /** Of the harness: faults that could not be done, a recovery that took too long to wait for. */
   readonly troubles: readonly string[];
   /** By process: the largest resident set, and what it wrote before it ended without having been killed. */
   readonly processes: readonly {
@@ -95,7 +97,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     drainedAfterMs,
     recoveries: byKind(recoveries),
     statuses: load.statuses(),
-    troubles: [...troubles, ...load.faults()],
+    unexpected: load.unexpected(),
+    troubles,
     processes: [...system.apis, ...system.dispatchers].map((one) => ({
       name: one.name,
       peakBytes: one.peakBytes(),
