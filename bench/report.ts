@@ -114,7 +114,8 @@ function amountsTable(
   return table([title, ...Object.keys(amounts)], [row]);
 }
 
-function table(head: readonly string[], rows: readonly Row[]): string {
+/** A table for a terminal; its first column is text, the others are figures. */
+export function table(head: readonly string[], rows: readonly Row[]): string {
   const style = { head: [], border: [] };
   const drawn = new Table({
     head: [...head],

@@ -13,28 +13,8 @@ import { describeMachine, describeVersions } from "./machine.ts";
 import { startPeer } from "./peer.ts";
 import { deliveryReport, reportOf, type Results } from "./report.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
+import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
 import { poolSize, prepareSurroundings } from "./surroundings.ts";
-
-const releases: (() => Promise<void> | void)[] = [];
-
-async function release(): Promise<void> {
-  while (releases.length > 0) {
-    try {
-      await releases.pop()?.();
-    } catch (error) {
-      // The others are released all the same.
-      console.error(error);
-    }
-  }
-}
-
-function atEnd(work: () => Promise<void> | void): void {
-  releases.push(work);
-}
-
-function progress(text: string): void {
-  console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
-}
 
 function scaleOf(text: string | undefined): number {
   const scale = Number(text ?? 1);
@@ -42,7 +22,7 @@ function scaleOf(text: string | undefined): number {
   throw new Error("BENCH_SCALE: expected a number above 0, at most 10");
 }
 
-async function main(): Promise<void> {
+async function main(atEnd: AtEnd): Promise<number> {
   const scale = scaleOf(process.env["BENCH_SCALE"]);
   const startedAt = new Date().toISOString();
   progress("starting PostgreSQL and RabbitMQ");
@@ -73,30 +53,7 @@ async function main(): Promise<void> {
   writeFileSync(path, `${JSON.stringify(results, null, 2)}\n`);
   console.log(reportOf(results));
   progress(`written to ${path}`);
+  return 0;
 }
 
-for (const [signal, status] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const) {
-  process.once(signal, () => void release().finally(() => process.exit(status)));
-}
-
-main()
-  .then(
-    () => 0,
-    (error: unknown) => {
-      // After Ctrl-C, whatever was under way fails: the signal's own release is at work.
-      if (process.listenerCount("SIGINT") > 0) console.error(error);
-      return 1;
-    },
-  )
-  .then(async (code) => {
-    if (process.listenerCount("SIGINT") === 0) return;
-    await release();
-    process.exit(code);
-  })
-  .catch((error: unknown) => {
-    console.error(error);
-    process.exit(1);
-  });
+await runToEnd(main);
