@@ -33,7 +33,7 @@ async function main(atEnd: AtEnd): Promise<number> {
   const context = { surroundings, generator, scale, atEnd, progress };
   if (process.env["BENCH_ONLY"] === "deliveries") {
     console.log(deliveryReport(await measureDeliveries(context)));
-    return;
+    return 0;
   }
   const requests = await measureRequests(context);
   await purgeQueues(surroundings.amqpUrl);
