@@ -14,11 +14,8 @@ export interface Database {
   readonly lists: Pool;
   /** For the relay, which nobody's requests may keep waiting. */
   readonly relay: Pool;
-  /**
-   * For what is found again when the database crashes and takes the last commits back (up to 0.6 s): commits do not wait for the disk. A
-   * delivery's attempt that was recorded is then made once more, under the same UUID.
-   */
-  readonly fast: Pool;
+  /** For the fan-out, the sweep and the outcomes of attempts. */
+  readonly dispatcher: Pool;
   /** Of every connection, and of no other process: pg_stat_activity shows it, and the outbox tells events apart by it. */
   readonly name: string;
   /** The client of the service's own tables (prisma/schema.prisma). */
@@ -100,8 +97,8 @@ export async function openDatabase({
   const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
   if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
-  const fast = dispatches
-    ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded) + withoutWaiting(isEmbedded))
+  const dispatcher = dispatches
+    ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded))
     : pool;
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
   const listPrisma =
@@ -110,7 +107,7 @@ export async function openDatabase({
     pool,
     lists,
     relay,
-    fast,
+    dispatcher,
     name,
     prisma,
     listPrisma,
@@ -120,7 +117,7 @@ export async function openDatabase({
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();
       }, closeLimitMs).unref();
-      await Promise.all([...new Set([pool, lists, relay, fast])].map((one) => one.end()));
+      await Promise.all([...new Set([pool, lists, relay, dispatcher])].map((one) => one.end()));
     },
   };
 }
@@ -132,10 +129,6 @@ export async function openDatabase({
  */
 function byIndex(isEmbedded: boolean): string {
   return isEmbedded ? "" : "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;";
-}
-
-function withoutWaiting(isEmbedded: boolean): string {
-  return isEmbedded ? "" : "SET synchronous_commit = off;";
 }
 
 function openPool({
