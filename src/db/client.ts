@@ -161,7 +161,8 @@ function openPool({
     connectionString: url,
     max,
     connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: 30_000,
+    // Those of the service's own work are never idle for long; the relay asks what it missed whenever it gets a new one.
+    idleTimeoutMillis: settings === "" ? 30_000 : 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),
