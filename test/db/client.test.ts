@@ -9,6 +9,16 @@ import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
 
+const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
+  (
+    await pool.query(
+      `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
+        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
+    )
+  ).rows[0];
+const commitOf = async (pool: Database["pool"]): Promise<unknown> =>
+  (await pool.query("SELECT current_setting('synchronous_commit') AS value")).rows[0]?.value;
+
 describe("openDatabase", () => {
   let created: TestDatabase;
   let database: Database;
@@ -22,17 +32,6 @@ describe("openDatabase", () => {
     await database.close();
     await created.drop();
   });
-
-  const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
-    (
-      await pool.query(
-        `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
-          current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
-      )
-    ).rows[0];
-
-  const commitOf = async (pool: Database["pool"]): Promise<unknown> =>
-    (await pool.query("SELECT current_setting('synchronous_commit') AS value")).rows[0]?.value;
   /** The server of the tests itself does not wait for the disk. */
   const waitForDisk = (): Promise<unknown> =>
     database.pool.query(

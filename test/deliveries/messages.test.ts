@@ -32,7 +32,14 @@ describe("isDeliveryMessage", () => {
   });
 
   for (const body of [
-    ...["", "null", "[]", "7", '"text"', "{", "\0", Buffer.from([0xff, 0xfe])],
+    "",
+    "null",
+    "[]",
+    "7",
+    '"text"',
+    "{",
+    "\0",
+    Buffer.from([0xff, 0xfe]),
     ...[7, "0", "-1", "07", "1.5", "1e3", "99999999999999999999", "1; DROP TABLE x", null].map((id) =>
       JSON.stringify({ delivery_id: id }),
     ),

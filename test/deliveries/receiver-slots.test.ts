@@ -19,6 +19,23 @@ interface Visit {
 
 const stateOf = ({ state }: Visit): string => state;
 
+const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
+const enter = (place: Place): Visit => {
+  const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
+  place.enter({
+    begin(release) {
+      expect(visit.state).to.equal("waits");
+      Object.assign(visit, { state: "begun", release });
+    },
+    giveUp() {
+      expect(visit.state).to.equal("waits");
+      visit.state = "given up";
+    },
+  });
+  return visit;
+};
+const begunOf = (visits: readonly Visit[]): number => visits.filter(({ state }) => state === "begun").length;
+
 describe("createReceiverSlots", () => {
   let nowMs: number;
 
@@ -36,21 +53,6 @@ describe("createReceiverSlots", () => {
       now: () => nowMs,
       ...options,
     });
-  const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
-  const enter = (place: Place): Visit => {
-    const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
-    place.enter({
-      begin(release) {
-        expect(visit.state).to.equal("waits");
-        Object.assign(visit, { state: "begun", release });
-      },
-      giveUp() {
-        expect(visit.state).to.equal("waits");
-        visit.state = "given up";
-      },
-    });
-    return visit;
-  };
   /** Reserves and enters; undefined without a place. */
   const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
     const hasRoom = slots.hasRoom(holder(origin, userId));
@@ -65,8 +67,6 @@ describe("createReceiverSlots", () => {
       visits.push(next);
     return visits;
   };
-  const begunOf = (visits: readonly Visit[]): number =>
-    visits.filter(({ state }) => state === "begun").length;
   /** Makes what is usual of a receiver known. */
   const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
     visit(slots, origin, userId)?.release(durationMs);

@@ -23,6 +23,13 @@ const result: AttemptResult = {
 };
 const flightMs = 60_000;
 
+const outcomeOf = (
+  { id, uuid, attempt }: DeliveryModel,
+  rest: Omit<Outcome, "id" | "uuid" | "attemptsBefore">,
+): Outcome => ({ id: String(id), uuid, attemptsBefore: attempt, ...rest });
+const isNear = (date: Date | null | undefined, seconds: number): void =>
+  void expect((date?.getTime() ?? 0) - Date.now()).to.be.within((seconds - 10) * 1_000, seconds * 1_000 + 1);
+
 describe("createDeliveryStore", () => {
   let core: CoreDatabase;
   let work: Work;
@@ -41,11 +48,6 @@ describe("createDeliveryStore", () => {
   });
 
   after(() => core.close());
-
-  const outcomeOf = (
-    { id, uuid, attempt }: DeliveryModel,
-    rest: Omit<Outcome, "id" | "uuid" | "attemptsBefore">,
-  ): Outcome => ({ id: String(id), uuid, attemptsBefore: attempt, ...rest });
   const record = (...outcomes: readonly Outcome[]): Promise<ReadonlySet<string>> =>
     store.record({ outcomes, landed: [] });
   const addFlight = async (...deliveries: readonly DeliveryModel[]): Promise<string> => {
@@ -55,40 +57,40 @@ describe("createDeliveryStore", () => {
     );
     return row?.id ?? "";
   };
-  const isNear = (date: Date | null | undefined, seconds: number): void =>
-    void expect((date?.getTime() ?? 0) - Date.now()).to.be.within(
-      (seconds - 10) * 1_000,
-      seconds * 1_000 + 1,
-    );
+
+  const newDelivery = (
+    event: Pick<EventModel, "id" | "uuid">,
+    overrides: Partial<NewDelivery> = {},
+  ): NewDelivery => ({
+    uuid: randomUUID(),
+    eventId: String(event.id),
+    eventUuid: event.uuid,
+    subscriptionId: subscription.id,
+    userId: subscription.userId,
+    resource: "notes",
+    url: subscription.url,
+    maxAttempts: 3,
+    isTaken: true,
+    ...overrides,
+  });
+  const insert = (
+    events: readonly Pick<EventModel, "id">[],
+    deliveries: readonly NewDelivery[],
+    isComplete = true,
+  ): ReturnType<DeliveryStore["insert"]> =>
+    store.insert({
+      events: events.map(({ id }) => ({ id: String(id), data: `{"of":${id}}` })),
+      deliveries,
+      isComplete,
+      flightMs,
+    });
+  const putBack = (
+    delivery: DeliveryModel,
+    delayMs: number | undefined,
+    landed: string[] = [],
+  ): Promise<void> => store.putBack({ returns: [{ id: String(delivery.id), delayMs }], landed });
 
   describe("insert", () => {
-    const newDelivery = (
-      event: Pick<EventModel, "id" | "uuid">,
-      overrides: Partial<NewDelivery> = {},
-    ): NewDelivery => ({
-      uuid: randomUUID(),
-      eventId: String(event.id),
-      eventUuid: event.uuid,
-      subscriptionId: subscription.id,
-      userId: subscription.userId,
-      resource: "notes",
-      url: subscription.url,
-      maxAttempts: 3,
-      isTaken: true,
-      ...overrides,
-    });
-    const insert = (
-      events: readonly Pick<EventModel, "id">[],
-      deliveries: readonly NewDelivery[],
-      isComplete = true,
-    ): ReturnType<DeliveryStore["insert"]> =>
-      store.insert({
-        events: events.map(({ id }) => ({ id: String(id), data: `{"of":${id}}` })),
-        deliveries,
-        isComplete,
-        flightMs,
-      });
-
     it("makes a delivery in flight, its own root, with the record of its event, which leaves the outbox", async () => {
       const event = await work.addEvent();
       const given = newDelivery(event, { traceparent: "00-1" });
@@ -324,12 +326,6 @@ describe("createDeliveryStore", () => {
   });
 
   describe("putBack", () => {
-    const putBack = (
-      delivery: DeliveryModel,
-      delayMs: number | undefined,
-      landed: string[] = [],
-    ): Promise<void> => store.putBack({ returns: [{ id: String(delivery.id), delayMs }], landed });
-
     it("puts deliveries into the queue, for their time or for a slot, and ends flights", async () => {
       const [later, parked] = [
         await work.addDelivery(subscription, {

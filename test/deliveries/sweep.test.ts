@@ -26,6 +26,9 @@ import {
 
 const never = 600_000;
 
+const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[] =>
+  deliveries.map(({ id }) => String(id));
+
 describe("createSweep", () => {
   let core: CoreDatabase;
   let work: Work;
@@ -98,8 +101,6 @@ describe("createSweep", () => {
   }
 
   const startedIds = (): readonly string[] => started.map(({ id }) => id);
-  const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[] =>
-    deliveries.map(({ id }) => String(id));
   const untilStarted = (count: number): Promise<unknown> =>
     until(() => started.length >= count, { what: `${count} attempts` });
   /** Counts what each turn asks first. */
@@ -117,6 +118,14 @@ describe("createSweep", () => {
       return store.nextDueInMs();
     };
     return { store: { ...store, nextDueInMs }, next };
+  };
+
+  const age = (hours: number): Promise<unknown> =>
+    core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
+  const addParked = async (count: number, of = subscription): Promise<readonly DeliveryModel[]> => {
+    const deliveries = [];
+    for (let one = 0; one < count; one++) deliveries.push(await work.addDelivery(of, { due: "parked" }));
+    return deliveries;
   };
 
   describe("of what is due", () => {
@@ -275,9 +284,6 @@ describe("createSweep", () => {
   });
 
   describe("when its receiver has not answered for as long as its attempts would have taken, and two days", () => {
-    const age = (hours: number): Promise<unknown> =>
-      core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
-
     it("gives the delivery up, with the reason", async () => {
       await work.addDelivery(subscription, { attempt: 1 });
       await age(50.1);
@@ -312,12 +318,6 @@ describe("createSweep", () => {
   });
 
   describe("of what waits for a slot", () => {
-    const addParked = async (count: number, of = subscription): Promise<readonly DeliveryModel[]> => {
-      const deliveries = [];
-      for (let one = 0; one < count; one++) deliveries.push(await work.addDelivery(of, { due: "parked" }));
-      return deliveries;
-    };
-
     it("has as much attempted as there are slots for, from both ends, and leaves no place reserved", async () => {
       const line = await addParked(6);
       let slots = 3;
@@ -346,12 +346,9 @@ describe("createSweep", () => {
       start({ intervalMs: never });
       await untilStarted(4);
 
-      expect(started.map(({ subscriptionId }) => subscriptionId).toSorted()).to.deep.equal([
-        subscription.id,
-        subscription.id,
-        other.id,
-        other.id,
-      ]);
+      expect(
+        started.map(({ subscriptionId }) => subscriptionId).toSorted((one, next) => one - next),
+      ).to.deep.equal([subscription.id, subscription.id, other.id, other.id]);
     });
 
     it("leaves it alone while its subscription is paused, and has it attempted once that is active", async () => {

@@ -283,7 +283,7 @@ describe("createOutboxCursor", () => {
           outbox.forget(done);
         }
       }
-      for (const transaction of [...outbox.running.keys()]) end(transaction);
+      for (const transaction of outbox.running.keys()) end(transaction);
       for (let reads = 0; reads === 0 || cursor.hasLeftOver(resources); reads++) {
         if (reads === 20_000) throw new Error("the reads come to no end");
         note(outbox.read(cursor, resources, 10));

@@ -12,6 +12,9 @@ const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapsh
 const recordsOf = (events: readonly OutboxEvent[]): readonly string[] =>
   events.map(({ recordId }) => recordId);
 
+const countOf = (events: readonly OutboxEvent[], resource: string): number =>
+  events.filter((event) => event.resource === resource).length;
+
 describe("createOutbox", () => {
   let core: CoreDatabase;
   let work: Work;
@@ -197,11 +200,8 @@ describe("createOutbox", () => {
       const [one = [], two = []] = await Promise.all(
         shares.map((share) => read({ share, from: createOutboxCursor(resources) })),
       );
-
-      const of = (events: readonly OutboxEvent[], resource: string): number =>
-        events.filter((event) => event.resource === resource).length;
-      expect([of(one, "notes"), of(one, "papers")]).to.deep.equal([15, 0]);
-      expect([of(two, "notes"), of(two, "papers")]).to.deep.equal([5, 10]);
+      expect([countOf(one, "notes"), countOf(one, "papers")]).to.deep.equal([15, 0]);
+      expect([countOf(two, "notes"), countOf(two, "papers")]).to.deep.equal([5, 10]);
       expect(new Set([...one, ...two].map(({ id }) => id)).size).to.equal(30);
     });
 

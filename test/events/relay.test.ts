@@ -37,10 +37,10 @@ describe("createRelay", () => {
   let skewMs: number;
   /** What the real clock is stopped at. */
   let stoppedAtMs: number | undefined;
-  const realNow = performance.now;
+  const realNow = performance.now.bind(performance);
 
   before(async () => {
-    performance.now = () => (stoppedAtMs ?? realNow.call(performance)) + skewMs;
+    performance.now = () => (stoppedAtMs ?? realNow()) + skewMs;
     skewMs = 0;
     core = await openCoreDatabase();
     work = createWork(core.database.prisma);
@@ -96,10 +96,10 @@ describe("createRelay", () => {
     broker.consume({
       queue: queues.fanout,
       prefetch: 1_000,
-      async onMessage(message) {
-        await core.sql("DELETE FROM svc.outbox WHERE event_id = $1", [message.headers["x-svc-id"]]);
-        message.ack();
-      },
+      onMessage: (message) =>
+        void core
+          .sql("DELETE FROM svc.outbox WHERE event_id = $1", [message.headers["x-svc-id"]])
+          .then(() => message.ack()),
     });
   /** The record ids that were given to the broker, in order. */
   const published = (): readonly string[] =>
@@ -136,6 +136,15 @@ describe("createRelay", () => {
       return outbox.read(options);
     },
   });
+
+  const addOther = (): Promise<unknown> => createRelayShares({ sql: core.sql, name: "other" }).beat();
+  const addOf = (writer: string, count: number): Promise<unknown> =>
+    core.sql(
+      `WITH writer AS (SELECT set_config('application_name', $1, false) AS name)
+       INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT 'notes', 'on_create', $1 || n, '{}' FROM writer CROSS JOIN generate_series(1, $2::int) AS n`,
+      [writer, count],
+    );
 
   it("publishes an event as the sealed envelope of the contract, once", async () => {
     const event = await work.addEvent({ trigger: "on_update", ownerId: "7", snapshot: { text: "é" } });
@@ -468,15 +477,6 @@ describe("createRelay", () => {
   });
 
   describe("beside another relay", () => {
-    const addOther = (): Promise<unknown> => createRelayShares({ sql: core.sql, name: "other" }).beat();
-    const addOf = (writer: string, count: number): Promise<unknown> =>
-      core.sql(
-        `WITH writer AS (SELECT set_config('application_name', $1, false) AS name)
-         INSERT INTO svc.events (resource, trigger, record_id, snapshot)
-         SELECT 'notes', 'on_create', $1 || n, '{}' FROM writer CROSS JOIN generate_series(1, $2::int) AS n`,
-        [writer, count],
-      );
-
     it("leaves it its events, until it says nothing any more; then it publishes them, and its own once", async () => {
       await addOther();
       await addOf("other", 2);

@@ -346,12 +346,12 @@ describe("createEventPresenter", () => {
         const of = (name: string): readonly OutboxEvent[] =>
           events.filter(({ resource }) => resource === name);
 
-        const sales = await presenter("sales", of("sales"));
+        const ofSales = await presenter("sales", of("sales"));
         const [shop] = answersOf(await presenter("shops", of("shops")));
 
-        expect(sales.kind).to.equal(kind);
-        expect(sales).to.not.have.property("isPassing", true);
-        expect(dataOf(answersOf(sales))[0]).to.match(reason);
+        expect(ofSales.kind).to.equal(kind);
+        expect(ofSales).to.not.have.property("isPassing", true);
+        expect(dataOf(answersOf(ofSales))[0]).to.match(reason);
         expect(shop).to.have.nested.property("data.name", "a");
       });
     }
