@@ -102,8 +102,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     async handle(writes) {
       const flights = writes.map(({ flight }) => flight);
       const outcomes = writes.map(({ item }) => item);
-      const written = await store.record({ outcomes, landed: landingOf(flights) });
-      land(flights);
+      const landed = landingOf(flights);
+      const written = await store.record({ outcomes, landed });
+      endOthers(flights, landed);
       return outcomes.map(({ id }) => written.has(id));
     },
   });
@@ -113,12 +114,19 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     async handle(writes) {
       const flights = writes.map(({ flight }) => flight);
       const items = writes.map(({ item }) => item);
-      await store.putBack({ returns: items, landed: landingOf(flights) });
-      land(flights);
+      const landed = landingOf(flights);
+      await store.putBack({ returns: items, landed });
+      endOthers(flights, landed);
       for (const { delayMs } of items) options.onQueued(delayMs);
       return items.map(() => undefined);
     },
   });
+
+  function endOthers(flights: readonly Flight[], landed: readonly string[]): void {
+    const others = land(flights, landed);
+    if (others.length > 0)
+      keep(`of the flights ${others.join()}`, store.putBack({ returns: [], landed: others }));
+  }
 
   /**
    * Writes something, and while the database is away tries again for as long as the flight goes on: given up at once, every POST that was
@@ -223,7 +231,11 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     // Otherwise the sweep publishes it.
     if (outcome?.kind !== "confirmed") return;
     metrics.deadLettered("spent", 1);
-    await store.markDeadLettered([id]);
+    try {
+      await store.markDeadLettered([id]);
+    } catch (error) {
+      log.warn({ err: error, delivery: id }, "dead letter not noted down; the sweep publishes it again");
+    }
   }
 
   async function drain(): Promise<void> {

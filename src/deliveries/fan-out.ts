@@ -70,8 +70,10 @@ export function createFanOut(options: FanOutOptions): Worker {
   const { broker, seal, store, findSubscribers, scheduleOf, admission, attempts, flightMs, log } = options;
   const { tracing = noTracing, metrics } = options;
 
-  async function fanOut(batch: readonly Received[]): Promise<void> {
+  async function fanOut(messages: readonly Received[]): Promise<void> {
     const startedAt = performance.now();
+    // One that was published again while it was still in the queue counts once.
+    const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
     const subscribers = await findSubscribers(batch.map(({ event }) => event));
     const planned = batch.flatMap((received, index) =>
       (subscribers[index] ?? []).map((subscriber): Planned => plan(received, subscriber)),

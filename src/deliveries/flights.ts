@@ -12,7 +12,13 @@ export function landingOf(flights: readonly Flight[]): readonly string[] {
   return [...counts].flatMap(([flight, count]) => (flight.inHand === count ? [flight.id] : []));
 }
 
-/** Notes that these are written. */
-export function land(flights: readonly Flight[]): void {
+/**
+ * Notes that these are written, and the flights of `landed` ended with them. Answers the other flights that have nothing in hand any
+ * more: two writes at once each left the end to the other.
+ */
+export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
   for (const flight of flights) flight.inHand -= 1;
+  return [...new Set(flights)].flatMap(({ id, inHand }) =>
+    inHand === 0 && !landed.includes(id) ? [id] : [],
+  );
 }

@@ -87,17 +87,16 @@ export function createReceiverSlots({
     if (share === undefined) share = { most, inUse: 0, pending: 0, usualMs: 0 };
     else shares.delete(name);
     shares.set(name, share);
-    if (shares.size > mostIdle)
-      for (const [other, { inUse: used, pending: reserved }] of shares) {
-        if (used + reserved > 0 || other === name) continue;
-        shares.delete(other);
-        break;
-      }
     return share;
   }
 
   function sharesOf({ userId, origin }: SlotHolder): readonly Share[] {
-    return [shareOf(`user ${userId}`, perUser), shareOf(origin, perReceiver)];
+    const holders = [shareOf(`user ${userId}`, perUser), shareOf(origin, perReceiver)];
+    for (const [name, share] of shares) {
+      if (shares.size <= mostIdle) break;
+      if (share.inUse + share.pending === 0 && !holders.includes(share)) shares.delete(name);
+    }
+    return holders;
   }
 
   const isLively = ({ usualMs }: Share): boolean => usualMs > 0 && usualMs <= livelyMs;

@@ -148,12 +148,15 @@ export function createSweep(options: SweepOptions): Sweep {
   }
 
   async function takeParked(): Promise<void> {
+    // Before the look, so that what is told in its course is not forgotten.
+    mayBeParked = false;
     const found = await store.findParked({ after: parkedAfter, limit: batchSize });
     const isLast = found.length < batchSize;
-    mayBeParked = found.length > 0 || parkedAfter > 0;
+    if (found.length > 0 || parkedAfter > 0) mayBeParked = true;
     parkedAfter = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
     for (const { subscriptionId, url } of found)
       if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
+    if (!isLast) alarm.wake();
     const counts = shareOut(found);
     if (counts.size === 0) return;
     // From both ends: what is new does not wait behind a backlog of hours.
@@ -163,8 +166,7 @@ export function createSweep(options: SweepOptions): Sweep {
       newest: Math.floor(count / 2),
     }));
     const taken = await store.takeParked({ wanted, flightMs });
-    const started = placeAll(taken);
-    if (started > 0 || !isLast) alarm.wake();
+    if (placeAll(taken) > 0) alarm.wake();
   }
 
   /** How many deliveries of each subscription there are slots for: one for each in turn, until there are none. */

@@ -62,7 +62,9 @@ export function eventOf(message: IncomingMessage, seal: Seal): PublishedEvent | 
   const { body } = message;
   const id = message.headers[headers.id];
   const place = message.headers[headers.data];
-  if (typeof id !== "string" || typeof place !== "string") return undefined;
+  // Without spaces, so that nothing that was sealed can be read in other parts.
+  if (typeof id !== "string" || !/^\d+$/.test(id)) return undefined;
+  if (typeof place !== "string" || !/^\d+:\d+$/.test(place)) return undefined;
   if (!seal.isValid([id, " ", place, " ", body], message.headers[headers.seal])) return undefined;
   // What is sealed has the form that `eventMessage` gave it.
   const [start = 0, length = 0] = place.split(":").map(Number);

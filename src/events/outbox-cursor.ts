@@ -98,8 +98,8 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
     while (ranges.length > mostRanges) {
       const [one, other] = ranges as [Range, Range];
       ranges.splice(0, 2, {
-        from: one.from.transaction <= other.from.transaction ? one.from : other.from,
-        to: one.to.transaction >= other.to.transaction ? one.to : other.to,
+        from: isAfter(one.from, other.from) ? other.from : one.from,
+        to: isAfter(one.to, other.to) ? one.to : other.to,
       });
     }
   }
@@ -156,4 +156,10 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
     giveBack: leave,
     hasLeftOver: (resources) => resources.some((resource) => (rests.get(resource)?.length ?? 0) > 0),
   };
+}
+
+function isAfter(one: Position, other: Position): boolean {
+  return one.transaction === other.transaction
+    ? one.event > other.event
+    : one.transaction > other.transaction;
 }

@@ -74,31 +74,126 @@ describe("the core migrations", () => {
     expect(change).to.deep.equal({ statements: [], warnings: [], impossible: [] });
   });
 
-  it("hold the words of the contract, and one automatic delivery an event and subscription", async () => {
-    const client = new Client({ connectionString: database.url });
-    await client.connect();
-    try {
+  describe("with a client", () => {
+    let client: Client;
+
+    const codeOf = (sql: string, values: readonly unknown[] = []): Promise<unknown> =>
+      client.query(sql, [...values]).then(
+        () => "done",
+        (error: { constraint?: string; message: string }) => error.constraint ?? error.message,
+      );
+
+    before(async () => {
+      client = new Client({ connectionString: database.url, application_name: "a writer" });
+      await client.connect();
+    });
+
+    after(() => client.end());
+
+    it("hold the words of the contract, and one automatic delivery an event and subscription", async () => {
       const event =
         "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', $1, '1', '{}')";
       const delivery = `
         INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-          status, max_attempts, url, body)
-        SELECT gen_random_uuid(), id, uuid, 1, 1, 'notes', 1, $1, $2, 1, 'http://localhost', '' FROM svc.events`;
-      const codeOf = (sql: string, values: readonly string[]): Promise<unknown> =>
-        client.query(sql, [...values]).then(
-          () => "done",
-          (error: { constraint?: string }) => error.constraint,
-        );
+          status, max_attempts, url)
+        SELECT gen_random_uuid(), id, uuid, 1, 1, 'notes', 1, $1, $2, 1, 'http://localhost' FROM svc.events`;
 
       expect(await codeOf(event, ["on_read"])).to.equal("events_trigger_check");
       expect(await codeOf(event, ["on_create"])).to.equal("done");
       expect(await codeOf(delivery, ["automatic", "lost"])).to.equal("deliveries_status_check");
       expect(await codeOf(delivery, ["odd", "pending"])).to.equal("deliveries_trigger_kind_check");
       expect(await codeOf(delivery, ["automatic", "pending"])).to.equal("done");
-      expect(await codeOf(delivery, ["automatic", "pending"])).to.equal("deliveries_automatic_key");
-      expect(await codeOf(delivery, ["manual", "pending"])).to.equal("done");
+      expect(await codeOf(delivery, ["automatic", "pending"])).to.equal("deliveries_event_key");
+      expect(await codeOf(delivery, ["manual", "failed"])).to.equal("done");
+      expect(await codeOf(delivery, ["manual", "cancelled"])).to.equal("done");
+      const { rows } = await client.query("SELECT problem FROM svc.deliveries ORDER BY id");
+      expect(rows.map(({ problem }) => problem as unknown)).to.deep.equal([null, "failed", "cancelled"]);
+    });
+
+    it("hold one attempt for each number, and one place in each queue", async () => {
+      for (const [text, constraint] of [
+        [
+          "INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms) VALUES (1, 1, now(), 1)",
+          "attempts_pkey",
+        ],
+        [
+          "INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id) VALUES (1, 1, 1)",
+          "delivery_queue_pkey",
+        ],
+        ["INSERT INTO svc.event_data (event_id, data) VALUES (1, '{}')", "event_data_pkey"],
+      ] as const) {
+        expect(await codeOf(text)).to.equal("done");
+        expect(await codeOf(text)).to.equal(constraint);
+      }
+    });
+
+    it("put each event into the outbox with its writer and its top-level transaction", async () => {
+      await client.query("TRUNCATE svc.events, svc.outbox");
+      await client.query("BEGIN; SAVEPOINT a");
+      await client.query(
+        `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{"a": 1}')`,
+      );
+      const { rows } = await client.query(
+        `SELECT entry.*, event.id, pg_current_xact_id()::text AS current FROM svc.outbox AS entry CROSS JOIN svc.events AS event`,
+      );
+      await client.query("COMMIT");
+
+      const [{ id, current, bytes, ...entry }, ...more] = rows as [Record<string, unknown>];
+      expect(more).to.deep.equal([]);
+      expect(entry).to.deep.equal({
+        event_id: id,
+        transaction_id: current,
+        resource: "notes",
+        writer: "a writer",
+      });
+      expect(bytes).to.be.above(8);
+    });
+  });
+
+  it("take what waited in a database of the version before over into the queues", async () => {
+    const old = await createTestDatabase();
+    const client = new Client({ connectionString: old.url });
+    await client.connect();
+    try {
+      const migrations = await loadCoreMigrations();
+      const at = migrations.findIndex(({ name }) => name === "0004_queues");
+      await runSteps(client, coreSteps(migrations.slice(0, at)));
+      const data = '{"text":"é ,\\"data\\":","data":[1.50],"timestamp":"x"}';
+      await client.query(`
+        INSERT INTO svc.events (resource, trigger, record_id, snapshot, published_at, fanned_out_at) VALUES
+          ('notes', 'on_create', 'done', '{}', now(), now()), ('notes', 'on_create', 'fresh', '{}', NULL, NULL),
+          ('papers', 'on_create', 'published', '{}', now(), NULL)`);
+      const add = `
+        INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+          status, max_attempts, url, body, next_attempt_at)
+        SELECT gen_random_uuid(), id, uuid, $2, 7, 'notes', 1, 'automatic', $1, 3, '',
+          convert_to('{"event":"on_create","resource":"notes","event_id":"' || uuid || '","delivery_id":"' || gen_random_uuid()
+            || '","data":' || $3 || ',"timestamp":"2026-03-28T14:30:00.123456Z"}', 'UTF8'), $4::timestamptz
+        FROM svc.events WHERE record_id = 'done'`;
+      const dueAt = new Date("2026-03-28T14:30:00Z");
+      await client.query(add, ["retrying", 1, data, dueAt]);
+      await client.query(add, ["pending", 2, data, null]);
+      await client.query(add, ["delivered", 3, data, null]);
+
+      await runSteps(client, coreSteps(migrations.slice(at)));
+
+      const rowsOf = async (sql: string): Promise<unknown> => (await client.query(sql)).rows;
+      expect(
+        await rowsOf("SELECT record_id, writer FROM svc.outbox JOIN svc.events ON id = event_id ORDER BY id"),
+      ).to.deep.equal([
+        { record_id: "fresh", writer: "" },
+        { record_id: "published", writer: "" },
+      ]);
+      expect(await rowsOf("SELECT data FROM svc.event_data")).to.deep.equal([{ data }]);
+      expect(
+        await rowsOf("SELECT subscription_id, user_id, due_at FROM svc.delivery_queue ORDER BY delivery_id"),
+      ).to.deep.equal([
+        { subscription_id: 1, user_id: 7, due_at: dueAt },
+        { subscription_id: 2, user_id: 7, due_at: null },
+      ]);
     } finally {
       await client.end();
+      await old.drop();
     }
   });
 });

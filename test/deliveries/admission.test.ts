@@ -3,33 +3,21 @@ import {
   createAdmission,
   laneShares,
   type Admission,
-  type Admitted,
+  type Candidate,
+  type Done,
 } from "../../src/deliveries/admission.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import type { LeasedDelivery } from "../../src/deliveries/store.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { failure, success } from "../support/work.ts";
 
 const url = "https://hooks.example.com/s3cret?token=s3cret";
 
-const deliveryTo = (to: string, overrides: Partial<LeasedDelivery> = {}): LeasedDelivery => ({
-  id: "1",
-  uuid: "",
-  eventUuid: "",
-  resource: "notes",
-  attempt: 0,
-  maxAttempts: 3,
-  isManual: false,
-  updatedAt: new Date(),
-  body: Buffer.alloc(0),
+const candidate = (to: string, overrides: Partial<Candidate> = {}): Candidate => ({
+  userId: 1,
   url: to,
-  encryptedSecret: Buffer.alloc(0),
-  ownerId: null,
-  subscriptionId: 1,
-  happenedAtMs: 0,
-  traceparent: null,
-  user: { id: 1, name: "", email: "", isAdmin: false },
-  leasedUntil: new Date(),
+  lane: "first",
+  bytes: 0,
+  isUrgent: false,
   ...overrides,
 });
 
@@ -40,7 +28,7 @@ const timeout = (durationMs = 4_000): AttemptResult => ({
   isResponseTruncated: false,
 });
 
-const reasonOf = (admitted: Admitted): string => (admitted.kind === "wait" ? admitted.reason : admitted.kind);
+const reasonOf = (admitted: Done | string): string => (typeof admitted === "string" ? admitted : "go");
 
 describe("laneShares", () => {
   for (const [slots, first, retry] of [
@@ -67,7 +55,9 @@ describe("createAdmission", () => {
     hasBreakers = true,
     timeoutMs = 4_000,
     perReceiver,
+    concurrency = 64,
   }: {
+    readonly concurrency?: number;
     readonly hasBreakers?: boolean;
     readonly timeoutMs?: number;
     readonly perReceiver?: number;
@@ -76,7 +66,7 @@ describe("createAdmission", () => {
     lines = memory.lines;
     nowMs = 50_000;
     admission = createAdmission({
-      concurrency: 64,
+      concurrency,
       perReceiver,
       hasBreakers,
       timeoutMs,
@@ -86,35 +76,51 @@ describe("createAdmission", () => {
     });
   }
 
-  const admit = (to = url, overrides: Partial<LeasedDelivery> = {}): Promise<Admitted> =>
-    admission.admit(deliveryTo(to, overrides), "first");
+  /** Begins an attempt, or says why it cannot be begun. */
+  const admit = (to = url, overrides: Partial<Candidate> = {}): Done | string => {
+    const wanted = candidate(to, overrides);
+    const refusal = admission.refusalOf(wanted);
+    const place = admission.reserve(wanted);
+    if (place === undefined) return refusal ?? "no room for its bytes";
+    let admitted: Done | string = "waits";
+    place.enter({ begin: (done) => (admitted = done), giveUp: (reason) => (admitted = reason) });
+    return admitted;
+  };
+  const begin = (to = url, overrides: Partial<Candidate> = {}): Done => {
+    const admitted = admit(to, overrides);
+    if (typeof admitted === "string") throw new Error(`expected to be admitted, but: ${admitted}`);
+    return admitted;
+  };
   /** Makes attempts, one after the other, with the same result. */
-  const attempt = async (result: AttemptResult | undefined, times = 1, to = url): Promise<void> => {
-    for (let count = 0; count < times; count++) {
-      const admitted = await admit(to);
-      if (admitted.kind !== "go") throw new Error("expected to be admitted");
-      admitted.done(result);
-    }
+  const attempt = (result: AttemptResult | undefined, times = 1, to = url): void => {
+    for (let count = 0; count < times; count++) begin(to)(result);
   };
 
   describe("of slots", () => {
     beforeEach(() => create({ perReceiver: 2 }));
 
-    it("lets one origin have its share of each lane, whatever the path and the user", async () => {
-      const delivery = deliveryTo(url);
-      const other = { id: 2, name: "", email: "", isAdmin: false };
-      await admission.admit(delivery, "first");
-      await admission.admit(delivery, "retry");
-      nowMs += 1_001;
+    it("lets one origin have its share of each lane, whatever the path and the user", () => {
+      begin();
+      begin(url, { lane: "retry" });
 
       const admitted = [
-        await admission.admit(deliveryTo("https://hooks.example.com/other", { user: other }), "first"),
-        await admission.admit(deliveryTo("https://hooks.example.com:443/"), "retry"),
-        await admission.admit(deliveryTo("http://hooks.example.com/"), "first"),
-        await admission.admit(deliveryTo("https://hooks.example.com:8443/"), "first"),
+        admit("https://hooks.example.com/other", { userId: 2 }),
+        admit("https://hooks.example.com:443/", { lane: "retry" }),
+        admit("http://hooks.example.com/"),
+        admit("https://hooks.example.com:8443/"),
       ];
 
       expect(admitted.map(reasonOf)).to.deep.equal(["busy", "busy", "go", "go"]);
+    });
+
+    it("lets one user have half of each lane, over all receivers", () => {
+      create({ perReceiver: 100 });
+      for (let count = 0; count < 24; count++) begin(`https://${count}.example.com/`);
+      for (let count = 0; count < 8; count++) begin(`https://${count}.example.com/`, { lane: "retry" });
+
+      expect(reasonOf(admit())).to.equal("busy");
+      expect(reasonOf(admit(url, { lane: "retry" }))).to.equal("busy");
+      expect(reasonOf(admit(url, { userId: 2 }))).to.equal("go");
     });
 
     for (const [usualMs, slots] of [
@@ -123,42 +129,105 @@ describe("createAdmission", () => {
       [100, 36],
       [0, 36],
     ] as const) {
-      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, async () => {
+      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, () => {
         create();
-        // Keeps what is usual in mind.
-        await admit();
-        if (usualMs !== undefined) await attempt({ ...success(), durationMs: usualMs });
-        for (let count = 1; count < slots; count++) expect(reasonOf(await admit())).to.equal("go");
-        nowMs += 1_001;
+        if (usualMs !== undefined) attempt({ ...success(), durationMs: usualMs });
+        for (let count = 0; count < slots; count++) begin();
 
-        expect(reasonOf(await admit())).to.equal("busy");
+        expect(reasonOf(admit())).to.not.equal("go");
       });
     }
 
-    it("takes no more than its share for a receiver that did not answer the last attempt, however soon that was known", async () => {
+    it("takes no more than its share for a receiver that did not answer the last attempt, however soon that was known", () => {
       create();
-      await admit();
-      await attempt(success());
-      await attempt({ ...timeout(1), error: "refused" });
-      for (let count = 1; count < 12; count++) await admit();
-      nowMs += 1_001;
+      attempt(success());
+      attempt({ ...timeout(1), error: "refused" });
+      for (let count = 0; count < 12; count++) begin();
 
-      expect(reasonOf(await admit())).to.equal("busy");
+      expect(reasonOf(admit())).to.equal("busy");
     });
 
-    it("frees the slot when the attempt is over, and when its breaker does not let it through", async () => {
-      await attempt(timeout(), 10);
+    it("frees the slot when the attempt is over, and when its breaker does not let it through", () => {
+      create({ perReceiver: 4 });
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      const places = [admission.reserve(candidate(url)), admission.reserve(candidate(url))];
+      const reasons: string[] = [];
+      let probe: Done | undefined;
+      for (const place of places)
+        place?.enter({ begin: (done) => (probe = done), giveUp: (reason) => reasons.push(reason) });
 
-      for (let count = 0; count < 3; count++) expect(reasonOf(await admit())).to.equal("silent");
-      expect(reasonOf(await admit("https://hooks.example.com/other"))).to.equal("go");
+      expect(reasons).to.deep.equal(["silent"]);
+      const other = "https://hooks.example.com/other";
+      expect([admit(other), admit(other), admit(other)].map(reasonOf)).to.deep.equal(["go", "go", "busy"]);
+      probe?.(timeout());
+      expect(reasonOf(admit(other))).to.equal("go");
+    });
+
+    it("is busy for one that is given up, and frees its place", async () => {
+      create({ perReceiver: 64, concurrency: 1 });
+      const done = begin();
+      const place = admission.reserve(candidate("https://other.example.com/", { userId: 2 }));
+      const givenUp = new Promise((resolve) => {
+        place?.enter({ begin: () => resolve("begun"), giveUp: resolve });
+      });
+      nowMs += 1_001;
+
+      const reason = await givenUp;
+
+      expect(reason).to.equal("busy");
+      done(success());
+      expect(reasonOf(admit())).to.equal("go");
+    });
+  });
+
+  describe("of bytes", () => {
+    const mebibyte = 1024 ** 2;
+    const big = { bytes: 20 * mebibyte };
+
+    it("has no more in hand than 32 MiB, and one alone however large", () => {
+      const done = begin(url, { bytes: 100 * mebibyte });
+      expect(reasonOf(admit(url, { bytes: 1 }))).to.equal("no room for its bytes");
+
+      done(success());
+
+      begin(url, big);
+      expect(reasonOf(admit(url, big))).to.equal("no room for its bytes");
+      expect(reasonOf(admit(url, { bytes: 12 * mebibyte }))).to.equal("go");
+    });
+
+    it("gives them back however an attempt ends", () => {
+      for (const end of [
+        () => admission.reserve(candidate(url, big))?.leave(),
+        () => begin(url, big)(),
+        () => begin(url, big)(success()),
+        () => begin(url, big)(timeout()),
+      ]) {
+        end();
+        begin(url, big)(success());
+      }
+    });
+
+    it("gives them back when the breaker does not let it through", () => {
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      const place = admission.reserve(candidate(url, big));
+      const probe = begin();
+
+      place?.enter({ begin: () => expect.fail("begun"), giveUp: () => undefined });
+
+      probe(success());
+      expect(reasonOf(admit(url, big))).to.equal("go");
     });
   });
 
   describe("of breakers", () => {
-    it("holds deliveries back after ten attempts that hung, for as long as the attempt's timeout", async () => {
-      await attempt(timeout(), 10);
+    it("holds deliveries back after ten attempts that hung, for as long as the attempt's timeout", () => {
+      attempt(timeout(), 10);
 
-      expect(await admit()).to.deep.equal({ kind: "wait", delayMs: 4_000, reason: "silent" });
+      expect(reasonOf(admit())).to.equal("silent");
+      nowMs += 3_999;
+      expect(reasonOf(admit())).to.equal("silent");
       expect(admission.breakerCounts()).to.deep.equal({ open: 1, halfOpen: 0 });
     });
 
@@ -166,75 +235,73 @@ describe("createAdmission", () => {
       ["2xx", success()],
       ["any other status", failure()],
     ] as const) {
-      it(`counts ${what} as an answer`, async () => {
-        await attempt(timeout(), 9);
-        await attempt(result);
-        await attempt(timeout(), 9);
+      it(`counts ${what} as an answer`, () => {
+        attempt(timeout(), 9);
+        attempt(result);
+        attempt(timeout(), 9);
 
-        expect(reasonOf(await admit())).to.equal("go");
+        expect(reasonOf(admit())).to.equal("go");
       });
     }
 
     for (const error of ["timeout", "dns", "refused", "reset", "tls", "unreachable", "protocol"] as const) {
-      it(`counts ${error} that took a second, and none that was known at once`, async () => {
-        await attempt({ ...timeout(999), error }, 20);
-        expect(reasonOf(await admit())).to.equal("go");
+      it(`counts ${error} that took a second, and none that was known at once`, () => {
+        attempt({ ...timeout(999), error }, 20);
+        expect(reasonOf(admit())).to.equal("go");
 
-        await attempt({ ...timeout(1_000), error }, 10);
-        expect(reasonOf(await admit())).to.equal("silent");
+        attempt({ ...timeout(1_000), error }, 10);
+        expect(reasonOf(admit())).to.equal("silent");
       });
     }
 
-    it("counts what took half the timeout, when that is less than a second", async () => {
+    it("counts what took half the timeout, when that is less than a second", () => {
       create({ timeoutMs: 500 });
-      await attempt(timeout(249), 10);
-      expect(reasonOf(await admit())).to.equal("go");
+      attempt(timeout(249), 10);
+      expect(reasonOf(admit())).to.equal("go");
 
-      await attempt(timeout(250), 10);
-      expect(reasonOf(await admit())).to.equal("silent");
+      attempt(timeout(250), 10);
+      expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("counts an answer whose body never ends as none", async () => {
-      await attempt({ ...timeout(), statusCode: 200 }, 10);
+    it("counts an answer whose body never ends as none", () => {
+      attempt({ ...timeout(), statusCode: 200 }, 10);
 
-      expect(reasonOf(await admit())).to.equal("silent");
+      expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("is one for each user and URL: what hangs on a host that many share holds up nothing else", async () => {
-      await attempt(timeout(), 10);
+    it("is one for each user and URL: what hangs on a host that many share holds up nothing else", () => {
+      attempt(timeout(), 10);
 
-      expect(reasonOf(await admit("https://hooks.example.com/other"))).to.equal("go");
-      const other = { id: 2, name: "", email: "", isAdmin: false };
-      expect(reasonOf(await admit(url, { user: other }))).to.equal("go");
-      expect(reasonOf(await admit(url, { subscriptionId: 2 }))).to.equal("silent");
+      expect(reasonOf(admit("https://hooks.example.com/other"))).to.equal("go");
+      expect(reasonOf(admit(url, { userId: 2 }))).to.equal("go");
+      expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("makes the first attempt of a manual retry all the same, and heeds its answer", async () => {
-      await attempt(timeout(), 10);
-      expect(reasonOf(await admit(url, { isManual: true, attempt: 1 }))).to.equal("silent");
+    it("makes the first attempt of a manual retry all the same, and heeds its answer", () => {
+      attempt(timeout(), 10);
+      const place = admission.reserve(candidate(url, { isUrgent: true }));
 
-      const manual = await admit(url, { isManual: true });
-      if (manual.kind === "go") manual.done(success());
+      place?.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("given up") });
 
-      expect(reasonOf(await admit())).to.equal("go");
+      expect(reasonOf(admit())).to.equal("go");
     });
 
-    it("lets another attempt decide when the probe was not made", async () => {
-      await attempt(timeout(), 10);
+    it("lets another attempt decide when the probe was not made", () => {
+      attempt(timeout(), 10);
       nowMs += 4_000;
-      await attempt(undefined);
+      attempt(undefined);
 
-      expect(reasonOf(await admit())).to.equal("go");
-      expect(reasonOf(await admit())).to.equal("silent");
+      expect(reasonOf(admit())).to.equal("go");
+      expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("says when one opens and when it closes, with the host and nothing else of the URL", async () => {
-      await attempt(timeout(), 10);
+    it("says when one opens and when it closes, with the host and nothing else of the URL", () => {
+      attempt(timeout(), 10);
       nowMs += 4_000;
-      await attempt(timeout());
+      attempt(timeout());
       nowMs += 8_000;
-      await attempt(success());
-      await attempt(success());
+      attempt(success());
+      attempt(success());
 
       expect(lines.map(({ event, receiver, error }) => [event, receiver, error])).to.deep.equal([
         ["breaker.opened", "hooks.example.com", "timeout"],
@@ -243,12 +310,12 @@ describe("createAdmission", () => {
       expect(JSON.stringify(lines)).to.not.contain("s3cret");
     });
 
-    it("can be done without", async () => {
+    it("can be done without", () => {
       create({ hasBreakers: false });
 
-      await attempt(timeout(), 30);
+      attempt(timeout(), 30);
 
-      expect(reasonOf(await admit())).to.equal("go");
+      expect(reasonOf(admit())).to.equal("go");
       expect(admission.breakerCounts()).to.deep.equal({ open: 0, halfOpen: 0 });
     });
   });

@@ -1,26 +1,29 @@
 import { expect } from "chai";
 import { attemptLine } from "../../src/deliveries/attempt-line.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import type { LeasedDelivery } from "../../src/deliveries/store.ts";
+import type { DeliveryInHand } from "../../src/deliveries/attempts.ts";
 
-const delivery: LeasedDelivery = {
+const delivery: DeliveryInHand = {
   id: "41",
   uuid: "0f8fad5b-d9cb-469f-a165-70867728950e",
+  eventId: "5",
   eventUuid: "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+  event: "on_create",
   resource: "notes",
+  timestamp: "2026-03-28T14:30:00.123456Z",
   attempt: 1,
   maxAttempts: 4,
   isManual: false,
-  updatedAt: new Date(0),
-  body: Buffer.from("canary"),
-  url: "https://hooks.example.com:8443/canary?key=canary",
-  encryptedSecret: Buffer.from("canary"),
-  ownerId: "7",
-  subscriptionId: 3,
-  happenedAtMs: 0,
   traceparent: null,
-  user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
-  leasedUntil: new Date(0),
+  subscriptionId: 3,
+  subscription: {
+    url: "https://hooks.example.com:8443/canary?key=canary",
+    encryptedSecret: Buffer.from("canary"),
+    user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
+  },
+  happenedAtMs: 0,
+  data: Buffer.from("canary"),
+  flight: { id: "1", inHand: 1 },
 };
 
 const result: AttemptResult = {
@@ -38,9 +41,10 @@ describe("attemptLine", () => {
   const line = attemptLine({
     delivery,
     outcome: {
-      lease: delivery,
+      id: delivery.id,
+      uuid: delivery.uuid,
       status: "retrying",
-      attempt: 2,
+      attemptsBefore: 1,
       delayMs: 4_999.6,
       lastError: "canary",
       result,
@@ -48,6 +52,7 @@ describe("attemptLine", () => {
     result,
     isWritten: true,
     lagMs: 321.4,
+    bytesOut: 6,
   });
 
   it("names the delivery, its event, its receiver's host and what came of it", () => {

@@ -1,11 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { OutgoingMessage } from "../../src/broker/broker.ts";
+import { createSeal } from "../../src/broker/seal.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import { createFanOut } from "../../src/deliveries/fan-out.ts";
-import { createDeliveryStore } from "../../src/deliveries/store.ts";
-import { createSweep } from "../../src/deliveries/sweep.ts";
+import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempts.ts";
+import type { Place } from "../../src/deliveries/admission.ts";
+import { deliveryUuidOf } from "../../src/deliveries/delivery-uuid.ts";
+import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import { eventMessage } from "../../src/events/event-message.ts";
 import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
@@ -13,25 +17,24 @@ import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
-import { createWork, type Work } from "../support/work.ts";
+import { createWatchedAdmission, createWork, type WatchedAdmission, type Work } from "../support/work.ts";
 
-function eventMessage({ uuid, ownerId }: Pick<EventModel, "uuid" | "ownerId">): OutgoingMessage {
-  const envelope = {
-    event_id: uuid,
-    event: "on_create",
-    resource: "notes",
-    record_id: "1",
-    owner_id: ownerId,
-    data: { text: "é" },
-    timestamp: "2026-03-28T14:30:00.123456Z",
-  };
-  return {
-    exchange: exchanges.events,
-    routingKey: "notes.on_create",
-    messageId: uuid,
-    body: Buffer.from(JSON.stringify(envelope)),
-  };
-}
+const seal = createSeal(Buffer.alloc(32, 1));
+
+const messageOf = ({ id, uuid, ownerId }: Pick<EventModel, "id" | "uuid" | "ownerId">): OutgoingMessage =>
+  eventMessage({
+    event: {
+      id: String(id),
+      uuid,
+      resource: "notes",
+      trigger: "on_create",
+      recordId: "1",
+      ownerId,
+      timestamp: "2026-03-28T14:30:00.123456Z",
+    },
+    data: '{"text":"é"}',
+    seal,
+  });
 
 const foreignMessage: OutgoingMessage = {
   exchange: exchanges.events,
@@ -43,15 +46,21 @@ const foreignMessage: OutgoingMessage = {
 describe("createFanOut", () => {
   let core: CoreDatabase;
   let work: Work;
+  let store: DeliveryStore;
   let broker: WatchedBroker;
+  let admission: WatchedAdmission;
   let running: Running | undefined;
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
   let event: EventModel;
+  let started: DeliveryInHand[];
+  let places: Place[];
+  let parked: number;
 
   before(async () => {
     core = await openCoreDatabase();
     work = createWork(core.database.prisma);
+    store = createDeliveryStore({ sql: core.sql });
   });
 
   beforeEach(async () => {
@@ -59,7 +68,11 @@ describe("createFanOut", () => {
     subscription = await work.addSubscription();
     event = await work.addEvent({ ownerId: String(subscription.userId) });
     broker = createWatchedBroker();
+    admission = createWatchedAdmission();
     running = undefined;
+    started = [];
+    places = [];
+    parked = 0;
   });
 
   afterEach(async () => {
@@ -69,22 +82,31 @@ describe("createFanOut", () => {
 
   after(() => core.close());
 
-  function start(requeueAfterMs = 60_000): void {
+  function start(overrides: Partial<FanOutOptions> = {}): void {
     const memory = createMemoryLog();
     lines = memory.lines;
     const metrics = createMetrics();
+    const attempts: Pick<Attempts, "start" | "drain"> = {
+      start: (delivery, place) => void (started.push(delivery), places.push(place)),
+      drain: async () => undefined,
+    };
     const fanOut = createFanOut({
       broker,
-      store: createDeliveryStore({ sql: core.sql }),
+      seal,
+      store,
       findSubscribers: createSubscriberFinder({
         sql: core.sql,
         possibleAdminsOf: () => ({ kind: "nobody" }),
         isAdminFor: () => false,
       }),
       scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
-      requeueAfterMs,
+      admission,
+      attempts,
+      flightMs: 60_000,
+      onParked: () => (parked += 1),
       log: memory.log,
       metrics: { ...metrics.events, ...metrics.deliveries },
+      ...overrides,
     });
     running = runWorkers({ workers: [fanOut], log: memory.log });
   }
@@ -100,163 +122,314 @@ describe("createFanOut", () => {
     until(() => lines.some(({ msg }) => msg === "fan-out turn failed; giving the events back"), {
       what: "a failed turn",
     });
+  const addEvents = async (count: number): Promise<readonly EventModel[]> => {
+    const events = [];
+    for (let one = 0; one < count; one++)
+      events.push(await work.addEvent({ ownerId: String(subscription.userId) }));
+    return events;
+  };
 
-  it("makes one delivery for each subscription that matches, and publishes it as fresh work", async () => {
+  it("makes one delivery for each subscription that matches, and begins to attempt it in one flight", async () => {
     const second = await work.addSubscription({ userId: subscription.userId });
     await work.addSubscription();
     await work.addSubscription({ userId: subscription.userId, events: ["on_delete"] });
     start();
 
-    await broker.publish([eventMessage(event)]);
+    await broker.publish([messageOf(event)]);
+    await untilTurns(1);
+
+    const rows = (await work.deliveries()).toSorted(
+      (one, other) => one.subscriptionId - other.subscriptionId,
+    );
+    expect(rows.map(({ subscriptionId }) => subscriptionId)).to.deep.equal([subscription.id, second.id]);
+    expect(rows.map(({ uuid }) => uuid)).to.deep.equal(
+      [subscription, second].map(({ id }) => deliveryUuidOf(event.uuid, id)),
+    );
+    expect(rows[0]).to.include({ maxAttempts: 4, url: subscription.url, eventUuid: event.uuid });
+    expect(await work.outbox()).to.deep.equal([]);
+    const [one, ...more] = started.toSorted((first, other) => first.subscriptionId - other.subscriptionId);
+    expect(more).to.have.length(1);
+    const { flight, data, happenedAtMs, subscription: target, ...rest } = one as DeliveryInHand;
+    expect(rest).to.deep.equal({
+      id: String(rows[0]?.id),
+      uuid: rows[0]?.uuid,
+      eventId: String(event.id),
+      eventUuid: event.uuid,
+      event: "on_create",
+      resource: "notes",
+      timestamp: "2026-03-28T14:30:00.123456Z",
+      attempt: 0,
+      maxAttempts: 4,
+      isManual: false,
+      traceparent: null,
+      subscriptionId: subscription.id,
+    });
+    expect(target.url).to.equal(subscription.url);
+    expect(target.encryptedSecret).to.deep.equal(Buffer.from(subscription.encryptedSecret));
+    expect(target.user).to.include({ id: subscription.userId, name: "Ada", isAdmin: false });
+    expect(String(data)).to.equal('{"text":"é"}');
+    const ageMs = Date.now() - Date.parse("2026-03-28T14:30:00.123Z");
+    expect(performance.now() - happenedAtMs).to.be.closeTo(ageMs, 10_000);
+    const [row, ...flights] = await work.flights();
+    expect(flights).to.deep.equal([]);
+    expect(flight).to.deep.equal({ id: String(row?.id), inHand: 2 });
+    expect(more[0]?.flight).to.equal(flight);
+    expect(madeOfIt()).to.deep.equal([]);
+    expect(admission.asked[0]).to.deep.equal({
+      userId: subscription.userId,
+      url: subscription.url,
+      lane: "first",
+      bytes: 13,
+      isUrgent: false,
+    });
+  });
+
+  it("leaves to the queue what there is no slot for, and tells the others", async () => {
+    const busy = await work.addSubscription({ userId: subscription.userId, url: "http://127.0.0.1:9/busy" });
+    admission.refuses = ({ url }) => (url === busy.url ? "busy" : undefined);
+    start();
+
+    await broker.publish([messageOf(event)]);
     await untilTurns(1);
 
     const rows = await work.deliveries();
-    expect(rows.map(({ subscriptionId }) => subscriptionId)).to.deep.equal([subscription.id, second.id]);
+    const [taken, waiting] = [subscription, busy].map(({ id }) =>
+      rows.find(({ subscriptionId }) => subscriptionId === id),
+    );
+    expect(started.map(({ id }) => id)).to.deep.equal([String(taken?.id)]);
+    expect(started[0]?.flight.inHand).to.equal(1);
+    expect((await work.flights())[0]?.deliveryIds).to.deep.equal([taken?.id]);
+    expect(await work.queued(taken?.id ?? 0n)).to.equal(null);
+    expect(await work.queued(waiting?.id ?? 0n)).to.include({ dueAt: null });
+    expect(parked).to.equal(1);
     expect(madeOfIt().map(({ exchange, routingKey, messageId }) => [exchange, routingKey, messageId]))
       .to //
-      .have.deep.members(rows.map(({ uuid }) => [exchanges.deliveries, "first", uuid]));
-    expect(rows[0]).to.include({ maxAttempts: 4, url: subscription.url, eventUuid: event.uuid });
-    expect(JSON.parse(Buffer.from(rows[0]?.body ?? []).toString())).to.deep.equal({
-      event: "on_create",
-      resource: "notes",
-      event_id: event.uuid,
-      delivery_id: rows[0]?.uuid,
-      data: { text: "é" },
-      timestamp: "2026-03-28T14:30:00.123456Z",
-    });
+      .deep.equal([[exchanges.deliveries, "first", waiting?.uuid]]);
+  });
+
+  it("tells of no more than four of those that wait", async () => {
+    admission.refuses = () => "busy";
+    const events = [event, ...(await addEvents(9))];
+    start();
+
+    await broker.publish(events.map(messageOf));
+    await until(async () => (await work.outbox()).length === 0, { what: "the outbox to be empty" });
+
+    const turns = lines.filter(({ event: name }) => name === "fan_out.turn").length;
+    expect(madeOfIt().length).to.be.at.most(4 * turns);
+    expect(started).to.deep.equal([]);
   });
 
   it("writes one line for each turn, with its events and how long it was", async () => {
     start();
 
-    await broker.publish([eventMessage(event)]);
+    await broker.publish([messageOf(event)]);
     await untilTurns(1);
 
     const turn = lines.find(({ event: name }) => name === "fan_out.turn");
     expect(turn).to.deep.include({
       events: 1,
       deliveries: 1,
-      foreign: 0,
+      waiting: 0,
       resources: ["notes"],
       eventUuids: [event.uuid],
     });
     expect(turn?.["durationMs"]).to.be.within(0, 10_000);
   });
 
-  it("makes one delivery, published once, of an event that comes again and again", async () => {
+  it("makes one delivery, attempted once, of an event that comes again and again, and keeps no slot for the others", async () => {
     start();
-    await broker.publish([eventMessage(event), eventMessage(event)]);
+    await broker.publish([messageOf(event), messageOf(event)]);
     await untilTurns(1);
 
-    await broker.publish([eventMessage(event)]);
+    await broker.publish([messageOf(event)]);
     await untilTurns(2);
 
     expect(await work.deliveries()).to.have.length(1);
-    expect(madeOfIt()).to.have.length(1);
+    expect(started).to.have.length(1);
+    expect(admission.held).to.equal(1);
+    expect(started[0]?.flight.inHand).to.equal(1);
   });
 
-  it("puts an event that it does not know on svc.dead as it came, and goes on with the others", async () => {
-    const unknown = eventMessage({ uuid: randomUUID(), ownerId: event.ownerId });
+  it("makes nothing of an event that is not in the outbox", async () => {
     start();
 
-    await broker.publish([unknown, eventMessage(event)]);
+    await broker.publish([messageOf({ id: 9_000_000n, uuid: randomUUID(), ownerId: event.ownerId })]);
     await untilTurns(1);
-    await running?.stop();
 
-    const [dead] = madeOfIt();
-    expect(dead).to.include({
-      exchange: exchanges.dead,
-      messageId: unknown.messageId,
-      body: unknown.body,
-    });
-    expect(dead?.headers).to.deep.equal({
-      "x-svc-reason": "unknown event",
-      "x-svc-event": unknown.messageId,
-    });
-    expect((await work.deliveries()).map(({ eventUuid }) => eventUuid)).to.deep.equal([event.uuid]);
+    expect(await work.deliveries()).to.deep.equal([]);
+    expect(admission.held).to.equal(0);
     expect(await broker.depth(queues.fanout)).to.equal(0);
   });
 
-  it("leaves to the sweep what the broker did not confirm", async () => {
-    broker.refuses = ({ exchange }) => exchange === exchanges.deliveries;
-    start(-1_000);
-    await broker.publish([eventMessage(event)]);
+  it("takes an event out of the outbox that nobody subscribes to", async () => {
+    await core.sql("DELETE FROM svc.subscriptions");
+    start();
+
+    await broker.publish([messageOf(event)]);
     await untilTurns(1);
-    await running?.stop();
-    expect(await broker.depth(queues.fanout)).to.equal(0);
-    expect((await work.events())[0]?.fannedOutAt).to.be.instanceOf(Date);
 
-    broker.refuses = () => false;
-    const { log } = createMemoryLog();
-    const store = createDeliveryStore({ sql: core.sql });
-    const sweep = createSweep({
-      broker,
-      store,
-      log,
-      metrics: createMetrics().deliveries,
-      intervalMs: 5,
-      requeueAfterMs: 60_000,
-    });
-    running = runWorkers({ workers: [sweep], log });
-
-    await until(async () => (await broker.depth(queues.first)) === 1, { what: "the sweep's message" });
-    expect(madeOfIt().at(-1)?.messageId).to.equal((await work.deliveries())[0]?.uuid);
+    expect(await work.outbox()).to.deep.equal([]);
+    expect(await work.flights()).to.deep.equal([]);
   });
 
-  it("gives the events back while the database fails, and loses none", async () => {
-    const others = [];
-    for (let count = 0; count < 4; count++)
-      others.push(await work.addEvent({ ownerId: String(subscription.userId) }));
-    await core.sql("ALTER TABLE svc.deliveries RENAME TO deliveries_away");
-    try {
-      start();
-      await broker.publish([event, ...others].map(eventMessage));
+  it("writes the deliveries of many subscriptions in portions, each its flight, and the event's end with the last", async () => {
+    await core.sql(
+      `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
+       SELECT user_id, url || n, resource, events, encrypted_secret, secret_hint FROM svc.subscriptions CROSS JOIN generate_series(1, 1100) AS n`,
+    );
+    const inserts: [number, boolean, boolean][] = [];
+    start({
+      store: {
+        async insert(options) {
+          const answer = await store.insert(options);
+          const isThere = (await work.outbox()).length > 0;
+          inserts.push([options.deliveries.length, options.isComplete, isThere]);
+          return answer;
+        },
+      },
+    });
+
+    await broker.publish([messageOf(event)]);
+    await untilTurns(1);
+
+    expect(inserts).to.deep.equal([
+      [500, false, true],
+      [500, false, true],
+      [101, true, false],
+    ]);
+    expect(new Set(started.map(({ id }) => id)).size).to.equal(1_101);
+    expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([
+      500, 500, 101,
+    ]);
+  });
+
+  describe("with a fault", () => {
+    it("gives the events back while the database is away, with their slots, and loses none", async () => {
+      const events = [event, ...(await addEvents(4))];
+      let isAway = true;
+      start({
+        store: {
+          insert: (options) =>
+            isAway
+              ? Promise.reject(Object.assign(new Error("cut"), { code: "ECONNREFUSED" }))
+              : store.insert(options),
+        },
+      });
+      await broker.publish(events.map(messageOf));
       await untilFailed();
-    } finally {
-      await core.sql("ALTER TABLE svc.deliveries_away RENAME TO deliveries");
-    }
+      expect([admission.held, started.length]).to.deep.equal([0, 0]);
 
-    await until(async () => (await work.deliveries()).length === 5, { what: "a delivery for every event" });
-    expect(madeOfIt()).to.have.length(5);
+      isAway = false;
+
+      await until(async () => (await work.deliveries()).length === 5, { what: "a delivery for every event" });
+      await until(() => started.length === 5, { what: "every attempt" });
+      expect(admission.held).to.equal(5);
+    });
+
+    it("halves a batch until the event is alone that fails, which stays in the outbox, and fans out the others once", async () => {
+      const others = await addEvents(6);
+      const bad = others[3] as EventModel;
+      start({
+        store: {
+          async insert(options) {
+            if (options.events.some(({ id }) => id === String(bad.id))) throw new Error("cannot be written");
+            return store.insert(options);
+          },
+        },
+      });
+
+      await broker.publish([event, ...others].map(messageOf));
+      await until(() => lines.some(({ eventUuid }) => eventUuid === bad.uuid), {
+        what: "the line of the bad one",
+      });
+      await until(() => started.length === 6, { what: "the others" });
+      await running?.stop();
+
+      expect(await work.outbox()).to.deep.equal([bad.id]);
+      expect(await work.deliveries()).to.have.length(6);
+      expect(admission.held).to.equal(6);
+      // The relay publishes it again.
+      expect(await broker.depth(queues.fanout)).to.equal(0);
+    });
+
+    it("goes on with what is missing after a batch that failed half way, and attempts none twice", async () => {
+      await core.sql(
+        `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
+         SELECT user_id, url || n, resource, events, encrypted_secret, secret_hint FROM svc.subscriptions CROSS JOIN generate_series(1, 600) AS n`,
+      );
+      let inserts = 0;
+      start({
+        store: {
+          async insert(options) {
+            inserts += 1;
+            if (inserts === 2) throw Object.assign(new Error("cut"), { code: "ECONNREFUSED" });
+            return store.insert(options);
+          },
+        },
+      });
+
+      await broker.publish([messageOf(event)]);
+      await untilFailed();
+      expect([started.length, admission.held]).to.deep.equal([500, 500]);
+      await until(() => started.length === 601, { what: "every attempt" });
+
+      expect(new Set(started.map(({ id }) => id)).size).to.equal(601);
+      expect(await work.deliveries()).to.have.length(601);
+      expect(await work.outbox()).to.deep.equal([]);
+      expect(admission.held).to.equal(601);
+    });
   });
 
-  it("puts a message that is no event on svc.dead as it came, and goes on with the others", async () => {
-    start();
+  for (const [what, message] of [
+    ["a message that is no event", () => foreignMessage],
+    [
+      "an event with somebody else's seal",
+      () => ({
+        ...messageOf(event),
+        headers: { "x-svc-id": String(event.id), "x-svc-data": "0:1", "x-svc-seal": "AAAA" },
+      }),
+    ],
+  ] as const) {
+    it(`puts ${what} on svc.dead as it came, and goes on with the others`, async () => {
+      const [other] = await addEvents(1);
+      const foreign = message();
+      start();
 
-    await broker.publish([foreignMessage, eventMessage(event)]);
-    await untilTurns(1);
-    await running?.stop();
+      await broker.publish([foreign, messageOf(other as EventModel)]);
+      await untilTurns(1);
+      await running?.stop();
 
-    const [dead] = madeOfIt();
-    expect(dead).to.include({ exchange: exchanges.dead, messageId: "theirs", body: foreignMessage.body });
-    expect(dead?.headers).to.deep.equal({ "x-svc-reason": "not an event" });
-    expect(await work.deliveries()).to.have.length(1);
-    expect(await broker.depth(queues.fanout)).to.equal(0);
-  });
+      const [dead] = madeOfIt();
+      expect(dead).to.include({ exchange: exchanges.dead, messageId: foreign.messageId, body: foreign.body });
+      expect(dead?.headers).to.deep.equal({ "x-svc-reason": "not an event of this service" });
+      expect((await work.deliveries()).map(({ eventUuid }) => eventUuid)).to.deep.equal([other?.uuid]);
+      expect(await work.outbox()).to.deep.equal([event.id]);
+      expect(await broker.depth(queues.fanout)).to.equal(0);
+    });
+  }
 
   it("gives a foreign message back while svc.dead does not confirm it", async () => {
     broker.refuses = ({ exchange }) => exchange === exchanges.dead;
     start();
-    await broker.publish([foreignMessage, eventMessage(event)]);
-    await untilFailed();
+    await broker.publish([foreignMessage]);
+    await until(() => madeOfIt().length > 0, { what: "the try" });
 
     broker.refuses = () => false;
 
     await until(async () => (await broker.depth(queues.dead)) === 1, { what: "the dead letter" });
-    await untilTurns(1);
-    expect(await work.deliveries()).to.have.length(1);
   });
 
   it("finishes on stop what it had taken, and takes no more", async () => {
     start();
-    await broker.publish([eventMessage(event)]);
+    await broker.publish([messageOf(event)]);
     await until(async () => (await broker.depth(queues.fanout)) === 0, { what: "the message taken" });
 
     await running?.stop();
-    await broker.publish([eventMessage(event)]);
+    await broker.publish([messageOf(event)]);
 
-    expect((await work.events())[0]?.fannedOutAt).to.be.instanceOf(Date);
-    expect(madeOfIt()).to.have.length(1);
+    expect(await work.outbox()).to.deep.equal([]);
+    expect(started).to.have.length(1);
     expect(await broker.depth(queues.fanout)).to.equal(1);
   });
 });

@@ -1,14 +1,14 @@
 import { expect } from "chai";
-import { createDeliveryStore, type DeliveryStore, type LeasedDelivery } from "../../src/deliveries/store.ts";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import { createDeliveryStore, type DeliveryStore, type Taken } from "../../src/deliveries/store.ts";
+import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
-import { until } from "../support/wait.ts";
 import { createWork, inSeconds, type Work } from "../support/work.ts";
 
 const idsOf = (rows: readonly { readonly id: string | bigint }[]): readonly string[] =>
   rows.map(({ id }) => String(id)).toSorted();
+const flightMs = 60_000;
 
-// What stands for a delivery in a queue, and what brings it back; store.test.ts has the rest.
+// What waits, and what takes it; store.test.ts has the rest.
 describe("createDeliveryStore", () => {
   let core: CoreDatabase;
   let work: Work;
@@ -28,147 +28,264 @@ describe("createDeliveryStore", () => {
 
   after(() => core.close());
 
-  const claim = (limit = 100): Promise<readonly { id: string }[]> =>
-    store.claimDue({ limit, queuedForMs: 60_000 });
-
-  const leaseOf = async (delivery: { readonly id: bigint }): Promise<LeasedDelivery> => {
-    const [lease] = await store.lease({ ids: [String(delivery.id)], leaseMs: 60_000 });
-    if (lease === undefined) throw new Error("expected a lease");
-    return lease;
+  const takeDue = (limit = 100, sinceMs?: number): Promise<Taken> =>
+    store.takeDue({ limit, flightMs, sinceMs });
+  const takeParked = (oldest: number, newest: number, { id } = subscription): Promise<Taken> =>
+    store.takeParked({ wanted: [{ subscriptionId: id, oldest, newest }], flightMs });
+  const addMany = async (count: number, due?: "parked"): Promise<readonly DeliveryModel[]> => {
+    const deliveries = [];
+    for (let one = 0; one < count; one++)
+      deliveries.push(await work.addDelivery(subscription, due === undefined ? {} : { due }));
+    return deliveries;
   };
 
-  describe("claimDue", () => {
-    it("takes what is due and in no queue, those due longest first, each once", async () => {
-      const younger = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(-5) });
-      const older = await work.addDelivery(subscription, {
+  describe("takeDue", () => {
+    it("gives a delivery as it is now, with its event, its subscription and its user", async () => {
+      const delivery = await work.addDelivery(subscription, {
+        attempt: 1,
         status: "retrying",
-        nextAttemptAt: inSeconds(-50),
+        traceparent: "00-1",
+        data: '{"text":"é"}',
       });
-      const stranded = await work.addDelivery(subscription, {
-        nextAttemptAt: inSeconds(-2),
-        queuedUntil: inSeconds(-1),
-        leasedUntil: inSeconds(-1),
-      });
-      for (const overrides of [
-        { nextAttemptAt: inSeconds(60) },
-        { nextAttemptAt: null },
-        { queuedUntil: inSeconds(60) },
-        { leasedUntil: inSeconds(60) },
-        { status: "delivered" },
-        { status: "failed" },
-        { status: "cancelled" },
-      ])
-        await work.addDelivery(subscription, overrides);
+      await core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/corrected'");
+      await core.sql("UPDATE svc.users SET name = 'Ada L.', is_admin = true");
+      await core.sql("UPDATE svc.events SET occurred_at = '2026-03-28T16:30:00.123456+02:00'");
+      await core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '1 minute'");
 
-      expect(idsOf(await claim(1))).to.deep.equal([String(older.id)]);
-      expect(idsOf(await claim())).to.deep.equal(idsOf([younger, stranded]));
-      expect(await claim()).to.deep.equal([]);
+      const { flightId, deliveries } = await takeDue();
+
+      const [taken, ...more] = deliveries;
+      expect(more).to.deep.equal([]);
+      const { waitedMs, eventAgeMs, ...rest } = taken ?? { waitedMs: 0, eventAgeMs: 0 };
+      expect(rest).to.deep.equal({
+        id: String(delivery.id),
+        uuid: delivery.uuid,
+        eventId: String(delivery.eventId),
+        eventUuid: delivery.eventUuid,
+        event: "on_create",
+        resource: "notes",
+        timestamp: "2026-03-28T14:30:00.123456Z",
+        attempt: 1,
+        maxAttempts: 3,
+        isManual: false,
+        ownerId: String(subscription.userId),
+        traceparent: "00-1",
+        bytes: 13,
+        subscriptionId: subscription.id,
+        subscription: {
+          url: "http://127.0.0.1:9/corrected",
+          encryptedSecret: Buffer.from(subscription.encryptedSecret),
+          isActive: true,
+          user: {
+            id: subscription.userId,
+            name: "Ada L.",
+            email: (await core.database.prisma.user.findFirstOrThrow()).email,
+            isAdmin: true,
+          },
+        },
+      });
+      expect(waitedMs).to.be.within(60_000, 70_000);
+      expect(eventAgeMs).to.be.closeTo(Date.now() - Date.parse("2026-03-28T14:30:00Z"), 10_000);
+      const [flight] = await work.flights();
+      expect(flight).to.deep.include({ id: BigInt(flightId ?? 0), deliveryIds: [delivery.id] });
+      expect(flight?.endsAt.getTime()).to.be.within(Date.now() + 50_000, Date.now() + 60_001);
+      expect(await work.queued(delivery.id)).to.equal(null);
+    });
+
+    it("takes what is due, those due longest first, each once", async () => {
+      const younger = await work.addDelivery(subscription, { due: inSeconds(-5) });
+      const older = await work.addDelivery(subscription, { status: "retrying", due: inSeconds(-50) });
+      for (const due of [inSeconds(60), "parked", "nowhere"] as const)
+        await work.addDelivery(subscription, { due });
+
+      expect(idsOf((await takeDue(1)).deliveries)).to.deep.equal([String(older.id)]);
+      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(younger.id)]);
+      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [] });
+    });
+
+    it("looks no further back than it is told", async () => {
+      const [old, young] = [
+        await work.addDelivery(subscription, { due: inSeconds(-50) }),
+        await work.addDelivery(subscription, { due: inSeconds(-5) }),
+      ];
+
+      expect(idsOf((await takeDue(100, 20_000)).deliveries)).to.deep.equal([String(young.id)]);
+      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(old.id)]);
+    });
+
+    it("takes one at its end out of the queue, and gives it to nobody", async () => {
+      const deliveries = [];
+      for (const status of ["delivered", "failed", "cancelled"])
+        deliveries.push(await work.addDelivery(subscription, { status, due: inSeconds(-1) }));
+
+      expect((await takeDue()).deliveries).to.deep.equal([]);
+      for (const { id } of deliveries) expect(await work.queued(id)).to.equal(null);
+      expect(await work.flights()).to.deep.equal([]);
     });
 
     it("parts what is due among sweeps at once", async () => {
-      for (let count = 0; count < 12; count++) await work.addDelivery(subscription);
+      await addMany(12);
 
-      const claims = await Promise.all(Array.from({ length: 4 }, () => claim(3)));
+      const taken = (await Promise.all(Array.from({ length: 4 }, () => takeDue(3)))).flatMap(
+        ({ deliveries }) => deliveries,
+      );
 
-      expect(new Set(idsOf(claims.flat())).size).to.equal(claims.flat().length);
-    });
-  });
-
-  describe("postpone", () => {
-    it("makes a delivery due later, to the next quarter of a second, and gives its lease back", async () => {
-      const delivery = await work.addDelivery(subscription, { queuedUntil: inSeconds(60) });
-      const lease = await leaseOf(delivery);
-
-      await store.postpone([{ lease, delayMs: 30_010, reason: "Waiting." }]);
-
-      const row = await work.deliveryOf(delivery.id);
-      expect(row).to.include({
-        status: "pending",
-        attempt: 0,
-        lastError: "Waiting.",
-        leasedUntil: null,
-        queuedUntil: null,
-      });
-      expect(row.updatedAt).to.deep.equal(delivery.updatedAt);
-      const dueAt = row.nextAttemptAt?.getTime() ?? 0;
-      expect(dueAt).to.be.within(Date.now() + 25_000, Date.now() + 30_260);
-      expect(dueAt % 250).to.equal(0);
-      expect(await work.attemptsOf(delivery.id)).to.deep.equal([]);
+      expect(new Set(idsOf(taken)).size).to.equal(taken.length);
+      expect(taken.length).to.be.above(2);
     });
 
-    it("makes those due at once that have not to wait, and keeps the error of an attempt", async () => {
-      const failed = await work.addDelivery(subscription, { status: "retrying", lastError: "HTTP 500" });
-      const fresh = await work.addDelivery(subscription);
-      const leases = await Promise.all([failed, fresh].map(leaseOf));
-
-      await store.postpone(leases.map((lease) => ({ lease, delayMs: 0, reason: undefined })));
-
-      await until(async () => (await claim()).length > 0, { what: "the next quarter of a second" });
-      const rows = await work.deliveries();
-      expect(rows.map(({ status, lastError }) => [status, lastError])).to.deep.equal([
-        ["retrying", "HTTP 500"],
-        ["pending", null],
-      ]);
-    });
-
-    it("leaves one that another holds by now, and one that was cancelled", async () => {
-      const taken = await work.addDelivery(subscription);
-      const cancelled = await work.addDelivery(subscription);
-      const leases = await Promise.all([taken, cancelled].map(leaseOf));
-      await core.sql("UPDATE svc.deliveries SET leased_until = now() + interval '1 hour' WHERE id = $1", [
-        taken.id,
-      ]);
-      await core.sql("UPDATE svc.deliveries SET status = 'cancelled', next_attempt_at = NULL WHERE id = $1", [
-        cancelled.id,
-      ]);
-      const before = await work.deliveries();
-
-      await store.postpone(leases.map((lease) => ({ lease, delayMs: 1_000, reason: "Waiting." })));
-
-      expect(await work.deliveries()).to.deep.equal(before);
-    });
-  });
-
-  describe("unqueue", () => {
-    it("makes a delivery due again at once, also one that a dead dispatcher had leased", async () => {
-      const fresh = await work.addDelivery(subscription);
-      const stranded = await work.addDelivery(subscription, { leasedUntil: inSeconds(-5) });
-      const claimed = await claim();
-
-      await store.unqueue(claimed.map(({ id }) => id));
-
-      expect(idsOf(await claim())).to.deep.equal(idsOf([fresh, stranded]));
-    });
-  });
-
-  describe("forgetQueued", () => {
-    for (const [areLeasesOver, expected] of [
-      [false, ["queued"]],
-      [true, ["leased", "queued"]],
+    for (const [what, statement, expected] of [
+      ["is paused", "UPDATE svc.subscriptions SET is_active = false", false],
+      ["belongs to a disabled user", "UPDATE svc.users SET disabled_at = now()", false],
+      ["was deleted", "DELETE FROM svc.subscriptions", undefined],
     ] as const) {
-      it(`makes ${expected.join(" and ")} deliveries due when leases are ${areLeasesOver ? "" : "not "}over`, async () => {
-        const names = new Map<string, string>();
-        for (const [name, overrides] of [
-          ["queued", { queuedUntil: inSeconds(60) }],
-          ["leased", { queuedUntil: inSeconds(60), leasedUntil: inSeconds(60) }],
-          ["delivered", { status: "delivered", queuedUntil: inSeconds(60) }],
-        ] as const)
-          names.set(String((await work.addDelivery(subscription, overrides)).id), name);
+      it(`says so of one whose subscription ${what}`, async () => {
+        await work.addDelivery(subscription);
+        await core.sql(statement);
 
-        await store.forgetQueued({ areLeasesOver });
+        const [taken] = (await takeDue()).deliveries;
 
-        const due = await claim();
-        expect(due.map(({ id }) => names.get(id))).to.have.members(expected);
+        expect(taken?.subscription?.isActive).to.equal(expected);
+        expect(taken?.subscription === null).to.equal(expected === undefined);
       });
     }
   });
 
+  describe("takeParked and findParked", () => {
+    it("take from both ends of a subscription's line, each once, and nothing of others", async () => {
+      const line = await addMany(5, "parked");
+      await work.addDelivery(await work.addSubscription(), { due: "parked" });
+      await work.addDelivery(subscription, { due: inSeconds(-1) });
+
+      const [a, b, c, d, e] = idsOf(line);
+      expect(idsOf((await takeParked(2, 1)).deliveries)).to.deep.equal([a, b, e]);
+      expect(idsOf((await takeParked(5, 5)).deliveries)).to.deep.equal([c, d]);
+      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [] });
+      expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([3, 2]);
+    });
+
+    it("find each subscription of which something waits for a slot, with what it is now, a page at a time", async () => {
+      const paused = await work.addSubscription({ isActive: false });
+      const deleted = await work.addSubscription();
+      const disabled = await work.addSubscription();
+      const idle = await work.addSubscription();
+      for (const one of [subscription, subscription, paused, deleted, disabled])
+        await work.addDelivery(one, { due: "parked" });
+      await work.addDelivery(idle);
+      await core.sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [disabled.userId]);
+      await core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [deleted.id]);
+
+      const first = await store.findParked({ after: 0, limit: 3 });
+      const rest = await store.findParked({ after: deleted.id, limit: 3 });
+
+      const { url } = subscription;
+      expect([...first, ...rest]).to.deep.equal([
+        { subscriptionId: subscription.id, url, userId: subscription.userId, isActive: true },
+        { subscriptionId: paused.id, url, userId: paused.userId, isActive: false },
+        { subscriptionId: deleted.id, url: null, userId: null, isActive: false },
+        { subscriptionId: disabled.id, url, userId: disabled.userId, isActive: false },
+      ]);
+    });
+  });
+
+  describe("nextDueInMs", () => {
+    it("gives the time to the next that is not due yet", async () => {
+      expect(await store.nextDueInMs()).to.equal(undefined);
+      for (const due of [inSeconds(-5), inSeconds(60), inSeconds(90), "parked"] as const)
+        await work.addDelivery(subscription, { due });
+
+      expect(await store.nextDueInMs()).to.be.within(50_000, 60_001);
+    });
+  });
+
+  describe("endOverdueFlights and endAllFlights", () => {
+    it("make due what is not finished of flights whose time is up, and leave the others", async () => {
+      const deliveries = await addMany(3);
+      await takeDue();
+      await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
+      const [open, done, queued] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
+      await core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [String(done.id)]);
+      await store.putBack({ returns: [{ id: String(queued.id), delayMs: undefined }], landed: [] });
+      const young = await work.addDelivery(subscription);
+      await takeDue();
+
+      expect(await store.endOverdueFlights(10)).to.equal(1);
+
+      expect((await work.queued(open.id))?.dueAt).to.be.instanceOf(Date);
+      expect(await work.queued(done.id)).to.equal(null);
+      expect((await work.queued(queued.id))?.dueAt).to.equal(null);
+      expect((await work.flights()).map(({ deliveryIds }) => deliveryIds)).to.deep.equal([[young.id]]);
+      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(open.id)]);
+    });
+
+    it("end so many at once, and each once of sweeps at once", async () => {
+      for (let count = 0; count < 6; count++) {
+        await work.addDelivery(subscription);
+        await takeDue();
+      }
+      await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
+
+      expect(await store.endOverdueFlights(2)).to.equal(2);
+      const counts = await Promise.all([1, 2, 3, 4].map(() => store.endOverdueFlights(10)));
+
+      expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(4);
+      expect((await takeDue()).deliveries).to.have.length(6);
+    });
+
+    it("end all, whatever their time", async () => {
+      const [delivery] = await addMany(1);
+      await takeDue();
+      expect(await store.endOverdueFlights(10)).to.equal(0);
+
+      await store.endAllFlights();
+
+      expect(await work.flights()).to.deep.equal([]);
+      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(delivery?.id)]);
+    });
+  });
+
+  describe("cancelOrphans and findOrphaned", () => {
+    it("cancel what waits and what is in hand of a subscription that is gone, and nothing else", async () => {
+      const [inHand] = await addMany(1);
+      await takeDue();
+      const waiting = [
+        ...(await addMany(1, "parked")),
+        await work.addDelivery(subscription, { due: inSeconds(60) }),
+      ];
+      const finished = await work.addDelivery(subscription, { status: "delivered" });
+      const other = await work.addDelivery(await work.addSubscription());
+      await takeDue();
+      expect(await store.findOrphaned(10)).to.deep.equal([]);
+      await core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [subscription.id]);
+
+      expect(await store.findOrphaned(10)).to.deep.equal([subscription.id]);
+      expect(await store.cancelOrphans({ subscriptionId: subscription.id, limit: 1 })).to.equal(1);
+      expect(await store.cancelOrphans({ subscriptionId: subscription.id, limit: 10 })).to.equal(1);
+
+      for (const { id } of [inHand as DeliveryModel, ...waiting]) {
+        expect(await work.deliveryOf(id)).to.include({
+          status: "cancelled",
+          lastError: "The subscription was deleted.",
+        });
+        expect(await work.queued(id)).to.equal(null);
+      }
+      for (const { id, status } of [finished, other])
+        expect(await work.deliveryOf(id)).to.include({ status });
+      expect(await store.findOrphaned(10)).to.deep.equal([]);
+    });
+  });
+
   describe("findUndeadLettered", () => {
     it("finds failed deliveries of which no dead letter was confirmed in time, until one is", async () => {
-      const failed = await work.addDelivery(subscription, { status: "failed", lastError: "spent" });
+      const failed = await work.addDelivery(subscription, {
+        status: "failed",
+        lastError: "spent",
+        data: "[1.50]",
+      });
       await work.addDelivery(subscription, { status: "failed", deadLetteredAt: new Date() });
       await work.addDelivery(subscription, { status: "retrying" });
       await core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '1 minute'");
+      await core.sql("UPDATE svc.events SET occurred_at = '2026-03-28T16:30:00.123456+02:00'");
       await work.addDelivery(subscription, { status: "failed" });
       const find = (): ReturnType<DeliveryStore["findUndeadLettered"]> =>
         store.findUndeadLettered({ limit: 10, olderThanMs: 30_000 });
@@ -180,9 +297,13 @@ describe("createDeliveryStore", () => {
         {
           id: String(failed.id),
           uuid: failed.uuid,
+          eventId: String(failed.eventId),
           eventUuid: failed.eventUuid,
+          event: "on_create",
+          resource: "notes",
+          timestamp: "2026-03-28T14:30:00.123456Z",
           lastError: "spent",
-          body: Buffer.from(failed.body),
+          data: "[1.50]",
         },
       ]);
       expect(await find()).to.deep.equal([]);

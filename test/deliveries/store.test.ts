@@ -4,8 +4,8 @@ import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import {
   createDeliveryStore,
   type DeliveryStore,
-  type LeasedDelivery,
   type NewDelivery,
+  type Outcome,
 } from "../../src/deliveries/store.ts";
 import type { DeliveryModel, EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -21,6 +21,14 @@ const result: AttemptResult = {
   responseBody: Buffer.from([0, 255, 10]),
   isResponseTruncated: true,
 };
+const flightMs = 60_000;
+
+const outcomeOf = (
+  { id, uuid, attempt }: DeliveryModel,
+  rest: Omit<Outcome, "id" | "uuid" | "attemptsBefore">,
+): Outcome => ({ id: String(id), uuid, attemptsBefore: attempt, ...rest });
+const isNear = (date: Date | null | undefined, seconds: number): void =>
+  void expect((date?.getTime() ?? 0) - Date.now()).to.be.within((seconds - 10) * 1_000, seconds * 1_000 + 1);
 
 describe("createDeliveryStore", () => {
   let core: CoreDatabase;
@@ -40,228 +48,185 @@ describe("createDeliveryStore", () => {
   });
 
   after(() => core.close());
-
-  const leaseOne = async ({ id }: DeliveryModel): Promise<LeasedDelivery | undefined> =>
-    (await store.lease({ ids: [String(id)], leaseMs: 60_000 }))[0];
-  const getLease = async (delivery: DeliveryModel): Promise<LeasedDelivery> => {
-    const lease = await leaseOne(delivery);
-    if (lease === undefined) throw new Error("the delivery was not leased");
-    return lease;
-  };
-  const newDelivery = (event: Pick<EventModel, "uuid">, to = subscription): NewDelivery => ({
-    uuid: randomUUID(),
-    eventUuid: event.uuid,
-    subscriptionId: to.id,
-    userId: to.userId,
-    resource: "notes",
-    url: to.url,
-    maxAttempts: 3,
-    body: Buffer.from([0, 1, 255]),
-  });
-  const insert = async (...deliveries: readonly NewDelivery[]): Promise<readonly { uuid: string }[]> => {
-    const eventUuids = deliveries.map(({ eventUuid }) => eventUuid);
-    return (await store.insertMissing({ eventUuids, deliveries, queuedForMs: 60_000 })).inserted;
-  };
-  const settle = async (delivery: DeliveryModel): Promise<DeliveryModel> => {
-    await store.settleUnleasable([String(delivery.id)]);
-    return work.deliveryOf(delivery.id);
-  };
-  const cancel = (): Promise<unknown> =>
-    core.sql(
-      "UPDATE svc.deliveries SET status = 'cancelled', last_error = 'The subscription was deleted.', next_attempt_at = NULL",
+  const record = (...outcomes: readonly Outcome[]): Promise<ReadonlySet<string>> =>
+    store.record({ outcomes, landed: [] });
+  const addFlight = async (...deliveries: readonly DeliveryModel[]): Promise<string> => {
+    const [row] = await core.sql<{ id: string }>(
+      "INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ($1, now() + interval '1 minute') RETURNING id",
+      [deliveries.map(({ id }) => String(id))],
     );
+    return row?.id ?? "";
+  };
 
-  describe("insertMissing", () => {
-    it("makes a delivery that is due and believed queued, its own root, and marks the event", async () => {
+  const newDelivery = (
+    event: Pick<EventModel, "id" | "uuid">,
+    overrides: Partial<NewDelivery> = {},
+  ): NewDelivery => ({
+    uuid: randomUUID(),
+    eventId: String(event.id),
+    eventUuid: event.uuid,
+    subscriptionId: subscription.id,
+    userId: subscription.userId,
+    resource: "notes",
+    url: subscription.url,
+    maxAttempts: 3,
+    isTaken: true,
+    ...overrides,
+  });
+  const insert = (
+    events: readonly Pick<EventModel, "id">[],
+    deliveries: readonly NewDelivery[],
+    isComplete = true,
+  ): ReturnType<DeliveryStore["insert"]> =>
+    store.insert({
+      events: events.map(({ id }) => ({ id: String(id), data: `{"of":${id}}` })),
+      deliveries,
+      isComplete,
+      flightMs,
+    });
+  const putBack = (
+    delivery: DeliveryModel,
+    delayMs: number | undefined,
+    landed: string[] = [],
+  ): Promise<void> => store.putBack({ returns: [{ id: String(delivery.id), delayMs }], landed });
+
+  describe("insert", () => {
+    it("makes a delivery in flight, its own root, with the record of its event, which leaves the outbox", async () => {
       const event = await work.addEvent();
-      const given = newDelivery(event);
+      const given = newDelivery(event, { traceparent: "00-1" });
 
-      const [inserted] = await insert(given);
+      const { flightId, ids, databaseTimeMs } = await insert([event], [given]);
 
-      const [row] = await work.deliveries();
-      expect(inserted).to.deep.equal({ id: String(row?.id), uuid: given.uuid });
+      const [row, ...more] = await work.deliveries();
+      expect(more).to.deep.equal([]);
+      expect(ids).to.deep.equal(new Map([[given.uuid, String(row?.id)]]));
       expect(row).to.include({
+        uuid: given.uuid,
         rootDeliveryId: row?.id,
         parentDeliveryId: null,
         eventId: event.id,
+        eventUuid: event.uuid,
         triggerKind: "automatic",
         status: "pending",
         attempt: 0,
+        traceparent: "00-1",
       });
-      expect(Buffer.from(row?.body ?? [])).to.deep.equal(given.body);
-      expect(row?.nextAttemptAt?.getTime()).to.be.at.most(Date.now() + 1);
-      expect(row?.queuedUntil?.getTime()).to.be.within(Date.now() + 50_000, Date.now() + 60_000);
-      expect((await work.events())[0]?.fannedOutAt).to.be.instanceOf(Date);
+      const [flight] = await work.flights();
+      expect(flight).to.deep.include({ id: BigInt(flightId ?? 0), deliveryIds: [row?.id] });
+      isNear(flight?.endsAt, 60);
+      expect(await work.queued(row?.id ?? 0n)).to.equal(null);
+      expect(await work.outbox()).to.deep.equal([]);
+      expect(await store.dataOf([String(event.id), "9"])).to.deep.equal(
+        new Map([[String(event.id), `{"of":${event.id}}`]]),
+      );
+      expect(databaseTimeMs).to.be.closeTo(Date.now(), 5_000);
     });
 
-    it("makes one delivery for each event and subscription, however often and in however many batches they come", async () => {
+    it("puts one for which there is no slot into the queue instead, without a time", async () => {
+      const event = await work.addEvent();
+
+      const { flightId, ids } = await insert([event], [newDelivery(event, { isTaken: false })]);
+
+      expect(flightId).to.equal(undefined);
+      const [id] = [...ids.values()];
+      expect(await work.queued(BigInt(id ?? 0))).to.include({
+        subscriptionId: subscription.id,
+        userId: subscription.userId,
+        dueAt: null,
+      });
+      expect(await work.flights()).to.deep.equal([]);
+    });
+
+    it("takes an event out of the outbox that nobody subscribes to, and keeps no record of it", async () => {
+      const event = await work.addEvent();
+
+      await store.insert({
+        events: [{ id: String(event.id), data: undefined }],
+        deliveries: [],
+        isComplete: true,
+        flightMs,
+      });
+
+      expect(await work.outbox()).to.deep.equal([]);
+      expect((await store.dataOf([String(event.id)])).size).to.equal(0);
+    });
+
+    it("makes nothing of an event that is not in the outbox, and goes on with the others", async () => {
+      const [done, fresh] = [await work.addEvent(), await work.addEvent()];
+      await insert([done], [newDelivery(done)]);
+      const [again, other] = [newDelivery(done), newDelivery(fresh)];
+      const stranger = newDelivery({ id: 9_000_000n, uuid: randomUUID() });
+
+      const { ids } = await insert([done, fresh, { id: 9_000_000n }], [again, stranger, other]);
+
+      expect([...ids.keys()]).to.deep.equal([other.uuid]);
+      expect(await work.deliveries()).to.have.length(2);
+      expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([1, 1]);
+      expect((await store.dataOf(["9000000"])).size).to.equal(0);
+    });
+
+    it("leaves events in the outbox of which more deliveries follow, and makes each delivery once", async () => {
       const event = await work.addEvent();
       const other = await work.addSubscription();
-      const twice = [newDelivery(event), newDelivery(event)];
+      const [first, second] = [newDelivery(event), newDelivery(event, { subscriptionId: other.id })];
 
-      const first = await insert(...twice);
-      const second = await insert(newDelivery(event), newDelivery(event, other));
+      await insert([event], [first], false);
+      expect(await work.outbox()).to.deep.equal([event.id]);
+      // As after a crash between the two.
+      const { ids } = await insert([event], [{ ...first, uuid: randomUUID() }, second]);
 
-      expect([first.length, second.length]).to.deep.equal([1, 1]);
-      expect((await work.deliveries()).map(({ subscriptionId }) => subscriptionId)).to.deep.equal([
-        subscription.id,
-        other.id,
-      ]);
+      expect([...ids.keys()]).to.deep.equal([second.uuid]);
+      expect(await work.deliveries()).to.have.length(2);
+      expect(await work.outbox()).to.deep.equal([]);
     });
 
-    it("lets only one of two dispatchers make it, at once", async () => {
+    it("lets only one of several dispatchers make it, at once", async () => {
       const event = await work.addEvent();
 
-      const made = await Promise.all(Array.from({ length: 4 }, () => insert(newDelivery(event))));
+      const made = await Promise.all(Array.from({ length: 4 }, () => insert([event], [newDelivery(event)])));
 
-      expect(made.flat()).to.have.length(1);
+      expect(made.flatMap(({ ids }) => [...ids])).to.have.length(1);
+      expect(await work.deliveries()).to.have.length(1);
+      expect(await work.flights()).to.have.length(1);
     });
 
-    it("marks an event that nobody subscribes to, and names one that it does not know", async () => {
+    it("does not wait for a dispatcher that is at work on the event, and leaves it to that one", async () => {
       const event = await work.addEvent();
-      const unknown = newDelivery({ uuid: randomUUID() });
+      const other = await core.database.pool.connect();
+      try {
+        await other.query("BEGIN");
+        await other.query("DELETE FROM svc.outbox WHERE event_id = $1", [String(event.id)]);
 
-      const answer = await store.insertMissing({
-        eventUuids: [event.uuid, unknown.eventUuid],
-        deliveries: [unknown],
-        queuedForMs: 60_000,
-      });
-
-      expect(answer).to.deep.equal({ inserted: [], unknownEvents: new Set([unknown.eventUuid]) });
-      expect((await work.events())[0]?.fannedOutAt).to.be.instanceOf(Date);
-    });
-  });
-
-  describe("lease", () => {
-    it("gives the delivery with what the subscription and its user are now", async () => {
-      const delivery = await work.addDelivery(subscription, { attempt: 1 });
-      await core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/corrected'");
-      await core.sql("UPDATE svc.users SET name = 'Ada L.', is_admin = true");
-
-      const lease = await leaseOne(delivery);
-
-      expect(lease).to.include({
-        uuid: delivery.uuid,
-        attempt: 1,
-        maxAttempts: 3,
-        url: "http://127.0.0.1:9/corrected",
-        ownerId: String(subscription.userId),
-      });
-      expect(lease?.user).to.include({ id: subscription.userId, name: "Ada L.", isAdmin: true });
-      expect(await work.deliveryOf(delivery.id)).to.have.property("url", "http://127.0.0.1:9/corrected");
-    });
-
-    it("gives one delivery to one of two, until the lease ends", async () => {
-      const delivery = await work.addDelivery(subscription);
-
-      const leases = await Promise.all(Array.from({ length: 4 }, () => leaseOne(delivery)));
-
-      expect(leases.filter((lease) => lease !== undefined)).to.have.length(1);
-      await core.sql("UPDATE svc.deliveries SET leased_until = now() - interval '1 second'");
-      expect(await leaseOne(delivery)).to.have.property("uuid", delivery.uuid);
-    });
-
-    for (const [what, overrides] of [
-      ["not due yet", { nextAttemptAt: inSeconds(86_400) }],
-      ["on hold", { nextAttemptAt: null }],
-      ["delivered", { status: "delivered" }],
-      ["failed", { status: "failed" }],
-      ["cancelled", { status: "cancelled" }],
-    ] as const) {
-      it(`does not give one that is ${what}`, async () => {
-        expect(await leaseOne(await work.addDelivery(subscription, overrides))).to.equal(undefined);
-      });
-    }
-
-    for (const [what, statement] of [
-      ["is paused", "UPDATE svc.subscriptions SET is_active = false"],
-      ["was deleted", "DELETE FROM svc.subscriptions"],
-      ["belongs to a disabled user", "UPDATE svc.users SET disabled_at = now()"],
-    ] as const) {
-      it(`does not give one whose subscription ${what}`, async () => {
-        const delivery = await work.addDelivery(subscription);
-        await core.sql(statement);
-
-        expect(await leaseOne(delivery)).to.equal(undefined);
-      });
-    }
-  });
-
-  describe("settleUnleasable", () => {
-    it("cancels when the subscription is gone, and says so", async () => {
-      const delivery = await work.addDelivery(subscription, { queuedUntil: inSeconds(60) });
-      await core.sql("DELETE FROM svc.subscriptions");
-
-      expect(await settle(delivery)).to.include({
-        status: "cancelled",
-        lastError: "The subscription was deleted.",
-        nextAttemptAt: null,
-        queuedUntil: null,
-      });
-    });
-
-    for (const statement of [
-      "UPDATE svc.subscriptions SET is_active = false",
-      "UPDATE svc.users SET disabled_at = now()",
-    ]) {
-      it(`holds the delivery, to be released when it may go on: ${statement}`, async () => {
-        const delivery = await work.addDelivery(subscription, {
-          status: "retrying",
-          lastError: "HTTP 500",
-          queuedUntil: inSeconds(60),
-        });
-        await core.sql(statement);
-
-        const held = await settle(delivery);
-        await store.releaseHeld();
-        const stillHeld = await work.deliveryOf(delivery.id);
-        await core.sql("UPDATE svc.subscriptions SET is_active = true");
-        await core.sql("UPDATE svc.users SET disabled_at = NULL");
-        await store.releaseHeld();
-
-        expect(held).to.include({
-          status: "retrying",
-          lastError: "HTTP 500",
-          nextAttemptAt: null,
-          queuedUntil: null,
-        });
-        expect(stillHeld.nextAttemptAt).to.equal(null);
-        expect(await leaseOne(delivery)).to.have.property("uuid", delivery.uuid);
-      });
-    }
-
-    it("touches none that is finished, leased by another, or only not due", async () => {
-      await work.addDelivery(subscription, { status: "delivered" });
-      await work.addDelivery(subscription, { leasedUntil: inSeconds(60) });
-      await work.addDelivery(await work.addSubscription(), { nextAttemptAt: inSeconds(60) });
-      await core.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [subscription.id]);
-      const before = await work.deliveries();
-
-      await store.settleUnleasable(before.map(({ id }) => String(id)));
-
-      expect(await work.deliveries()).to.deep.equal(before);
+        expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(0);
+        await other.query("ROLLBACK");
+      } finally {
+        other.release();
+      }
+      expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(1);
     });
   });
 
   describe("record", () => {
-    it("writes a retry and its attempt, and gives the lease back", async () => {
-      const delivery = await work.addDelivery(subscription, { queuedUntil: inSeconds(60) });
-      const lease = await getLease(delivery);
+    it("writes a retry and its attempt, puts it into the queue, and ends flights", async () => {
+      const delivery = await work.addDelivery(subscription, { due: "nowhere" });
+      const [landed, other] = [await addFlight(delivery), await addFlight()];
 
-      const written = await store.record([
-        { lease, status: "retrying", attempt: 1, delayMs: 30_000, lastError: "HTTP 500", result },
-      ]);
+      const written = await store.record({
+        outcomes: [
+          outcomeOf(delivery, { status: "retrying", delayMs: 30_000, lastError: "HTTP 500", result }),
+        ],
+        landed: [landed],
+      });
 
       expect([...written]).to.deep.equal([String(delivery.id)]);
-      const row = await work.deliveryOf(delivery.id);
-      expect(row).to.include({
+      expect(await work.deliveryOf(delivery.id)).to.include({
         status: "retrying",
         attempt: 1,
         lastError: "HTTP 500",
-        leasedUntil: null,
-        queuedUntil: null,
+        problem: null,
       });
-      expect(row.nextAttemptAt?.getTime()).to.be.within(Date.now() + 20_000, Date.now() + 30_000);
+      isNear((await work.queued(delivery.id))?.dueAt, 30);
+      expect((await work.flights()).map(({ id }) => String(id))).to.deep.equal([other]);
       const [attempt, ...more] = await work.attemptsOf(delivery.id);
       expect(more).to.deep.equal([]);
       expect(attempt).to.deep.include({
@@ -278,86 +243,123 @@ describe("createDeliveryStore", () => {
 
     it("writes many outcomes at once, each its own, and takes an old error away with success", async () => {
       const deliveries = [];
-      for (const lastError of ["old", "old", "old"])
-        deliveries.push(await work.addDelivery(subscription, { lastError }));
-      const leases = await Promise.all(deliveries.map(getLease));
-      const [a, b, c] = leases as [LeasedDelivery, LeasedDelivery, LeasedDelivery];
+      for (let count = 0; count < 3; count++)
+        deliveries.push(await work.addDelivery(subscription, { lastError: "old", due: "nowhere" }));
+      const [a, b, c] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
       const { error: _, ...success } = result;
 
-      await store.record([
-        { lease: a, status: "delivered", attempt: 1, result: { ...success, statusCode: 204 } },
-        { lease: b, status: "failed", attempt: 3, lastError: "spent", result },
-        { lease: c, status: "cancelled", attempt: 0, lastError: "no right" },
-      ]);
+      await record(
+        outcomeOf(a, { status: "delivered", result: { ...success, statusCode: 204 } }),
+        outcomeOf(b, { status: "failed", lastError: "spent", result }),
+        outcomeOf(c, { status: "cancelled", lastError: "no right" }),
+      );
 
-      const rows = await work.deliveries();
       expect(
-        rows.map(({ status, attempt, lastError, nextAttemptAt }) => [
+        (await work.deliveries()).map(({ status, attempt, lastError, problem }) => [
           status,
           attempt,
           lastError,
-          nextAttemptAt,
+          problem,
         ]),
       ).to.deep.equal([
         ["delivered", 1, null, null],
-        ["failed", 3, "spent", null],
-        ["cancelled", 0, "no right", null],
+        ["failed", 1, "spent", "failed"],
+        ["cancelled", 0, "no right", "cancelled"],
       ]);
       const attempts = await Promise.all(deliveries.map(({ id }) => work.attemptsOf(id)));
       expect(
         attempts.map((made) => made.map(({ number, statusCode }) => [number, statusCode])),
-      ).to.deep.equal([[[1, 204]], [[3, 500]], []]);
+      ).to.deep.equal([[[1, 204]], [[1, 500]], []]);
+      for (const { id } of deliveries) expect(await work.queued(id)).to.equal(null);
     });
 
-    it("writes nothing of an outcome whose lease another holds by now", async () => {
-      const delivery = await work.addDelivery(subscription);
-      const lost = await getLease(delivery);
-      // A lease is told from the next by its end, in milliseconds: they are seconds apart, as no lease is shorter.
-      await core.sql("UPDATE svc.deliveries SET leased_until = leased_until - interval '1 day'");
-      await core.sql("SELECT pg_sleep(0.002)");
-      const held = await getLease(delivery);
+    for (const [what, change] of [
+      ["when another process has made one since", { attemptsBefore: 1 }],
+      ["of a delivery that got the id after a crash", { uuid: randomUUID() }],
+    ] as const) {
+      it(`writes nothing of an attempt ${what}`, async () => {
+        const delivery = await work.addDelivery(subscription, { due: "nowhere" });
+        const late = outcomeOf(delivery, { status: "retrying", delayMs: 0, lastError: "late", result });
 
-      const written = await store.record([
-        { lease: lost, status: "failed", attempt: 1, lastError: "late", result },
-      ]);
+        expect((await record({ ...late, ...change })).size).to.equal(0);
 
-      expect(written.size).to.equal(0);
-      expect(await work.deliveryOf(delivery.id)).to.deep.include({
-        status: "pending",
-        attempt: 0,
-        lastError: null,
-        leasedUntil: held.leasedUntil,
+        expect(await work.deliveryOf(delivery.id)).to.deep.equal(delivery);
+        expect(await work.attemptsOf(delivery.id)).to.deep.equal([]);
+        expect(await work.queued(delivery.id)).to.equal(null);
       });
-      expect(await work.attemptsOf(delivery.id)).to.deep.equal([]);
-    });
+    }
 
     it("writes the same outcome once, when the answer to the first was lost", async () => {
       const delivery = await work.addDelivery(subscription);
-      const outcome = { lease: await getLease(delivery), status: "delivered", attempt: 1, result } as const;
-      await store.record([outcome]);
+      const outcome = outcomeOf(delivery, { status: "delivered", result });
+      await record(outcome);
 
-      expect((await store.record([outcome])).size).to.equal(0);
+      expect((await record(outcome)).size).to.equal(0);
       expect(await work.attemptsOf(delivery.id)).to.have.length(1);
     });
 
     it("leaves a delivery cancelled that was cancelled during its POST, and still keeps the attempt", async () => {
-      const delivery = await work.addDelivery(subscription);
-      const lease = await getLease(delivery);
-      await cancel();
+      const delivery = await work.addDelivery(subscription, { due: "nowhere" });
+      await core.sql("UPDATE svc.deliveries SET status = 'cancelled', last_error = 'gone'");
 
-      const written = await store.record([
-        { lease, status: "retrying", attempt: 1, delayMs: 0, lastError: "HTTP 500", result },
-      ]);
+      const written = await record(
+        outcomeOf(delivery, { status: "retrying", delayMs: 0, lastError: "HTTP 500", result }),
+      );
 
       expect(written.size).to.equal(1);
       expect(await work.deliveryOf(delivery.id)).to.include({
         status: "cancelled",
         attempt: 1,
-        lastError: "The subscription was deleted.",
-        nextAttemptAt: null,
-        leasedUntil: null,
+        lastError: "gone",
       });
       expect(await work.attemptsOf(delivery.id)).to.have.length(1);
+      expect(await work.queued(delivery.id)).to.equal(null);
+    });
+
+    it("puts a retry off that the end of its flight had made due", async () => {
+      const delivery = await work.addDelivery(subscription, { due: inSeconds(-1) });
+
+      await record(outcomeOf(delivery, { status: "retrying", delayMs: 30_000, lastError: "x", result }));
+
+      isNear((await work.queued(delivery.id))?.dueAt, 30);
+    });
+  });
+
+  describe("putBack", () => {
+    it("puts deliveries into the queue, for their time or for a slot, and ends flights", async () => {
+      const [later, parked] = [
+        await work.addDelivery(subscription, {
+          due: "nowhere",
+          status: "retrying",
+          attempt: 1,
+          lastError: "x",
+        }),
+        await work.addDelivery(subscription, { due: "nowhere" }),
+      ];
+      const flight = await addFlight(later, parked);
+
+      await putBack(later, 30_000);
+      expect(await work.flights()).to.have.length(1);
+      await putBack(parked, undefined, [flight]);
+
+      isNear((await work.queued(later.id))?.dueAt, 30);
+      expect(await work.queued(parked.id)).to.include({ dueAt: null, userId: subscription.userId });
+      expect(await work.flights()).to.deep.equal([]);
+      expect(await work.deliveryOf(later.id)).to.deep.equal(later);
+    });
+
+    it("puts back none that is at its end, and leaves one that is in the queue as it is", async () => {
+      const dueAt = inSeconds(-5);
+      const [done, queued] = [
+        await work.addDelivery(subscription, { status: "cancelled" }),
+        await work.addDelivery(subscription, { due: dueAt }),
+      ];
+
+      await putBack(done, undefined);
+      await putBack(queued, undefined);
+
+      expect(await work.queued(done.id)).to.equal(null);
+      expect(await work.queued(queued.id)).to.deep.include({ dueAt });
     });
   });
 });

@@ -1,8 +1,14 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempts.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
-import { createDeliveryStore } from "../../src/deliveries/store.ts";
+import {
+  createDeliveryStore,
+  type DeliveryStore,
+  type Outcome,
+  type Return,
+} from "../../src/deliveries/store.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
@@ -10,28 +16,45 @@ import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
-import { createWork, inSeconds, type Work } from "../support/work.ts";
+import {
+  createWatchedAdmission,
+  createWork,
+  inSeconds,
+  type WatchedAdmission,
+  type Work,
+} from "../support/work.ts";
 
 const never = 600_000;
+
+const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[] =>
+  deliveries.map(({ id }) => String(id));
 
 describe("createSweep", () => {
   let core: CoreDatabase;
   let work: Work;
+  let store: DeliveryStore;
   let broker: WatchedBroker;
+  let admission: WatchedAdmission;
   let running: Running | undefined;
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
+  let started: DeliveryInHand[];
+  let outcomes: Outcome[];
+  let returns: Return[];
 
   before(async () => {
     core = await openCoreDatabase();
     work = createWork(core.database.prisma);
+    store = createDeliveryStore({ sql: core.sql });
   });
 
   beforeEach(async () => {
     await work.clear();
     subscription = await work.addSubscription();
     broker = createWatchedBroker();
+    admission = createWatchedAdmission();
     running = undefined;
+    [started, outcomes, returns] = [[], [], []];
   });
 
   afterEach(async () => {
@@ -44,10 +67,29 @@ describe("createSweep", () => {
   function start(overrides: Partial<SweepOptions> = {}): Sweep {
     const memory = createMemoryLog();
     lines = memory.lines;
-    const store = createDeliveryStore({ sql: core.sql });
+    const writes: Promise<unknown>[] = [];
+    const attempts: Pick<Attempts, "start" | "settle" | "putBack" | "drain"> = {
+      start: (delivery) => void started.push(delivery),
+      settle(_, outcome) {
+        outcomes.push(outcome);
+        writes.push(store.record({ outcomes: [outcome], landed: [] }));
+      },
+      putBack(_, back) {
+        returns.push(back);
+        writes.push(store.putBack({ returns: [back], landed: [] }));
+      },
+      async drain() {
+        await Promise.all(writes);
+      },
+    };
     const sweep = createSweep({
       broker,
       store,
+      admission,
+      attempts,
+      isAdminFor: () => false,
+      scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
+      flightMs: 60_000,
       log: memory.log,
       metrics: createMetrics().deliveries,
       intervalMs: 5,
@@ -58,212 +100,428 @@ describe("createSweep", () => {
     return sweep;
   }
 
-  const published = (): readonly string[] => broker.published.map(({ messageId }) => messageId);
-  const untilPublished = (count: number): Promise<unknown> =>
-    until(() => broker.published.length >= count, { what: `${count} messages` });
-  /** Resolves after so many whole turns, told by the depths that each asks for. */
-  const watchTurns = (): ((count: number) => Promise<unknown>) => {
-    const depth = broker.depth.bind(broker);
+  const startedIds = (): readonly string[] => started.map(({ id }) => id);
+  const untilStarted = (count: number): Promise<unknown> =>
+    until(() => started.length >= count, { what: `${count} attempts` });
+  /** Counts what each turn asks first. */
+  const watchTurns = (): {
+    readonly store: DeliveryStore;
+    readonly next: (count: number) => Promise<unknown>;
+  } => {
     let asked = 0;
-    broker.depth = (queue) => {
-      asked += 1;
-      return depth(queue);
-    };
-    return (count) => {
-      const goal = asked + 2 * (count + 1);
+    const next = (count: number): Promise<unknown> => {
+      const goal = asked + count + 1;
       return until(() => asked >= goal, { what: `${count} turns` });
     };
+    const nextDueInMs = (): ReturnType<DeliveryStore["nextDueInMs"]> => {
+      asked += 1;
+      return store.nextDueInMs();
+    };
+    return { store: { ...store, nextDueInMs }, next };
   };
 
-  it("publishes what is due and what a lost message left behind, once, fresh work apart from retries", async () => {
-    const due = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(-9) });
-    const stranded = await work.addDelivery(subscription, {
-      status: "retrying",
-      attempt: 1,
-      queuedUntil: inSeconds(-1),
-      leasedUntil: inSeconds(-1),
+  const age = (hours: number): Promise<unknown> =>
+    core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
+  const addParked = async (count: number, of = subscription): Promise<readonly DeliveryModel[]> => {
+    const deliveries = [];
+    for (let one = 0; one < count; one++) deliveries.push(await work.addDelivery(of, { due: "parked" }));
+    return deliveries;
+  };
+
+  describe("of what is due", () => {
+    it("has it attempted, all of a turn in one flight, fresh work apart from retries", async () => {
+      const fresh = await work.addDelivery(subscription, { due: inSeconds(-9), data: '"é"' });
+      const retry = await work.addDelivery(subscription, { status: "retrying", attempt: 1 });
+      await work.addDelivery(subscription, { due: inSeconds(60) });
+      const turns = watchTurns();
+
+      start({ store: turns.store });
+      await turns.next(3);
+
+      expect(startedIds()).to.deep.equal(idsOf(fresh, retry));
+      const [one, other] = started;
+      expect(one?.flight).to.deep.equal({ id: String((await work.flights())[0]?.id), inHand: 2 });
+      expect(other?.flight).to.equal(one?.flight);
+      expect(one).to.include({ uuid: fresh.uuid, data: undefined, attempt: 0, eventUuid: fresh.eventUuid });
+      expect(one?.subscription.user.id).to.equal(subscription.userId);
+      expect(performance.now() - (one?.happenedAtMs ?? 0)).to.be.within(0, 10_000);
+      const asked = admission.asked.map(({ lane, bytes, isUrgent }) => [lane, bytes, isUrgent]);
+      expect(asked).to.deep.equal([
+        ["first", 4, false],
+        ["retry", 2, false],
+      ]);
     });
-    await work.addDelivery(subscription, { nextAttemptAt: inSeconds(60) });
-    await work.addDelivery(subscription, { queuedUntil: inSeconds(60) });
-    const turns = watchTurns();
 
-    start();
-    await turns(3);
+    it("says that the first attempt of a manual one is urgent, and no other", async () => {
+      for (const attempt of [0, 1]) await work.addDelivery(subscription, { triggerKind: "manual", attempt });
 
-    expect(published()).to.have.members([due.uuid, stranded.uuid]);
-    expect(broker.published).to.have.deep.members([
-      deliveryMessage({ ...due, id: String(due.id) }, "first"),
-      deliveryMessage({ ...stranded, id: String(stranded.id) }, "retry"),
-    ]);
-    const believed = (await work.deliveryOf(due.id)).queuedUntil?.getTime();
-    expect(believed).to.be.within(Date.now() + 50_000, Date.now() + 60_000);
-  });
+      start();
+      await untilStarted(2);
 
-  it("publishes a retry when its time comes, however long the interval is", async () => {
-    const { uuid } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.3) });
-    const turns = watchTurns();
-    start({ intervalMs: never });
-    await turns(0);
-    expect(published()).to.deep.equal([]);
+      expect(admission.asked.map(({ isUrgent }) => isUrgent)).to.deep.equal([true, false]);
+    });
 
-    await untilPublished(1);
+    it("has a retry attempted when its time comes, however long the interval is", async () => {
+      const delivery = await work.addDelivery(subscription, { due: inSeconds(0.3) });
+      const turns = watchTurns();
+      start({ intervalMs: never, store: turns.store });
+      await turns.next(0);
+      expect(startedIds()).to.deep.equal([]);
 
-    expect(published()).to.deep.equal([uuid]);
-    expect(Date.now()).to.be.at.least((await work.deliveries())[0]?.nextAttemptAt?.getTime() ?? Infinity);
-  });
+      await untilStarted(1);
 
-  it("publishes a retry that falls due in the course of a turn", async () => {
-    const { uuid, nextAttemptAt } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.5) });
-    const store = createDeliveryStore({ sql: core.sql });
-    start({
-      intervalMs: never,
-      store: {
-        ...store,
-        async claimDue(options) {
-          const claimed = await store.claimDue(options);
-          await until(() => Date.now() > (nextAttemptAt?.getTime() ?? 0) + 50, { what: "the due time" });
-          return claimed;
+      expect(startedIds()).to.deep.equal(idsOf(delivery));
+    });
+
+    it("has one attempted that falls due in the course of a turn", async () => {
+      const dueAt = inSeconds(0.4);
+      await work.addDelivery(subscription, { due: dueAt });
+      start({
+        intervalMs: never,
+        store: {
+          ...store,
+          async takeDue(options) {
+            const taken = await store.takeDue(options);
+            await until(() => Date.now() > dueAt.getTime() + 50, { what: "the due time" });
+            return taken;
+          },
         },
-      },
+      });
+
+      await untilStarted(1);
     });
 
-    await untilPublished(1);
+    it("has one attempted that was queued since its last turn, when its time comes", async () => {
+      const turns = watchTurns();
+      const sweep = start({ intervalMs: never, store: turns.store });
+      await turns.next(0);
+      await work.addDelivery(subscription, { due: inSeconds(0.05) });
 
-    expect(published()).to.deep.equal([uuid]);
-  });
+      sweep.onQueued(60);
 
-  it("publishes a retry that was planned since its last turn when its time comes", async () => {
-    const turns = watchTurns();
-    const sweep = start({ intervalMs: never });
-    await turns(0);
-    const { uuid } = await work.addDelivery(subscription, { nextAttemptAt: inSeconds(0.05) });
-
-    sweep.wakeIn(60);
-
-    await untilPublished(1);
-    expect(published()).to.deep.equal([uuid]);
-  });
-
-  it("publishes more than a batch without a wait", async () => {
-    const { eventId } = await work.addDelivery(subscription);
-    await core.sql(
-      `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-         max_attempts, url, body, next_attempt_at)
-       SELECT gen_random_uuid(), $1, gen_random_uuid(), n, 1, 'notes', 1, 'automatic', 3, '', '', now() FROM generate_series(-1100, -1) AS n`,
-      [eventId],
-    );
-
-    start({ intervalMs: never });
-    await untilPublished(1101);
-
-    expect(new Set(published()).size).to.equal(1101);
-  });
-
-  it("leaves work in the database while a lane is long, and goes on when it is not", async () => {
-    await work.addDelivery(subscription);
-    const fill = Array.from({ length: 2001 }, (_, n) => deliveryMessage({ id: "1", uuid: `${n}` }, "first"));
-    await broker.publish(fill);
-    const turns = watchTurns();
-
-    start();
-    await turns(3);
-
-    expect(broker.published).to.have.length(2001);
-    expect(lines).to.deep.equal([]);
-    await broker.consume({ queue: queues.first, prefetch: 3000, onMessage: (message) => message.ack() });
-    await untilPublished(2002);
-  });
-
-  it("fills a lane no further than its limit", async () => {
-    for (let count = 0; count < 3; count++) await work.addDelivery(subscription, { attempt: 1 });
-    await broker.publish(
-      Array.from({ length: 1998 }, (_, n) => deliveryMessage({ id: "1", uuid: `${n}` }, "retry")),
-    );
-    const turns = watchTurns();
-
-    start();
-    await turns(3);
-
-    expect(await broker.depth(queues.retry)).to.equal(2000);
-  });
-
-  it("makes due again what the broker did not confirm", async () => {
-    const refused = await work.addDelivery(subscription, { leasedUntil: inSeconds(-5) });
-    const taken = await work.addDelivery(subscription);
-    broker.refuses = ({ messageId }) => messageId === refused.uuid;
-    start();
-    await until(() => published().filter((uuid) => uuid === refused.uuid).length >= 3, {
-      what: "three tries",
+      await untilStarted(1);
     });
 
-    broker.refuses = () => false;
+    it("takes more than a batch without a wait", async () => {
+      const { id } = await work.addDelivery(subscription);
+      await core.sql(
+        `INSERT INTO svc.deliveries (id, uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+           max_attempts, url)
+         SELECT id + 1000 + n, gen_random_uuid(), event_id, event_uuid, subscription_id + 1000 + n, user_id, resource, id, 'automatic', 3, ''
+         FROM svc.deliveries CROSS JOIN generate_series(1, 450) AS n WHERE id = $1`,
+        [String(id)],
+      );
+      await core.sql(
+        `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+         SELECT id, $1, user_id, now() FROM svc.deliveries WHERE subscription_id > $1`,
+        [subscription.id],
+      );
 
-    await until(async () => (await broker.depth(queues.first)) === 2, { what: "both in the queue" });
-    expect(published().filter((uuid) => uuid === taken.uuid)).to.have.length(1);
+      start({ intervalMs: never });
+      await until(() => started.length + outcomes.length >= 451, { what: "all" });
+
+      expect(new Set([...startedIds(), ...outcomes.map((outcome) => outcome.id)]).size).to.equal(451);
+    });
+
+    it("puts one back for which there is no slot, to wait for one", async () => {
+      admission.refuses = () => "busy";
+      const delivery = await work.addDelivery(subscription);
+
+      start({ intervalMs: never });
+      await until(() => returns.length > 0, { what: "the return" });
+
+      expect(returns[0]).to.deep.equal({ id: String(delivery.id), delayMs: undefined });
+      expect(started).to.deep.equal([]);
+    });
+
+    it("puts one back whose subscription is paused, and cancels one whose subscription is gone", async () => {
+      const orphan = await work.addDelivery(await work.addSubscription());
+      const paused = await work.addDelivery(subscription);
+      await core.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [subscription.id]);
+      await core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [orphan.subscriptionId]);
+
+      start({ intervalMs: never });
+      await until(async () => (await work.deliveryOf(orphan.id)).status === "cancelled", { what: "the end" });
+      await until(async () => (await work.queued(paused.id)) !== null, { what: "the return" });
+
+      expect(await work.deliveryOf(orphan.id)).to.include({
+        lastError: "The subscription was deleted.",
+        attempt: 0,
+      });
+      expect(await work.queued(paused.id)).to.include({ dueAt: null });
+      expect(started).to.deep.equal([]);
+    });
+  });
+
+  describe("of a record that the subscriber does not own", () => {
+    let delivery: DeliveryModel;
+
+    beforeEach(async () => {
+      delivery = await work.addDelivery(subscription);
+      await core.sql("UPDATE svc.events SET owner_id = '0'");
+    });
+
+    it("cancels the delivery once the subscriber is no admin any more", async () => {
+      start();
+      await until(() => outcomes.length > 0, { what: "the outcome" });
+
+      expect(outcomes[0]).to.deep.equal({
+        id: String(delivery.id),
+        uuid: delivery.uuid,
+        attemptsBefore: 0,
+        status: "cancelled",
+        lastError: "The subscriber may no longer see this record.",
+      });
+      expect(started).to.deep.equal([]);
+    });
+
+    it("has it attempted for an admin, as the user is now", async () => {
+      await core.sql("UPDATE svc.users SET is_admin = true");
+      start({ isAdminFor: (resource, { isAdmin }) => resource === "notes" && isAdmin });
+
+      await untilStarted(1);
+    });
+  });
+
+  describe("when its receiver has not answered for as long as its attempts would have taken, and two days", () => {
+    it("gives the delivery up, with the reason", async () => {
+      await work.addDelivery(subscription, { attempt: 1 });
+      await age(50.1);
+      admission.refuses = () => "silent";
+
+      start();
+      await until(() => outcomes.length > 0, { what: "the outcome" });
+
+      expect(outcomes[0]).to.include({
+        status: "failed",
+        attemptsBefore: 1,
+        lastError: "Given up after 1 of 3 attempts: 127.0.0.1:9 has not answered anything for too long.",
+      });
+      expect(started).to.deep.equal([]);
+    });
+
+    for (const [what, hours, refusal] of [
+      ["has it wait an hour before that", 49, "silent"],
+      ["has it wait when the receiver is only busy", 1_000, "busy"],
+    ] as const) {
+      it(what, async () => {
+        await work.addDelivery(subscription, { attempt: 1 });
+        await age(hours);
+        admission.refuses = () => refusal;
+
+        start({ intervalMs: never });
+        await until(() => returns.length > 0, { what: "the return" });
+
+        expect(outcomes).to.deep.equal([]);
+      });
+    }
+  });
+
+  describe("of what waits for a slot", () => {
+    it("has as much attempted as there are slots for, from both ends, and leaves no place reserved", async () => {
+      const line = await addParked(6);
+      let slots = 3;
+      const isFree = (): boolean => admission.held < slots;
+      admission.refuses = () => (isFree() ? undefined : "busy");
+      const turns = watchTurns();
+      const sweep = start({ intervalMs: never, store: turns.store });
+      await untilStarted(3);
+      expect(startedIds()).to.have.members([line[0], line[1], line[5]].map((one) => String(one?.id)));
+      expect(admission.held).to.equal(3);
+      expect(returns).to.deep.equal([]);
+
+      slots = 6;
+      sweep.onFree();
+
+      await untilStarted(6);
+      expect(new Set(startedIds()).size).to.equal(6);
+    });
+
+    it("parts the slots among the subscriptions", async () => {
+      const other = await work.addSubscription();
+      await addParked(10);
+      await addParked(10, other);
+      admission.refuses = () => (admission.held < 4 ? undefined : "busy");
+
+      start({ intervalMs: never });
+      await untilStarted(4);
+
+      expect(
+        started.map(({ subscriptionId }) => subscriptionId).toSorted((one, next) => one - next),
+      ).to.deep.equal([subscription.id, subscription.id, other.id, other.id]);
+    });
+
+    it("leaves it alone while its subscription is paused, and has it attempted once that is active", async () => {
+      const [delivery] = await addParked(1);
+      await core.sql("UPDATE svc.subscriptions SET is_active = false");
+      const turns = watchTurns();
+      start({ store: turns.store });
+      await turns.next(2);
+      expect([started, returns]).to.deep.equal([[], []]);
+
+      await core.sql("UPDATE svc.subscriptions SET is_active = true");
+
+      await untilStarted(1);
+      expect(startedIds()).to.deep.equal(idsOf(delivery as DeliveryModel));
+    });
+
+    it("looks for it when it is told that something waits and a slot falls free", async () => {
+      const turns = watchTurns();
+      const sweep = start({ intervalMs: never, store: turns.store });
+      await turns.next(0);
+      await until(async () => lines.length === 0, { what: "nothing" });
+      await addParked(1);
+
+      sweep.onQueued(undefined);
+      sweep.onFree();
+
+      await untilStarted(1);
+    });
+
+    it("keeps in mind what it is told in the course of its look", async () => {
+      let isFirst = true;
+      const sweep: Sweep = start({
+        intervalMs: never,
+        store: {
+          ...store,
+          async findParked(options) {
+            const found = await store.findParked(options);
+            if (isFirst) {
+              isFirst = false;
+              await addParked(1);
+              sweep.onQueued(undefined);
+            }
+            return found;
+          },
+        },
+      });
+      await until(() => !isFirst, { what: "a look" });
+      await until(() => started.length > 0 || (sweep.onFree(), false), { what: "the attempt" });
+    });
+
+    it("goes through all subscriptions, however many have something that waits", async () => {
+      await core.sql(
+        `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint, is_active)
+         SELECT user_id, url, resource, events, encrypted_secret, secret_hint, false FROM svc.subscriptions CROSS JOIN generate_series(1, 250)`,
+      );
+      await core.sql(
+        `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
+         SELECT 1000000 + id, id, user_id FROM svc.subscriptions WHERE NOT is_active`,
+      );
+      const last = await work.addSubscription();
+      await addParked(1, last);
+
+      start({ intervalMs: never });
+
+      await untilStarted(1);
+      expect(started[0]?.subscriptionId).to.equal(last.id);
+    });
+  });
+
+  describe("of messages", () => {
+    it("looks into the queue when another dispatcher tells of a delivery", async () => {
+      const turns = watchTurns();
+      start({ intervalMs: never, store: turns.store });
+      await turns.next(0);
+      const { id, uuid } = await work.addDelivery(subscription, { due: "parked" });
+
+      await broker.publish([deliveryMessage({ id: String(id), uuid }, "retry")]);
+
+      await untilStarted(1);
+      expect(await broker.depth(queues.retry)).to.equal(0);
+    });
+
+    it("puts one that stands for no delivery on svc.dead, and gives it back while that is not confirmed", async () => {
+      broker.refuses = ({ exchange }) => exchange === exchanges.dead;
+      const body = Buffer.from("what is this?");
+      start({ intervalMs: never });
+      await broker.publish([
+        { exchange: exchanges.deliveries, routingKey: "first", messageId: "theirs", body },
+      ]);
+      await until(() => broker.published.length > 1, { what: "the try" });
+
+      broker.refuses = () => false;
+
+      await until(async () => (await broker.depth(queues.dead)) === 1, { what: "the dead letter" });
+      expect(broker.published.at(-1)).to.deep.include({
+        messageId: "theirs",
+        body,
+        headers: { "x-svc-reason": "not a delivery" },
+      });
+    });
+  });
+
+  it("has attempted what a process had in hand that died", async () => {
+    const delivery = await work.addDelivery(subscription);
+    await store.takeDue({ limit: 1, flightMs: -1_000, sinceMs: undefined });
+
+    start();
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal(idsOf(delivery));
+    expect(lines.find(({ event }) => event === "sweep.overdue")).to.include({ deliveries: 1 });
+  });
+
+  it("cancels what waits of a subscription that was deleted, whatever it waits for", async () => {
+    const waiting = [
+      await work.addDelivery(subscription, { due: "parked" }),
+      await work.addDelivery(subscription, { due: inSeconds(3_600) }),
+    ];
+    await core.sql("DELETE FROM svc.subscriptions");
+
+    start();
+
+    await until(async () => (await work.deliveries()).every(({ status }) => status === "cancelled"), {
+      what: "the end",
+    });
+    for (const { id } of waiting) expect(await work.queued(id)).to.equal(null);
   });
 
   it("buries failed deliveries of which no dead letter was confirmed, until one is", async () => {
-    const failed = await work.addDelivery(subscription, { status: "failed", lastError: "spent" });
+    const failed = await work.addDelivery(subscription, {
+      status: "failed",
+      lastError: "spent",
+      data: "[1.50]",
+    });
     await core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
     const young = await work.addDelivery(subscription, { status: "failed" });
     broker.refuses = () => true;
     start();
-    await untilPublished(3);
+    await until(() => broker.published.length >= 3, { what: "three tries" });
     expect((await work.deliveryOf(failed.id)).deadLetteredAt).to.equal(null);
 
     broker.refuses = () => false;
 
     await until(async () => (await work.deliveryOf(failed.id)).deadLetteredAt, { what: "the mark" });
-    expect(new Set(published())).to.deep.equal(new Set([failed.uuid]));
+    expect(new Set(broker.published.map(({ messageId }) => messageId))).to.deep.equal(new Set([failed.uuid]));
     expect(broker.published[0]).to.include({ exchange: exchanges.dead });
     expect(broker.published[0]?.headers).to.include({ "x-svc-reason": "spent" });
+    expect(broker.published[0]?.body.toString()).to.include('"data":[1.50],');
     expect(await broker.depth(queues.dead)).to.equal(1);
     expect((await work.deliveryOf(young.id)).deadLetteredAt).to.equal(null);
   });
 
-  it("releases what was on hold once its subscription is active", async () => {
-    const { uuid } = await work.addDelivery(subscription, { nextAttemptAt: null });
-    await core.sql("UPDATE svc.subscriptions SET is_active = false");
-    const turns = watchTurns();
-    start();
-    await turns(2);
-    expect(published()).to.deep.equal([]);
-
-    await core.sql("UPDATE svc.subscriptions SET is_active = true");
-
-    await untilPublished(1);
-    expect(published()).to.deep.equal([uuid]);
-  });
-
-  it("touches nothing while there is no broker", async () => {
-    const { id } = await work.addDelivery(subscription);
-    let turns = 0;
-    broker.isConnected = () => {
-      turns += 1;
-      return broker.connected;
-    };
+  it("has deliveries attempted while there is no broker", async () => {
     broker.connected = false;
+    await work.addDelivery(subscription);
+
     start();
-    await until(() => turns > 3, { what: "some turns" });
-    expect((await work.deliveryOf(id)).queuedUntil).to.equal(null);
 
-    broker.connected = true;
-
-    await untilPublished(1);
+    await untilStarted(1);
   });
 
   it("goes on after the database failed", async () => {
     await work.addDelivery(subscription);
-    await core.sql("ALTER TABLE svc.deliveries RENAME TO deliveries_away");
+    await core.sql("ALTER TABLE svc.delivery_queue RENAME TO queue_away");
     try {
       start();
       await until(() => lines.some(({ msg }) => msg === "sweep failed; trying again"), {
         what: "a failed turn",
       });
     } finally {
-      await core.sql("ALTER TABLE svc.deliveries_away RENAME TO deliveries");
+      await core.sql("ALTER TABLE svc.queue_away RENAME TO delivery_queue");
     }
 
-    await untilPublished(1);
+    await untilStarted(1);
   });
 });

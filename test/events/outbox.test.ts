@@ -1,16 +1,28 @@
 import { expect } from "chai";
-import { createOutbox, type Outbox, type OutboxEvent } from "../../src/events/outbox.ts";
+import type { PoolClient } from "pg";
+import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
+import { createOutbox, type Outbox, type OutboxEvent, type Share } from "../../src/events/outbox.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
-import { createWork, inSeconds, type Work } from "../support/work.ts";
+import { createWork, type Work } from "../support/work.ts";
 
+const alone: Share = { name: "svc", others: [], index: 0 };
+const resources = ["notes", "papers"];
 const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', $1, '{}')`;
+
 const recordsOf = (events: readonly OutboxEvent[]): readonly string[] =>
   events.map(({ recordId }) => recordId);
+
+const countOf = (events: readonly OutboxEvent[], resource: string): number =>
+  events.filter((event) => event.resource === resource).length;
 
 describe("createOutbox", () => {
   let core: CoreDatabase;
   let work: Work;
   let outbox: Outbox;
+  let cursor: OutboxCursor;
+  /** Ids of what was read, as the relay has them in flight. */
+  let inFlight: Set<string>;
+  let open: Set<PoolClient>;
 
   before(async () => {
     core = await openCoreDatabase();
@@ -18,196 +30,300 @@ describe("createOutbox", () => {
     outbox = createOutbox({ sql: core.sql });
   });
 
-  beforeEach(() => work.clear());
+  beforeEach(async () => {
+    await work.clear();
+    cursor = createOutboxCursor(resources);
+    inFlight = new Set();
+    open = new Set();
+  });
+
+  afterEach(async () => {
+    for (const client of open) await end(client, "ROLLBACK");
+  });
 
   after(() => core.close());
 
-  const addEvents = (count: number): Promise<unknown> =>
+  const addEvents = (count: number, resource = "notes", writer = "svc"): Promise<unknown> =>
     core.sql(
-      `INSERT INTO svc.events (resource, trigger, record_id, snapshot) SELECT 'notes', 'on_create', n, '{}' FROM generate_series(1, $1::int) AS n`,
-      [count],
+      `WITH writer AS (SELECT set_config('application_name', $3, false) AS name)
+       INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT $2, 'on_create', n, '{}' FROM writer CROSS JOIN generate_series(1, $1::int) AS n ORDER BY n`,
+      [count, resource, writer],
     );
-  const claim = (limit = 100, leaseMs = 60_000): Promise<readonly OutboxEvent[]> =>
-    outbox.claim({ limit, leaseMs });
-  const claimStranded = (limit = 100): Promise<readonly OutboxEvent[]> =>
-    outbox.claimStranded({ limit, leaseMs: 60_000 });
 
-  describe("claim", () => {
+  /** One read of what is new and left over. */
+  async function read({
+    of = resources,
+    share = alone,
+    known = [...inFlight],
+    limit = 100,
+    maxBytes = 1024 ** 2,
+    from = cursor,
+  }: {
+    readonly of?: readonly string[];
+    readonly share?: Share;
+    readonly known?: readonly string[];
+    readonly limit?: number;
+    readonly maxBytes?: number;
+    readonly from?: OutboxCursor;
+  } = {}): Promise<readonly OutboxEvent[]> {
+    const { snapshot, events, scanned } = await outbox.read({
+      scans: from.scans(of),
+      share,
+      known,
+      limit,
+      maxBytes,
+    });
+    from.advance(snapshot, scanned);
+    if (from === cursor) for (const { id } of events) inFlight.add(id);
+    return events;
+  }
+
+  /** Record ids of all that there is to read, each as often as it was read. */
+  async function readAll(options: Parameters<typeof read>[0] = {}): Promise<string[]> {
+    const records: string[] = [];
+    for (let isMore = true; isMore;) {
+      const events = await read(options);
+      records.push(...recordsOf(events));
+      isMore = events.length > 0 || cursor.hasLeftOver(resources);
+    }
+    return records;
+  }
+
+  /** Begins a transaction of its own. */
+  async function begin(): Promise<PoolClient> {
+    const client = await core.database.pool.connect();
+    open.add(client);
+    await client.query("BEGIN");
+    return client;
+  }
+
+  async function end(client: PoolClient, how: "COMMIT" | "ROLLBACK" = "COMMIT"): Promise<void> {
+    open.delete(client);
+    await client.query(how);
+    client.release();
+  }
+
+  describe("read", () => {
     it("gives an event as it was captured", async () => {
       await work.addEvent({
         trigger: "on_update",
         recordId: "a/b",
         ownerId: "7",
         snapshot: { id: 1, text: "é" },
-        occurredAt: new Date("2026-03-28T14:30:00Z"),
-        relayFailures: 2,
       });
       await core.sql("UPDATE svc.events SET occurred_at = '2026-03-28T16:30:00.123456+02:00'");
       const [stored] = await work.events();
 
-      expect(await claim()).to.deep.equal([
-        {
-          id: String(stored?.id),
-          uuid: stored?.uuid,
-          resource: "notes",
-          trigger: "on_update",
-          recordId: "a/b",
-          ownerId: "7",
-          snapshot: { id: 1, text: "é" },
-          timestamp: "2026-03-28T14:30:00.123456Z",
-          traceparent: null,
-          failures: 2,
-        },
+      const [event, ...more] = await read();
+
+      expect(more).to.deep.equal([]);
+      expect(event).to.deep.include({
+        id: String(stored?.id),
+        uuid: stored?.uuid,
+        resource: "notes",
+        trigger: "on_update",
+        recordId: "a/b",
+        ownerId: "7",
+        snapshot: { id: 1, text: "é" },
+        timestamp: "2026-03-28T14:30:00.123456Z",
+        traceparent: null,
+      });
+      expect(event?.bytes).to.be.above(10);
+      expect(await read()).to.deep.equal([]);
+    });
+
+    it("counts the bytes of a snapshot before they are compressed", async () => {
+      await work.addEvent({ snapshot: { text: "a".repeat(100_000) } });
+
+      expect((await read())[0]?.bytes).to.be.within(100_000, 101_000);
+    });
+
+    it("goes through what is there in its order, in portions, in turns over the resources", async () => {
+      await addEvents(5);
+      await addEvents(2, "papers");
+
+      const portions = [];
+      for (let count = 0; count < 3; count++)
+        portions.push(
+          (await read({ limit: 3 })).map(({ resource, recordId }) => `${resource} ${recordId}`).toSorted(),
+        );
+
+      expect(portions).to.deep.equal([
+        ["notes 1", "notes 2", "papers 1"],
+        ["notes 3", "notes 4", "papers 2"],
+        ["notes 5"],
       ]);
     });
 
-    it("gives the oldest first, by number and not by text, and no event twice", async () => {
-      await addEvents(12);
+    it("ends a read after so many bytes, and one of them at least", async () => {
+      await addEvents(3);
+      const [first] = await read({ limit: 1, from: createOutboxCursor(resources) });
+      const bytes = first?.bytes ?? 0;
 
-      const first = await claim(5);
-      const second = await claim(100);
-
-      expect(recordsOf([...first, ...second])).to.deep.equal(
-        Array.from({ length: 12 }, (_, index) => String(index + 1)),
-      );
-      expect(first).to.have.length(5);
-      expect(await claim()).to.deep.equal([]);
+      expect(recordsOf(await read({ maxBytes: bytes + 1 }))).to.deep.equal(["1", "2"]);
+      expect(recordsOf(await read({ maxBytes: 1 }))).to.deep.equal(["3"]);
     });
 
-    it("gives no event to two claimers at once, and lets neither wait for the other", async () => {
-      await addEvents(20);
-      const other = await core.database.pool.connect();
-      try {
-        await other.query("BEGIN");
-        const there = createOutbox({
-          sql: async (text, values = []) => (await other.query(text, [...values])).rows,
-        });
-        expect(await there.claim({ limit: 8, leaseMs: 60_000 })).to.have.length(8);
+    it("does not give what is known, and gives what comes behind it", async () => {
+      await addEvents(6);
+      const known = (await read({ limit: 4, from: createOutboxCursor(resources) })).map(({ id }) => id);
 
-        const here = await claim();
-
-        expect(recordsOf(here)).to.deep.equal(Array.from({ length: 12 }, (_, index) => String(index + 9)));
-        await other.query("COMMIT");
-      } finally {
-        other.release();
-      }
-      expect(await claim()).to.deep.equal([]);
+      expect(recordsOf(await read({ known, limit: 2 }))).to.deep.equal(["5", "6"]);
     });
 
-    it("parts the events among many claimers", async () => {
-      await addEvents(60);
-
-      const claims = await Promise.all(Array.from({ length: 6 }, () => claim(10)));
-
-      const records = claims.flatMap(recordsOf);
-      expect(new Set(records).size).to.equal(records.length);
-      expect(records.length + (await claim()).length).to.equal(60);
-    });
-
-    it("skips no event whose transaction commits after one with a greater id", async () => {
-      const slow = await core.database.pool.connect();
-      try {
-        await slow.query("BEGIN");
-        await slow.query(insertText, ["began first"]);
-        await core.sql(insertText, ["committed first"]);
-        expect(recordsOf(await claim())).to.deep.equal(["committed first"]);
-
-        await slow.query("COMMIT");
-      } finally {
-        slow.release();
-      }
-
-      expect(recordsOf(await claim())).to.deep.equal(["began first"]);
-    });
-
-    it("gives an event up when the lease ends", async () => {
-      await addEvents(1);
-      await claim(1, -1000);
-
-      expect(await claim()).to.have.length(1);
-      expect(await claim()).to.have.length(0);
-    });
-  });
-
-  describe("postpone", () => {
-    it("keeps the reason, counts the failure and holds the event back for its own delay", async () => {
-      await addEvents(1);
-      for (const recordId of ["2", "3"]) await work.addEvent({ recordId, relayFailures: 4 });
-      const [now, later] = await claim();
-
-      await outbox.postpone([
-        { id: now?.id ?? "", delayMs: -1000, reason: "unconfirmed: nack" },
-        { id: later?.id ?? "", delayMs: 60_000, reason: "transform failed" },
-      ]);
-
-      expect((await claim()).map(({ recordId, failures }) => [recordId, failures])).to.deep.equal([["1", 1]]);
-      const stored = await work.events();
-      expect(stored.map(({ relayError, relayFailures }) => [relayError, relayFailures])).to.deep.equal([
-        ["unconfirmed: nack", 1],
-        ["transform failed", 5],
-        [null, 4],
-      ]);
-      const waitMs = (stored[1]?.claimedUntil?.getTime() ?? 0) - Date.now();
-      expect(waitMs).to.be.within(50_000, 60_000);
-    });
-
-    it("does nothing for nothing", async () => {
-      await addEvents(1);
-      await claim();
-
-      await outbox.postpone([]);
-
-      expect((await work.events())[0]).to.include({ relayFailures: 0, relayError: null });
-    });
-  });
-
-  describe("markPublished", () => {
-    it("takes events out of the claims and their old reason away", async () => {
+    it("gives nothing of resources that it is not asked for, and gives it later", async () => {
       await addEvents(2);
-      const [first, second] = await claim(100, -1000);
-      await outbox.postpone([{ id: first?.id ?? "", delayMs: -1000, reason: "mended since" }]);
+      await addEvents(2, "papers");
 
-      await outbox.markPublished({ ids: [first?.id ?? ""], believedForMs: 60_000 });
+      expect(recordsOf(await read({ of: ["papers"] }))).to.deep.equal(["1", "2"]);
+      await addEvents(1);
+      expect(await readAll()).to.deep.equal(["1", "1", "2"].toSorted());
+    });
 
-      expect(recordsOf(await claim())).to.deep.equal([second?.recordId]);
-      const [stored] = await work.events();
-      expect(stored?.relayError).to.equal(null);
-      expect(stored?.publishedAt).to.be.instanceOf(Date);
-      expect(await claimStranded()).to.deep.equal([]);
+    it("passes an event whose row somebody deleted by hand", async () => {
+      await addEvents(3);
+      await core.sql("DELETE FROM svc.events WHERE record_id = '2'");
+
+      expect(await readAll({ limit: 1 })).to.deep.equal(["1", "3"]);
+    });
+
+    it("gives each relay what it wrote, and shares what nobody of them wrote", async () => {
+      await addEvents(10, "notes", "one");
+      await addEvents(10, "papers", "two");
+      await addEvents(10, "notes", "psql");
+      const shares: readonly Share[] = [
+        { name: "one", others: ["two"], index: 0 },
+        { name: "two", others: ["one"], index: 1 },
+      ];
+
+      const [one = [], two = []] = await Promise.all(
+        shares.map((share) => read({ share, from: createOutboxCursor(resources) })),
+      );
+      expect([countOf(one, "notes"), countOf(one, "papers")]).to.deep.equal([15, 0]);
+      expect([countOf(two, "notes"), countOf(two, "papers")]).to.deep.equal([5, 10]);
+      expect(new Set([...one, ...two].map(({ id }) => id)).size).to.equal(30);
+    });
+
+    it("gives a relay that is alone what others wrote too", async () => {
+      await addEvents(2, "notes", "gone");
+
+      expect(recordsOf(await read())).to.deep.equal(["1", "2"]);
     });
   });
 
-  describe("claimStranded", () => {
-    it("gives what was published and not fanned out in time, those believed longest first, and nothing else", async () => {
-      const publishedAt = inSeconds(-60);
-      for (const [recordId, more] of [
-        ["younger", { publishedAt, claimedUntil: inSeconds(-5) }],
-        ["older", { publishedAt, claimedUntil: inSeconds(-50) }],
-        ["fanned out", { publishedAt, claimedUntil: inSeconds(-50), fannedOutAt: publishedAt }],
-        ["believed", { publishedAt, claimedUntil: inSeconds(60) }],
-        ["unpublished", {}],
-      ] as const)
-        await work.addEvent({ recordId, ...more });
+  describe("with writers at once", () => {
+    it("gives what a transaction commits after one that began, wrote and got its ids later", async () => {
+      const early = await begin();
+      await early.query(insertText, ["early"]);
+      await core.sql(insertText, ["late"]);
+      expect(recordsOf(await read())).to.deep.equal(["late"]);
 
-      expect(recordsOf(await claimStranded(1))).to.deep.equal(["older"]);
-      expect(recordsOf(await claimStranded())).to.deep.equal(["younger"]);
-      expect(await claimStranded()).to.deep.equal([]);
+      await end(early);
+
+      expect(recordsOf(await read())).to.deep.equal(["early"]);
+    });
+
+    it("gives what is kept of a transaction with savepoints, and nothing of one that was rolled back", async () => {
+      const [kept, gone] = [await begin(), await begin()];
+      await gone.query(insertText, ["rolled back"]);
+      await kept.query("SAVEPOINT a");
+      await kept.query(insertText, ["in a"]);
+      await core.sql(insertText, ["between"]);
+      expect(recordsOf(await read())).to.deep.equal(["between"]);
+      await kept.query("RELEASE a; SAVEPOINT b");
+      await kept.query(insertText, ["in b"]);
+      await kept.query("ROLLBACK TO b");
+      await kept.query(insertText, ["after b"]);
+      await end(gone, "ROLLBACK");
+      await core.sql(insertText, ["last"]);
+      expect(recordsOf(await read())).to.deep.equal(["last"]);
+
+      await end(kept);
+
+      expect(await readAll()).to.deep.equal(["in a", "after b"]);
+    });
+
+    it("gives what a long transaction wrote, many reads and writes later, and each of the others once", async () => {
+      const long = await begin();
+      await long.query(insertText, ["long"]);
+      const found: string[] = [];
+      for (let count = 0; count < 20; count++) {
+        await core.sql(insertText, [String(count)]);
+        found.push(...recordsOf(await read()));
+      }
+      const transaction = cursor.firstNew();
+
+      await long.query(insertText, ["longer"]);
+      await end(long);
+
+      expect(new Set(found).size).to.equal(20);
+      expect(await readAll()).to.deep.equal(["long", "longer"]);
+      expect(cursor.firstNew() >= transaction).to.equal(true);
+    });
+
+    it("skips none of 20,000 rows of one statement, while others write and what was read is fanned out", async () => {
+      const bulk = addEvents(20_000);
+      let isWriting = true;
+      let committed = 0;
+      const writers = Array.from({ length: 2 }, async (_, writer) => {
+        while (isWriting) {
+          const client = await begin();
+          await client.query(insertText, [`${writer} ${committed}`]);
+          if (Math.random() < 0.2) await end(client, "ROLLBACK");
+          else {
+            await end(client);
+            committed += 1;
+          }
+        }
+      });
+      const read1000 = async (): Promise<readonly OutboxEvent[]> => {
+        const events = await read({ limit: 1_000, maxBytes: 8 * 1024 ** 2 });
+        const ids = events.map(({ id }) => id);
+        await core.sql("DELETE FROM svc.outbox WHERE event_id = ANY($1::bigint[])", [ids]);
+        for (const id of ids) found.add(id);
+        inFlight.clear();
+        return events;
+      };
+      const found = new Set<string>();
+
+      while (found.size < 12_000) await read1000();
+      isWriting = false;
+      await Promise.all([bulk, ...writers]);
+      for (let isMore = true; isMore;)
+        isMore = (await read1000()).length > 0 || cursor.hasLeftOver(resources);
+
+      expect(await work.outbox()).to.deep.equal([]);
+      expect(found.size).to.equal(20_000 + committed);
     });
   });
 
-  describe("forgetPublished", () => {
-    it("gives back at once what is believed, claimed or postponed, and not what is fanned out", async () => {
-      const publishedAt = inSeconds(-60);
-      const claimedUntil = inSeconds(60);
-      await work.addEvent({ recordId: "believed", publishedAt, claimedUntil });
-      await work.addEvent({ recordId: "claimed", claimedUntil });
-      await work.addEvent({ recordId: "done", publishedAt, claimedUntil, fannedOutAt: publishedAt });
-      await work.addEvent({ recordId: "fresh" });
+  describe("find and waiting", () => {
+    it("give those that are not fanned out", async () => {
+      await addEvents(3);
+      const events = await read();
+      const ids = events.map(({ id }) => id);
+      await core.sql("DELETE FROM svc.outbox WHERE event_id = $1", [ids[1]]);
 
-      await outbox.forgetPublished();
+      const found = await outbox.find([...ids, "9000000000"]);
+      expect(found).to.have.length(2);
+      for (const [index, event] of found.entries()) expect(events[2 * index]).to.deep.include(event);
+      expect([...(await outbox.waiting([...ids, "9000000000"]))]).to.have.members([ids[0], ids[2]]);
+      expect(await outbox.find([])).to.deep.equal([]);
+      expect((await outbox.waiting([])).size).to.equal(0);
+    });
+  });
 
-      expect(recordsOf(await claimStranded())).to.deep.equal(["believed"]);
-      expect(recordsOf(await claim())).to.deep.equal(["claimed", "fresh"]);
+  describe("resources", () => {
+    it("gives each once of which something waits", async () => {
+      await addEvents(2, "papers");
+      await addEvents(2);
+      await addEvents(1, "a");
+      await core.sql("DELETE FROM svc.outbox WHERE resource = 'a'");
+
+      expect(await outbox.resources()).to.deep.equal(["notes", "papers"]);
+      await work.clear();
+      expect(await outbox.resources()).to.deep.equal([]);
     });
   });
 });

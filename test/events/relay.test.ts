@@ -1,38 +1,50 @@
 import { expect } from "chai";
+import { createSeal } from "../../src/broker/seal.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
-import { createOutbox } from "../../src/events/outbox.ts";
+import { eventOf } from "../../src/events/event-message.ts";
+import { createOutbox, type Outbox } from "../../src/events/outbox.ts";
+import { createRelayShares } from "../../src/events/relay-shares.ts";
+import { createRelay, type Presented, type Relay, type RelayOptions } from "../../src/events/relay.ts";
 import { createMetrics } from "../../src/metrics.ts";
-import { createRelay, type Relay, type RelayOptions } from "../../src/events/relay.ts";
-import type { ModelsClient } from "../../src/db/models-client.ts";
-import { createEventPresenter } from "../../src/resources/present.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
-import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
-import { createWork, inSeconds, type Work } from "../support/work.ts";
+import { createWork, type Work } from "../support/work.ts";
 
 /** Longer than any test: only a wake ends such a wait. */
 const never = 600_000;
 const requeueAfterMs = 60_000;
+const seal = createSeal(Buffer.alloc(32, 1));
 
-/** No relations, so nothing is read. */
-const noModels = {} as ModelsClient;
-
-const present: RelayOptions["present"] = async (events) =>
-  events.map(({ snapshot }) => ({ kind: "presented", data: snapshot }));
+const presented = (data: unknown): Presented => ({ kind: "presented", data });
+const refused: Presented = { kind: "refused", reason: "no price for this one" };
+const present: RelayOptions["present"] = async (_, events) => ({
+  kind: "each",
+  answers: events.map(({ snapshot }) => presented(snapshot)),
+});
+const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index + 1));
 
 describe("createRelay", () => {
   let core: CoreDatabase;
   let work: Work;
+  let outbox: Outbox;
   let broker: WatchedBroker;
   let running: Running | undefined;
   let lines: Record<string, unknown>[];
+  /** How far the clock of the relay has been put forward. */
+  let skewMs: number;
+  /** What the real clock is stopped at. */
+  let stoppedAtMs: number | undefined;
+  const realNow = performance.now.bind(performance);
 
   before(async () => {
+    performance.now = () => (stoppedAtMs ?? realNow()) + skewMs;
+    skewMs = 0;
     core = await openCoreDatabase();
     work = createWork(core.database.prisma);
+    outbox = createOutbox({ sql: core.sql });
   });
 
   beforeEach(async () => {
@@ -42,28 +54,26 @@ describe("createRelay", () => {
   });
 
   afterEach(async () => {
+    stoppedAtMs = undefined;
     await running?.stop();
     await broker.close();
   });
 
-  after(() => core.close());
-
-  const addStranded = async (count: number): Promise<void> => {
-    for (let record = 1; record <= count; record++)
-      await work.addEvent({
-        recordId: `lost ${record}`,
-        publishedAt: inSeconds(-60),
-        claimedUntil: inSeconds(-30 + record),
-      });
-  };
+  after(async () => {
+    performance.now = realNow;
+    await core.close();
+  });
 
   function start(overrides: Partial<RelayOptions> = {}): Relay {
     const memory = createMemoryLog();
     lines = memory.lines;
     const relay = createRelay({
-      outbox: createOutbox({ sql: core.sql }),
+      outbox,
+      shares: createRelayShares({ sql: core.sql, name: "svc" }),
+      resources: ["notes", "papers"],
       present,
       broker,
+      seal,
       log: memory.log,
       metrics: createMetrics().events,
       pollIntervalMs: 5,
@@ -75,29 +85,74 @@ describe("createRelay", () => {
     return relay;
   }
 
-  /** The record ids that were given to the broker, in order. */
-  const published = (): readonly unknown[] =>
-    broker.published.map(({ body }) => (JSON.parse(body.toString()) as { record_id: string }).record_id);
-  const untilMarked = (recordId: string): Promise<unknown> =>
-    until(
-      async () =>
-        (await work.events()).find((event) => event.recordId === recordId && event.publishedAt !== null),
-      { what: `the event of record ${recordId} marked as published`, timeoutMs: 5_000 },
+  const addEvents = (count: number, resource = "notes"): Promise<unknown> =>
+    core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT $2, 'on_create', n, jsonb_build_object('n', n) FROM generate_series(1, $1::int) AS n ORDER BY n`,
+      [count, resource],
     );
+  /** Takes events out of the outbox as soon as they are published, as the fan-out does. */
+  const fanOut = (): Promise<unknown> =>
+    broker.consume({
+      queue: queues.fanout,
+      prefetch: 1_000,
+      onMessage: (message) =>
+        void core
+          .sql("DELETE FROM svc.outbox WHERE event_id = $1", [message.headers["x-svc-id"]])
+          .then(() => message.ack()),
+    });
+  /** The record ids that were given to the broker, in order. */
+  const published = (): readonly string[] =>
+    broker.published.map(({ body }) => (JSON.parse(body.toString()) as { record_id: string }).record_id);
   const untilPublished = (count: number): Promise<unknown> =>
-    until(() => broker.published.length >= count, { what: `${count} messages`, timeoutMs: 4_000 });
-  const eventOf = async (recordId: string) =>
-    (await work.events()).find((event) => event.recordId === recordId);
-  /** Ends the wait of a postponed event. */
-  const endPostponements = (): Promise<unknown> =>
-    core.sql("UPDATE svc.events SET claimed_until = now() WHERE published_at IS NULL");
+    until(() => broker.published.length >= count, { what: `${count} messages` });
+  const untilLine = (name: string): Promise<Record<string, unknown>> =>
+    until(() => lines.find(({ event }) => event === name), { what: `a line ${name}` });
+  const untilTurns = (count: number): Promise<unknown> => {
+    const goal = reads + count;
+    return until(() => reads >= goal, { what: `${count} turns` });
+  };
+  const untilChecks = (count: number): Promise<unknown> => {
+    const goal = checks + count;
+    return until(
+      () => {
+        skewMs += 100;
+        return checks >= goal;
+      },
+      { what: `${count} checks`, timeoutMs: never },
+    );
+  };
+  let reads = 0;
+  /** Looks for what is still in the outbox of what is in flight. */
+  let checks = 0;
+  const counted = (): Outbox => ({
+    ...outbox,
+    waiting(ids) {
+      checks += 1;
+      return outbox.waiting(ids);
+    },
+    read(options) {
+      reads += 1;
+      return outbox.read(options);
+    },
+  });
 
-  it("publishes an event as the envelope of the contract, and believes it in the broker", async () => {
+  const addOther = (): Promise<unknown> => createRelayShares({ sql: core.sql, name: "other" }).beat();
+  const addOf = (writer: string, count: number): Promise<unknown> =>
+    core.sql(
+      `WITH writer AS (SELECT set_config('application_name', $1, false) AS name)
+       INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT 'notes', 'on_create', $1 || n, '{}' FROM writer CROSS JOIN generate_series(1, $2::int) AS n`,
+      [writer, count],
+    );
+
+  it("publishes an event as the sealed envelope of the contract, once", async () => {
     const event = await work.addEvent({ trigger: "on_update", ownerId: "7", snapshot: { text: "é" } });
     await core.sql("UPDATE svc.events SET occurred_at = '2026-03-28T14:30:00.123456Z'");
 
-    start();
-    await untilMarked("1");
+    start({ outbox: counted() });
+    await untilPublished(1);
+    await untilTurns(5);
 
     const [message, ...more] = broker.published;
     expect(more).to.deep.equal([]);
@@ -115,74 +170,63 @@ describe("createRelay", () => {
       data: { text: "é" },
       timestamp: "2026-03-28T14:30:00.123456Z",
     });
-    const believedForMs = ((await eventOf("1"))?.claimedUntil?.getTime() ?? 0) - Date.now();
-    expect(believedForMs).to.be.within(requeueAfterMs - 10_000, requeueAfterMs);
+    const incoming = { ...message, isRedelivered: false } as unknown as Parameters<typeof eventOf>[0];
+    expect(eventOf(incoming, seal)).to.include({ id: String(event.id) });
   });
 
-  it("writes one line for each turn, with what it took and how long that was", async () => {
+  it("writes one line for each turn, with what it read and how long that was", async () => {
     const events = [await work.addEvent({ recordId: "1" }), await work.addEvent({ recordId: "refused" })];
 
     start({
-      present: async (given) =>
-        given.map(({ recordId }) =>
-          recordId === "refused" ? { kind: "refused", reason: "no" } : { kind: "presented", data: {} },
-        ),
+      present: async (_, given) => ({
+        kind: "each",
+        answers: given.map(({ recordId }) => (recordId === "refused" ? refused : presented({}))),
+      }),
     });
-    const turns = (): typeof lines => lines.filter(({ event }) => event === "relay.turn");
-    await until(() => turns().length > 0, { what: "the line of a turn" });
+    const turn = await untilLine("relay.turn");
 
-    expect(turns()[0]).to.deep.include({
-      claimed: 2,
+    expect(turn).to.deep.include({
+      resource: "notes",
+      read: 2,
       published: 1,
-      postponed: 1,
-      resources: ["notes"],
       eventUuids: events.map(({ uuid }) => uuid),
     });
-    for (const duration of ["oldestAgeMs", "presentMs", "publishMs", "durationMs"])
-      expect(turns()[0]?.[duration], duration).to.be.within(0, 10_000);
-    expect(lines.find(({ event }) => event === "relay.postponed")).to.include({
-      eventUuid: events[1]?.uuid,
-      reason: "no",
+    for (const duration of ["oldestAgeMs", "publishMs"])
+      expect(turn[duration], duration).to.be.within(0, 10_000);
+    expect(lines.find(({ event }) => event === "relay.refused")).to.deep.include({
+      eventUuids: [events[1]?.uuid],
+      reason: "no price for this one",
     });
   });
 
-  it("takes one full batch after another without waiting", async () => {
-    for (let record = 1; record <= 12; record++) await work.addEvent({ recordId: String(record) });
+  it("takes one full batch after another, in order", async () => {
+    await addEvents(12);
 
-    start({ pollIntervalMs: never });
-    await untilMarked("12");
+    start();
+    await untilPublished(12);
 
-    expect(published()).to.deep.equal(Array.from({ length: 12 }, (_, index) => String(index + 1)));
+    expect(published()).to.deep.equal(numbers(12));
   });
 
   it("does not forget a wake that comes in the middle of a turn", async () => {
     await work.addEvent({ recordId: "first" });
     const relay: Relay = start({
       pollIntervalMs: never,
-      async present(events) {
+      async present(resource, events) {
         if (events[0]?.recordId === "first") {
           await work.addEvent({ recordId: "second" });
           relay.wake();
         }
-        return present(events);
+        return present(resource, events);
       },
     });
 
-    await untilMarked("second");
+    await until(() => (relay.wake(), broker.published.length === 2), { what: "the second" });
 
     expect(published()).to.deep.equal(["first", "second"]);
   });
 
-  it("finds what other writers committed, without a wake", async () => {
-    start();
-    await until(() => broker.isConnected(), { what: "a turn" });
-
-    await work.addEvent();
-
-    await untilMarked("1");
-  });
-
-  it("claims nothing while there is no broker, and goes on when there is one", async () => {
+  it("reads nothing while there is no broker, leaves its share to others, and goes on when there is one", async () => {
     await work.addEvent();
     broker.connected = false;
     let turns = 0;
@@ -193,169 +237,299 @@ describe("createRelay", () => {
 
     start();
     await until(() => turns > 3, { what: "some turns" });
+    expect(await core.sql("SELECT name FROM svc.relays")).to.deep.equal([]);
 
-    expect((await eventOf("1"))?.claimedUntil).to.equal(null);
     broker.connected = true;
-    await untilMarked("1");
+    await untilPublished(1);
   });
 
   describe("an event that cannot be shown", () => {
-    let isBroken: boolean;
-
-    beforeEach(async () => {
-      isBroken = true;
-      for (const recordId of ["1", "2", "3"])
-        await work.addEvent({ recordId, snapshot: { id: Number(recordId), text: "hello" } });
-    });
-
-    const notes = definition({
-      name: "notes",
-      fields: [field("text", "String")],
-      code: {
-        transform({ id }) {
-          if (isBroken && id === 2) throw new Error("no price for this one");
-          return { id };
+    it("holds back no other, and goes out once the transform is mended, after waits that double", async () => {
+      let isBroken = true;
+      let asked = 0;
+      await addEvents(3);
+      start({
+        async present(_, events) {
+          asked += events.filter(({ recordId }) => recordId === "2").length;
+          return {
+            kind: "each",
+            answers: events.map(({ recordId, snapshot }) =>
+              isBroken && recordId === "2" ? refused : presented(snapshot),
+            ),
+          };
         },
-      },
-    });
-    const presenting = (): RelayOptions["present"] =>
-      createEventPresenter({
-        definitions: definitionsOf(notes),
-        models: noModels,
-        log: createMemoryLog().log,
+        outbox: counted(),
       });
-
-    it("holds back no other, keeps the reason, and goes out once the transform is mended", async () => {
-      start({ present: presenting() });
-      await untilMarked("3");
-
+      await untilPublished(2);
       expect(published()).to.deep.equal(["1", "3"]);
-      const held = await until(
-        async () => {
-          const event = await eventOf("2");
-          return event?.relayError === null ? undefined : event;
-        },
-        { what: "the reason" },
-      );
-      expect(held.relayError).to.contain("notes").and.to.contain("no price for this one");
-      expect(held).to.include({ publishedAt: null, relayFailures: 1 });
 
+      for (const [waitMs, times] of [
+        [1_000, 2],
+        [2_000, 3],
+      ] as const) {
+        expect(asked).to.equal(times - 1);
+        skewMs += waitMs;
+        await until(() => asked === times, { what: `try ${times}` });
+        await untilTurns(2);
+      }
       isBroken = false;
-      await endPostponements();
-      await untilMarked("2");
+      skewMs += 4_000;
+      await untilPublished(3);
       expect(published()).to.deep.equal(["1", "3", "2"]);
-      expect((await eventOf("2"))?.relayError).to.equal(null);
     });
 
-    it("waits when its resource is not in the mapping files", async () => {
-      await work.addEvent({ recordId: "9", resource: "papers" });
-      isBroken = false;
+    it("waits when its resource is not in the mapping files, which the log says", async () => {
+      await work.addEvent({ recordId: "9", resource: "strangers" });
+      await addEvents(1);
 
-      start({ present: presenting() });
-      await untilMarked("3");
+      start();
+      await untilPublished(1);
 
-      await until(async () => (await eventOf("9"))?.relayError !== null, { what: "the reason" });
-      expect(await eventOf("9")).to.include({
-        publishedAt: null,
-        relayError: "The resource papers is not in the mapping files.",
+      expect(await untilLine("relay.unknown_resource")).to.include({ resource: "strangers" });
+      expect(published()).to.deep.equal(["1"]);
+      expect(await work.outbox()).to.have.length(2);
+    });
+
+    it("is published later when there are too many of them to be kept in mind one by one", async () => {
+      const count = 10_400;
+      await addEvents(count);
+      let isBroken = true;
+      let refusals = 0;
+      await fanOut();
+      // None is tried again before all have failed.
+      stoppedAtMs = performance.now() - skewMs;
+      start({
+        batchSize: 400,
+        present: async (_, events) => ({
+          kind: "each",
+          answers: events.map(({ recordId, snapshot }) => {
+            if (!isBroken || Number(recordId) % 50 === 0) return presented(snapshot);
+            refusals += 1;
+            return refused;
+          }),
+        }),
       });
-      expect(published()).to.deep.equal(["1", "2", "3"]);
-    });
-  });
+      await until(() => refusals > 10_050, { what: "too many" });
+      isBroken = false;
+      stoppedAtMs = undefined;
 
-  it("postpones what the broker does not confirm, and publishes it again later", async () => {
-    const refused = await work.addEvent({ recordId: "1" });
-    await work.addEvent({ recordId: "2" });
-    broker.refuses = ({ messageId }) => messageId === refused.uuid;
-
-    start();
-    await untilMarked("2");
-
-    await until(async () => (await eventOf("1"))?.relayError !== null, { what: "the reason" });
-    expect(await eventOf("1")).to.include({
-      relayError: "unconfirmed: nack",
-      relayFailures: 1,
-      publishedAt: null,
-    });
-    broker.refuses = () => false;
-    await endPostponements();
-    await untilMarked("1");
-    expect(published()).to.deep.equal(["1", "2", "1"]);
-  });
-
-  it("waits twice as long after every failure, up to five minutes", async () => {
-    const failures = [0, 3, 8, 9, 1_000_000];
-    for (const relayFailures of failures) await work.addEvent({ relayFailures });
-    broker.refuses = () => true;
-
-    start({ pollIntervalMs: never });
-    await until(async () => (await work.events()).every(({ relayError }) => relayError !== null), {
-      what: "every event postponed",
-    });
-
-    const waits = (await work.events()).map(
-      ({ claimedUntil }) => (claimedUntil?.getTime() ?? 0) - Date.now(),
-    );
-    const planned = [1_000, 8_000, 256_000, 300_000, 300_000];
-    for (const [index, wait] of waits.entries()) {
-      expect(wait, `after ${failures[index]}`).to.be.within(
-        (planned[index] ?? 0) - 5_000,
-        planned[index] ?? 0,
+      await until(
+        () => {
+          skewMs += 200;
+          return new Set(published()).size === count;
+        },
+        { what: "every event", timeoutMs: never },
       );
+    });
+  });
+
+  describe("a resource of which nothing can be shown", () => {
+    for (const [what, answer] of [
+      ["for a fault of its own", { kind: "none", reason: "no scope", isPassing: false }],
+      ["since the database is away", { kind: "none", reason: "cut", isPassing: true }],
+    ] as const) {
+      it(`rests, ${what}, holds back no other, and loses none of a bulk`, async () => {
+        await addEvents(60);
+        await addEvents(3, "papers");
+        let isBroken = true;
+        let tries = 0;
+        start({
+          batchSize: 50,
+          outbox: counted(),
+          async present(resource, events) {
+            if (resource !== "notes" || !isBroken) return present(resource, events);
+            tries += 1;
+            return answer;
+          },
+        });
+        await untilPublished(3);
+        expect(await untilLine("relay.resting")).to.deep.include({
+          resource: "notes",
+          reason: answer.reason,
+          retryInMs: 1_000,
+        });
+        await untilTurns(10);
+        expect(tries).to.equal(1);
+
+        skewMs += 1_000;
+        await until(() => tries === 2, { what: "a probe" });
+        isBroken = false;
+        skewMs += 2_000;
+
+        await untilPublished(63);
+        expect(published().slice(3).toSorted()).to.deep.equal(numbers(60).toSorted());
+        expect(lines.some(({ event }) => event === "relay.recovered")).to.equal(true);
+      });
     }
   });
 
-  it("goes on after the database failed", async () => {
-    await core.sql("ALTER TABLE svc.events RENAME TO events_away");
-    const relay = start({ pollIntervalMs: never });
+  it("publishes again what the broker does not confirm", async () => {
+    const first = await work.addEvent({ recordId: "1" });
+    await work.addEvent({ recordId: "2" });
+    broker.refuses = ({ messageId }) => messageId === first.uuid;
+
+    start();
+    expect(await untilLine("relay.unconfirmed")).to.deep.include({ events: 1, eventUuids: [first.uuid] });
+
+    broker.refuses = () => false;
+    skewMs += 1_000;
+    await untilPublished(3);
+    expect(published()).to.deep.equal(["1", "2", "1"]);
+  });
+
+  it("goes on after the database failed, and after a present that rejects", async () => {
+    await core.sql("ALTER TABLE svc.outbox RENAME TO outbox_away");
+    let isBroken = true;
+    const relay = start({
+      pollIntervalMs: never,
+      present: (resource, events) =>
+        isBroken ? Promise.reject(new Error("a bug")) : present(resource, events),
+    });
     try {
       await until(() => lines.some(({ msg }) => msg === "relay turn failed; trying again"), {
         what: "a failed turn",
       });
     } finally {
-      await core.sql("ALTER TABLE svc.events_away RENAME TO events");
+      await core.sql("ALTER TABLE svc.outbox_away RENAME TO outbox");
     }
     await work.addEvent();
+    await until(() => (relay.wake(), lines.some(({ msg }) => msg === "relay failed; trying again")), {
+      what: "a failed present",
+    });
+    isBroken = false;
+    skewMs += 1_000;
 
-    await until(
-      async () => {
-        relay.wake();
-        return (await eventOf("1"))?.publishedAt;
-      },
-      { what: "the event" },
-    );
+    await until(() => (relay.wake(), broker.published.length > 0), { what: "the event" });
   });
 
-  describe("events that the broker lost", () => {
-    it("come back without a wait between batches", async () => {
-      await broker.consume({
-        queue: queues.fanout,
-        prefetch: 100,
-        onMessage: (message) => message.ack(),
-      });
-      await addStranded(12);
+  it("has no more than a thousand in flight, and goes on as they are fanned out", async () => {
+    await addEvents(1_300);
+    start({ batchSize: 400, outbox: counted() });
+    await untilPublished(1_000);
+    await untilChecks(3);
+    expect(broker.published).to.have.length(1_000);
 
+    await fanOut();
+    skewMs += 1_000;
+
+    await untilPublished(1_300);
+    expect(published()).to.deep.equal(numbers(1_300));
+  });
+
+  describe("events that are not fanned out in time", () => {
+    it("are published again once the queue is empty: then the broker has lost them", async () => {
+      await broker.consume({ queue: queues.fanout, prefetch: 100, onMessage: (message) => message.ack() });
+      await addEvents(3);
       start();
-      await untilPublished(12);
+      await untilPublished(3);
 
-      expect(published()).to.deep.equal(Array.from({ length: 12 }, (_, index) => `lost ${index + 1}`));
-      expect(lines.filter(({ event }) => event === "relay.stranded").map(({ events }) => events))
-        .to //
-        .deep.equal([5, 5, 2]);
+      // The first second is of the wait after a failure.
+      skewMs += 5_001;
+      expect(await untilLine("relay.stranded")).to.include({ events: 3 });
+      skewMs += 1_000;
+
+      await until(
+        () => {
+          skewMs += 1_000;
+          return broker.published.length >= 6;
+        },
+        { what: "all again", timeoutMs: never },
+      );
+      expect(new Set(published())).to.deep.equal(new Set(numbers(3)));
     });
 
-    it("stay while the queue holds messages: then the fan-out is behind, and nothing is lost", async () => {
-      await addStranded(1);
-      await work.addEvent({ recordId: "first" });
-      const relay = start({ pollIntervalMs: never });
-      // Nobody consumes, so that this one stays in the queue.
-      await untilMarked("first");
+    it("stay while the queue holds messages, for as long as that is believed", async () => {
+      await addEvents(1);
+      start({ outbox: counted() });
+      await untilPublished(1);
 
-      await work.addEvent({ recordId: "second" });
-      relay.wake();
-      await untilMarked("second");
+      skewMs += requeueAfterMs - 1_000;
+      await untilTurns(5);
+      expect(published()).to.have.length(1);
 
-      expect(published()).to.deep.equal(["first", "second"]);
+      skewMs += 2_000;
+      await untilLine("relay.stranded");
+      skewMs += 1_000;
+      await untilPublished(2);
     });
+
+    it("are published again when a crash of the database brings them back", async () => {
+      await work.addEvent();
+      const [row] = await core.sql("SELECT * FROM svc.outbox");
+      await fanOut();
+      start({ outbox: counted() });
+      await until(async () => (await work.outbox()).length === 0, { what: "the fan-out" });
+      await untilChecks(1);
+
+      await core.sql(
+        "INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes) VALUES ($1, $2, $3, $4, $5)",
+        Object.values(row as object),
+      );
+
+      await until(
+        () => {
+          skewMs += 500;
+          return broker.published.length >= 2;
+        },
+        { what: "the event again", timeoutMs: never },
+      );
+    });
+  });
+
+  describe("beside another relay", () => {
+    it("leaves it its events, until it says nothing any more; then it publishes them, and its own once", async () => {
+      await addOther();
+      await addOf("other", 2);
+      await addOf("svc", 2);
+      start({ outbox: counted() });
+      await untilPublished(2);
+      await untilTurns(5);
+      expect(published()).to.have.members(["svc1", "svc2"]);
+
+      await core.sql("UPDATE svc.relays SET seen_at = now() - interval '5 seconds' WHERE name = 'other'");
+      skewMs += 1_000;
+
+      await untilPublished(4);
+      expect(published()).to.have.members(["svc1", "svc2", "other1", "other2"]);
+    });
+
+    it("publishes half of what nobody of them wrote", async () => {
+      await addOther();
+      await addOf("psql", 20);
+
+      start({ outbox: counted() });
+      await untilPublished(10);
+      await untilTurns(5);
+
+      expect(broker.published).to.have.length(10);
+    });
+
+    it("leaves its share on stop", async () => {
+      start({ outbox: counted() });
+      await untilTurns(1);
+      expect(await core.sql("SELECT name FROM svc.relays")).to.deep.equal([{ name: "svc" }]);
+
+      await running?.stop();
+
+      expect(await core.sql("SELECT name FROM svc.relays")).to.deep.equal([]);
+    });
+  });
+
+  it("publishes on stop what it is presenting", async () => {
+    let go: (() => void) | undefined;
+    await addEvents(2);
+    start({
+      async present(resource, events) {
+        await new Promise<void>((resolve) => (go = resolve));
+        return present(resource, events);
+      },
+    });
+    await until(() => go, { what: "the present" });
+
+    const stopped = running?.stop();
+    go?.();
+    await stopped;
+
+    expect(published()).to.deep.equal(["1", "2"]);
   });
 });

@@ -6,13 +6,15 @@ import type {
   DeliveryUncheckedCreateInput,
   EventModel,
   EventUncheckedCreateInput,
+  FlightModel,
+  QueuedDeliveryModel,
   SubscriptionModel,
   SubscriptionUncheckedCreateInput,
   UserModel,
   UserUncheckedCreateInput,
 } from "../../src/db/generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import type { Admission } from "../../src/deliveries/admission.ts";
+import type { Admission, Candidate, Done } from "../../src/deliveries/admission.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -23,18 +25,28 @@ export interface Work {
   addUser(overrides?: Partial<UserUncheckedCreateInput>): Promise<UserModel>;
   /** Of a user of its own unless one is named. */
   addSubscription(overrides?: Partial<SubscriptionUncheckedCreateInput>): Promise<SubscriptionModel>;
+  /** In the outbox, as the capture would have put it there. */
   addEvent(overrides?: Partial<EventUncheckedCreateInput>): Promise<EventModel>;
-  /** Due now, in no queue, of an event that the subscription's user owns. */
-  addDelivery(
-    subscription: SubscriptionModel,
-    overrides?: Partial<DeliveryUncheckedCreateInput>,
-  ): Promise<DeliveryModel>;
+  /** Of an event that the subscription's user owns and that is fanned out; due now unless it is at its end. */
+  addDelivery(subscription: SubscriptionModel, overrides?: DeliveryOverrides): Promise<DeliveryModel>;
   deliveryOf(id: bigint): Promise<DeliveryModel>;
+  /** Its row of the queue, or null when it is in none. */
+  queued(id: bigint): Promise<QueuedDeliveryModel | null>;
+  flights(): Promise<readonly FlightModel[]>;
+  /** Ids of the events that are not fanned out. */
+  outbox(): Promise<readonly bigint[]>;
   attemptsOf(id: bigint): Promise<readonly AttemptModel[]>;
   events(): Promise<readonly EventModel[]>;
   deliveries(): Promise<readonly DeliveryModel[]>;
   /** Empties the tables. */
   clear(): Promise<void>;
+}
+
+export interface DeliveryOverrides extends Partial<DeliveryUncheckedCreateInput> {
+  /** JSON of the record. */
+  readonly data?: string;
+  /** When it is due, whether it waits for a slot instead, or is in no queue at all. */
+  readonly due?: Date | "parked" | "nowhere";
 }
 
 export function createWork(prisma: PrismaClient): Work {
@@ -62,15 +74,19 @@ export function createWork(prisma: PrismaClient): Work {
         data: { resource: "notes", trigger: "on_create", recordId: "1", snapshot: {}, ...overrides },
       });
     },
-    async addDelivery({ id: subscriptionId, userId, resource, url }, overrides) {
-      const event = await work.addEvent({ ownerId: String(userId), fannedOutAt: new Date() });
+    async addDelivery(
+      { id: subscriptionId, userId, resource, url },
+      { data = "{}", due, ...overrides } = {},
+    ) {
+      const event = await work.addEvent({ ownerId: String(userId) });
+      await prisma.outboxEntry.delete({ where: { eventId: event.id } });
+      await prisma.eventData.create({ data: { eventId: event.id, data } });
       const [row] = await prisma.$queryRaw<[{ id: bigint }]>`SELECT nextval('svc.deliveries_id_seq') AS id`;
-      const uuid = randomUUID();
-      return prisma.delivery.create({
+      const delivery = await prisma.delivery.create({
         data: {
           id: row.id,
           rootDeliveryId: row.id,
-          uuid,
+          uuid: randomUUID(),
           eventId: event.id,
           eventUuid: event.uuid,
           subscriptionId,
@@ -79,18 +95,31 @@ export function createWork(prisma: PrismaClient): Work {
           url,
           triggerKind: "automatic",
           maxAttempts: 3,
-          body: Buffer.from(JSON.stringify({ delivery_id: uuid })),
-          nextAttemptAt: new Date(),
           ...overrides,
         },
       });
+      const isOpen = delivery.status === "pending" || delivery.status === "retrying";
+      const place = due ?? (isOpen ? new Date() : "nowhere");
+      if (place !== "nowhere") {
+        const dueAt = place === "parked" ? null : place;
+        await prisma.queuedDelivery.create({ data: { deliveryId: row.id, subscriptionId, userId, dueAt } });
+      }
+      return delivery;
     },
     deliveryOf: (id) => prisma.delivery.findUniqueOrThrow({ where: { id } }),
+    queued: (id) => prisma.queuedDelivery.findUnique({ where: { deliveryId: id } }),
+    flights: () => prisma.flight.findMany({ orderBy: { id: "asc" } }),
+    async outbox() {
+      return (await prisma.outboxEntry.findMany({ orderBy: { eventId: "asc" } })).map(
+        ({ eventId }) => eventId,
+      );
+    },
     attemptsOf: (id) => prisma.attempt.findMany({ where: { deliveryId: id }, orderBy: { number: "asc" } }),
     events: () => prisma.event.findMany({ orderBy: { id: "asc" } }),
     deliveries: () => prisma.delivery.findMany({ orderBy: { id: "asc" } }),
     async clear() {
-      await prisma.$executeRaw`TRUNCATE svc.users, svc.tokens, svc.subscriptions, svc.events, svc.deliveries, svc.attempts`;
+      await prisma.$executeRaw`TRUNCATE svc.users, svc.tokens, svc.subscriptions, svc.events, svc.outbox, svc.event_data, svc.relays, svc.deliveries,
+        svc.delivery_queue, svc.flights, svc.attempts`;
     },
   };
   return work;
@@ -119,7 +148,38 @@ export const failure = (): AttemptResult => ({
   isResponseTruncated: false,
 });
 
-/** Every receiver may have every attempt. */
-export const admitAll: Pick<Admission, "admit"> = {
-  admit: () => Promise.resolve({ kind: "go", done: () => undefined }),
-};
+/** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
+export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf"> {
+  /** What was asked for, granted or not. */
+  readonly asked: Candidate[];
+  /** What the attempts that were begun came to, in the order of their ends. */
+  readonly results: Parameters<Done>[];
+  /** Places that are reserved, or have begun and are not done. */
+  held: number;
+  /** Why there is no place. */
+  refuses: (candidate: Pick<Candidate, "userId" | "url" | "lane">) => "busy" | "silent" | undefined;
+}
+
+export function createWatchedAdmission(): WatchedAdmission {
+  const admission: WatchedAdmission = {
+    asked: [],
+    results: [],
+    held: 0,
+    refuses: () => undefined,
+    refusalOf: (candidate) => admission.refuses(candidate),
+    reserve(candidate) {
+      admission.asked.push(candidate);
+      if (admission.refuses(candidate) !== undefined) return undefined;
+      admission.held += 1;
+      return {
+        leave: () => void (admission.held -= 1),
+        enter: ({ begin }) =>
+          begin((...result) => {
+            admission.held -= 1;
+            admission.results.push(result);
+          }),
+      };
+    },
+  };
+  return admission;
+}

@@ -1,0 +1,123 @@
+import { expect } from "chai";
+import type { IncomingMessage, OutgoingMessage } from "../../src/broker/broker.ts";
+import { createSeal } from "../../src/broker/seal.ts";
+import { eventMessage, eventOf } from "../../src/events/event-message.ts";
+
+const seal = createSeal(Buffer.alloc(32, 1));
+const event = {
+  id: "9223372036854775807",
+  uuid: "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+  resource: "order-lines_2",
+  trigger: "on_create",
+  recordId: 'a/b "é" "data":',
+  ownerId: "7",
+  timestamp: "2026-03-28T14:30:00.123456Z",
+} as const;
+const data = '{"text":"é ☃ \\",\\"data\\":","n":1.50}';
+const sealed = eventMessage({ event, data, traceparent: "00-1", seal });
+
+/** As it comes from the broker, with what somebody made of it. */
+function incoming(changes: Partial<Pick<OutgoingMessage, "body" | "headers">> = {}): IncomingMessage {
+  const { messageId, routingKey, body, headers } = { ...sealed, ...changes };
+  return {
+    messageId,
+    routingKey,
+    body,
+    headers: headers ?? {},
+    isRedelivered: false,
+    ack: () => undefined,
+    requeue: () => undefined,
+  };
+}
+
+describe("eventMessage", () => {
+  it("is the envelope of the contract, with the record's bytes as they are", () => {
+    expect(sealed).to.include({
+      exchange: "svc.events",
+      routingKey: "order-lines_2.on_create",
+      messageId: event.uuid,
+    });
+    expect(sealed.headers).to.include({ "x-svc-id": event.id, traceparent: "00-1" });
+    expect(sealed.body.toString()).to.equal(
+      '{"event_id":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11","event":"on_create","resource":"order-lines_2",' +
+        `"record_id":"a/b \\"é\\" \\"data\\":","owner_id":"7","data":${data},"timestamp":"2026-03-28T14:30:00.123456Z"}`,
+    );
+  });
+});
+
+describe("eventOf", () => {
+  const { id, uuid, trigger, recordId, ownerId, ...same } = event;
+
+  it("reads what eventMessage wrote, with the very bytes of the record", () => {
+    const read = eventOf(incoming(), seal);
+
+    expect(read?.data.toString()).to.equal(data);
+    expect({ ...read, data: undefined }).to.deep.equal({
+      ...same,
+      id,
+      event_id: uuid,
+      event: trigger,
+      record_id: recordId,
+      owner_id: ownerId,
+      data: undefined,
+    });
+  });
+
+  for (const [ownerIdOf, json] of [
+    [null, "null"],
+    ["7", '"text"'],
+    ["7", "[]"],
+  ] as const) {
+    it(`reads an event of owner ${ownerIdOf} with ${json} for a record`, () => {
+      const { body, headers } = eventMessage({ event: { ...event, ownerId: ownerIdOf }, data: json, seal });
+
+      const read = eventOf(incoming({ body, headers: headers ?? {} }), seal);
+
+      expect([read?.owner_id, read?.data.toString()]).to.deep.equal([ownerIdOf, json]);
+    });
+  }
+
+  it("reads what was sealed with a previous key", () => {
+    const rotated = createSeal(Buffer.alloc(32, 2), [Buffer.alloc(32, 1)]);
+
+    expect(eventOf(incoming(), rotated)).to.have.property("id", event.id);
+    expect(eventOf(incoming(), createSeal(Buffer.alloc(32, 2)))).to.equal(undefined);
+  });
+
+  const text = sealed.body.toString();
+  const place = String(sealed.headers?.["x-svc-data"]);
+  const [start = 0, length = 0] = place.split(":").map(Number);
+  const tampered: Readonly<Record<string, Partial<Pick<OutgoingMessage, "body" | "headers">>>> = {
+    "without headers": { headers: {} },
+    "without a seal": { headers: { "x-svc-id": event.id, "x-svc-data": place } },
+    "of another row": { headers: { ...sealed.headers, "x-svc-id": "1" } },
+    "of a row without a number": { headers: { ...sealed.headers, "x-svc-id": "" } },
+    "with another place": { headers: { ...sealed.headers, "x-svc-data": `${start - 1}:${length + 1}` } },
+    "with another owner": { body: Buffer.from(text.replace('"owner_id":"7"', '"owner_id":"8"')) },
+    "with another record": { body: Buffer.from(text.replace("1.50", "1.51")) },
+    "that is cut": { body: sealed.body.subarray(0, -1) },
+    "that is empty": { body: Buffer.alloc(0) },
+    "with bytes behind it": { body: Buffer.concat([sealed.body, Buffer.from(" ")]) },
+  };
+  for (const [what, changes] of Object.entries(tampered)) {
+    it(`does not know a message ${what}`, () => {
+      expect(eventOf(incoming(changes), seal)).to.equal(undefined);
+    });
+  }
+
+  it("does not know sealed bytes that somebody has cut into other parts", () => {
+    const bytes = `${event.id} ${place} ${text}`;
+    for (let at = bytes.indexOf(" "); at !== -1; at = bytes.indexOf(" ", at + 1))
+      for (let next = bytes.indexOf(" ", at + 1); next !== -1; next = bytes.indexOf(" ", next + 1)) {
+        const headers = {
+          ...sealed.headers,
+          "x-svc-id": bytes.slice(0, at),
+          "x-svc-data": bytes.slice(at + 1, next),
+        };
+        const read = eventOf(incoming({ headers, body: Buffer.from(bytes.slice(next + 1)) }), seal);
+        expect(read?.data.toString(), JSON.stringify(headers)).to.equal(
+          headers["x-svc-data"] === place ? data : undefined,
+        );
+      }
+  });
+});
