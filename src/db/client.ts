@@ -7,7 +7,7 @@ import { createAdapter } from "./adapter.ts";
 import { PrismaClient } from "./generated/client.ts";
 import { limitResults } from "./result-limit.ts";
 
-/** The connections of a process; both Prisma clients and plain SQL share them. */
+/** The connections of a process; the Prisma client and plain SQL share them. */
 export interface Database {
   readonly pool: Pool;
   /** For lists of records, which take the longest and answer the most: with limits of their own, and never all connections. */
@@ -23,8 +23,6 @@ export interface Database {
   readonly name: string;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
-  /** The same over the connections for lists. */
-  readonly listPrisma: PrismaClient;
   /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
   close(): Promise<void>;
 }
@@ -102,8 +100,6 @@ export async function openDatabase({
   const relay = relays ? open(relayConnections, relayTimeoutMs) : pool;
   const fast = dispatches ? open(dispatcherConnections, statementTimeoutMs, true) : pool;
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
-  const listPrisma =
-    lists === pool ? prisma : new PrismaClient({ adapter: createAdapter({ pool: lists, isEmbedded }) });
   return {
     pool,
     lists,
@@ -111,9 +107,8 @@ export async function openDatabase({
     fast,
     name,
     prisma,
-    listPrisma,
     async close() {
-      await Promise.all([prisma.$disconnect(), listPrisma.$disconnect()]);
+      await prisma.$disconnect();
       // Never cleared: the pool does not wait for idle connections to end, and some may not.
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();

@@ -4,6 +4,9 @@ import type { Pool, QueryResultRow } from "pg";
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
 
+/** Runs statements in one transaction, in which each sees what was committed before it; what throws takes all of them back. */
+export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+
 /**
  * The hot path's statements, straight on the pool: Prisma's raw queries cost a second decoding of every value and cannot bind arrays of bytes.
  *
@@ -26,5 +29,22 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
       ...(isEmbedded ? {} : { name: nameOf(text) }),
     });
     return result.rows;
+  };
+}
+
+export function createTransact(pool: Pool): Transact {
+  return async (work) => {
+    const client = await pool.connect();
+    let isDone = false;
+    try {
+      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+      const result = await work(async (text, values = []) => (await client.query(text, [...values])).rows);
+      await client.query("COMMIT");
+      isDone = true;
+      return result;
+    } finally {
+      // The end of a connection takes back what was not committed.
+      client.release(!isDone);
+    }
   };
 }

@@ -102,6 +102,7 @@ CREATE UNIQUE INDEX deliveries_event_key
 CREATE INDEX deliveries_manual_idx ON svc.deliveries (root_delivery_id) WHERE trigger_kind = 'manual';
 CREATE INDEX deliveries_problem_idx ON svc.deliveries (problem, id) WHERE problem IS NOT NULL;
 CREATE INDEX deliveries_user_problem_idx ON svc.deliveries (user_id, problem, id) WHERE problem IS NOT NULL;
+CREATE INDEX deliveries_subscription_problem_idx ON svc.deliveries (subscription_id, problem, id) WHERE problem IS NOT NULL;
 CREATE INDEX deliveries_undead_lettered_idx ON svc.deliveries (id) WHERE problem = 'failed' AND dead_lettered_at IS NULL;
 
 ALTER TABLE svc.attempts DROP CONSTRAINT attempts_delivery_id_fkey;
