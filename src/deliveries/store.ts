@@ -284,11 +284,13 @@ const takeParkedText = takeText(
   `SELECT picked.delivery_id
     FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (subscription_id, oldest, newest)
     CROSS JOIN LATERAL (
-      (SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
-        ORDER BY delivery_id LIMIT wanted.oldest FOR UPDATE SKIP LOCKED)
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id LIMIT wanted.oldest FOR UPDATE SKIP LOCKED) AS oldest
       UNION ALL
-      (SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
-        ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED)
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
     ) AS picked`,
   "$4",
 );
