@@ -4,7 +4,7 @@ import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
-import { createSql, createTransact } from "./db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "./db/sql.ts";
 import { createOutbox } from "./events/outbox.ts";
 import { createRelayShares } from "./events/relay-shares.ts";
 import { createRelay } from "./events/relay.ts";
@@ -79,7 +79,7 @@ export function createApi({
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({
       sql,
-      listSql: createSql({ pool: database.lists, isEmbedded }),
+      listSql: createIndexSql(database.lists),
       transact: createTransact(database.pool),
       tracing,
     }),

@@ -32,12 +32,13 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
   };
 }
 
-export function createTransact(pool: Pool): Transact {
+/** @param settings `SET LOCAL` statements. */
+export function createTransact(pool: Pool, settings = ""): Transact {
   return async (work) => {
     const client = await pool.connect();
     let isDone = false;
     try {
-      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
       const result = await work(async (text, values = []) => (await client.query(text, [...values])).rows);
       await client.query("COMMIT");
       isDone = true;
@@ -47,4 +48,15 @@ export function createTransact(pool: Pool): Transact {
       client.release(!isDone);
     }
   };
+}
+
+export const onlyIndexes = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off";
+
+/**
+ * For statements of which an index has the rows in their order, and that stop after a page of them. Where statistics are old, the
+ * planner may believe that it is cheaper to read everything and sort it. Each costs two round trips more.
+ */
+export function createIndexSql(pool: Pool): Sql {
+  const transact = createTransact(pool, onlyIndexes);
+  return async (text, values) => transact(async (sql) => sql(text, values));
 }

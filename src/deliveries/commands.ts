@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Pool } from "pg";
 import { printRow, printRows, withOpened, type Terminal } from "../cli-output.ts";
-import { createTransact, type Sql } from "../db/sql.ts";
+import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../errors.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
@@ -96,7 +96,11 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
   ): Promise<T> {
     return withOpened(open, ({ database, sql, config }) =>
       work(
-        createDeliveryHistory({ sql, transact: createTransact(database.pool) }),
+        createDeliveryHistory({
+          sql,
+          listSql: createIndexSql(database.pool),
+          transact: createTransact(database.pool),
+        }),
         config.webhooks.manualRetryLimit,
       ),
     );

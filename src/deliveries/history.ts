@@ -120,13 +120,13 @@ type RetriedRow =
 /** Reads what it answers, however much is kept. */
 export function createDeliveryHistory({
   sql,
-  listSql = sql,
+  listSql,
   transact,
   tracing = noTracing,
 }: {
   readonly sql: Sql;
-  /** Reads lists, which have a time limit of their own. */
-  readonly listSql?: Sql;
+  /** Reads lists by index (`createIndexSql`); they may have a time limit of their own. */
+  readonly listSql: Sql;
   readonly transact: Transact;
   /** A manual retry is part of the trace that asks for it, or else of the failed delivery's. */
   readonly tracing?: Tracing;

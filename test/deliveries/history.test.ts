@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createTransact } from "../../src/db/sql.ts";
+import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import {
@@ -22,7 +22,11 @@ describe("createDeliveryHistory", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    history = createDeliveryHistory({ sql: core.sql, transact: createTransact(core.database.pool) });
+    history = createDeliveryHistory({
+      sql: core.sql,
+      listSql: createIndexSql(core.database.pool),
+      transact: createTransact(core.database.pool),
+    });
   });
 
   beforeEach(async () => {

@@ -18,6 +18,9 @@ export interface HotWork {
   readonly name: string;
   /** Rows that one statement of it may read: a few for each that it answers or writes. */
   readonly mostRead: number;
+  /** By which connections; each kind has settings of its own. Backlogs and lists besides are read by `createIndexSql`. */
+  readonly pool: "pool" | "lists" | "relay" | "fast";
+  readonly isByIndex?: true;
   readonly run: (sql: Sql) => Promise<unknown>;
 }
 
@@ -45,29 +48,43 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const store = (sql: Sql) => createDeliveryStore({ sql });
 
   const writing: readonly HotWork[] = [
-    { name: "outbox: read", mostRead: 1_700, run: readOutbox },
-    { name: "outbox: find", mostRead: 400, run: (sql) => createOutbox({ sql }).find(backlog) },
-    { name: "outbox: waiting", mostRead: 200, run: (sql) => createOutbox({ sql }).waiting(backlog) },
-    { name: "outbox: resources", mostRead: 5, run: (sql) => createOutbox({ sql }).resources() },
-    { name: "outbox: backlog", mostRead: 10_010, run: readOutboxBacklog },
-    { name: "insert", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
+    { name: "outbox: read", pool: "relay", mostRead: 1_700, run: readOutbox },
+    { name: "outbox: find", pool: "relay", mostRead: 400, run: (sql) => createOutbox({ sql }).find(backlog) },
+    {
+      name: "outbox: waiting",
+      pool: "relay",
+      mostRead: 200,
+      run: (sql) => createOutbox({ sql }).waiting(backlog),
+    },
+    {
+      name: "outbox: resources",
+      pool: "relay",
+      mostRead: 5,
+      run: (sql) => createOutbox({ sql }).resources(),
+    },
+    { name: "outbox: backlog", pool: "pool", mostRead: 10_010, isByIndex: true, run: readOutboxBacklog },
+    { name: "insert", pool: "fast", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
     {
       name: "takeDue",
+      pool: "fast",
       mostRead: 8 * batch,
       run: (sql) => store(sql).takeDue({ limit: batch, flightMs, sinceMs: undefined }),
     },
     {
       name: "takeDue, of late",
+      pool: "fast",
       mostRead: 8 * batch,
       run: (sql) => store(sql).takeDue({ limit: batch, flightMs, sinceMs: 10_000 }),
     },
     {
       name: "findParked",
+      pool: "pool",
       mostRead: 4 * batch,
       run: (sql) => store(sql).findParked({ after: 0, limit: batch }),
     },
     {
       name: "takeParked, of one",
+      pool: "fast",
       mostRead: 8 * batch,
       run: (sql) =>
         store(sql).takeParked({
@@ -77,6 +94,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "takeParked, of many",
+      pool: "fast",
       mostRead: 8 * batch,
       run: (sql) =>
         store(sql).takeParked({
@@ -90,11 +108,13 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "dataOf",
+      pool: "pool",
       mostRead: batch,
       run: (sql) => store(sql).dataOf(backlog.map((_, index) => String(index + 1))),
     },
     {
       name: "record",
+      pool: "fast",
       mostRead: 3 * batch,
       run: (sql) =>
         store(sql).record({
@@ -111,6 +131,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "putBack",
+      pool: "fast",
       mostRead: 3 * batch,
       run: (sql) =>
         store(sql).putBack({
@@ -118,34 +139,63 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
           landed: flights,
         }),
     },
-    { name: "endOverdueFlights", mostRead: 3 * inHand, run: (sql) => store(sql).endOverdueFlights(batch) },
-    { name: "nextDueInMs", mostRead: 1, run: (sql) => store(sql).nextDueInMs() },
+    {
+      name: "endOverdueFlights",
+      pool: "fast",
+      mostRead: 3 * inHand,
+      run: (sql) => store(sql).endOverdueFlights(batch),
+    },
+    { name: "nextDueInMs", pool: "pool", mostRead: 1, run: (sql) => store(sql).nextDueInMs() },
     {
       name: "cancelOrphans",
+      pool: "pool",
       mostRead: 5 * batch + 2 * inHand,
       run: (sql) => store(sql).cancelOrphans({ subscriptionId: parkedSubscription, limit: batch }),
     },
-    { name: "findOrphaned", mostRead: 3 * subscriptions, run: (sql) => store(sql).findOrphaned(batch) },
+    {
+      name: "findOrphaned",
+      pool: "pool",
+      mostRead: 3 * subscriptions,
+      run: (sql) => store(sql).findOrphaned(batch),
+    },
     {
       name: "findUndeadLettered",
+      pool: "pool",
       mostRead: 80,
       run: (sql) => store(sql).findUndeadLettered({ limit: 20, olderThanMs: 60_000 }),
     },
-    { name: "markDeadLettered", mostRead: 20, run: (sql) => store(sql).markDeadLettered([failed]) },
-    { name: "deliveries: backlog", mostRead: 45_000, run: readDeliveryBacklog },
-    { name: "subscription: delete", mostRead: 5_500, run: deleteSubscription },
-    { name: "prune, a page", mostRead: 9_000, run: (sql) => prune(sql, false) },
-    { name: "prune --plan, a page", mostRead: 4_000, run: (sql) => prune(sql, true) },
+    {
+      name: "markDeadLettered",
+      pool: "pool",
+      mostRead: 20,
+      run: (sql) => store(sql).markDeadLettered([failed]),
+    },
+    {
+      name: "deliveries: backlog",
+      pool: "pool",
+      mostRead: 45_000,
+      isByIndex: true,
+      run: readDeliveryBacklog,
+    },
+    { name: "subscription: delete", pool: "pool", mostRead: 5_500, run: deleteSubscription },
+    { name: "prune, a page", pool: "pool", mostRead: 9_000, run: (sql) => prune(sql, false) },
+    { name: "prune --plan, a page", pool: "pool", mostRead: 4_000, run: (sql) => prune(sql, true) },
     {
       name: "delivery: retry",
+      pool: "pool",
       mostRead: 10,
-      run: (sql) => createDeliveryHistory({ sql, transact: transactOf(sql) }).retry({ id: failed, limit: 5 }),
+      run: (sql) =>
+        createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) }).retry({
+          id: failed,
+          limit: 5,
+        }),
     },
     {
       name: "delivery: show",
+      pool: "pool",
       mostRead: 2,
       run: async (sql) => {
-        const history = createDeliveryHistory({ sql, transact: transactOf(sql) });
+        const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
         await history.find(failed);
         await history.attemptsOf(failed);
       },
@@ -168,14 +218,19 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     [undefined, ...deliveryStatuses].map((status): HotWork => {
       const name = `list: ${[scope, status ?? []].flat().join(", ")}`;
       // A count reads 10,001; what waits is looked up in the history, and what is in hand once more.
-      return { name, mostRead: 2 * 10_001 + inHand + 60, run: (sql) => list(sql, { ...filter, status }) };
+      return {
+        name,
+        pool: "lists",
+        mostRead: 2 * 10_001 + inHand + 60,
+        run: (sql) => list(sql, { ...filter, status }),
+      };
     }),
   );
   return [...writing, ...lists];
 }
 
 async function list(sql: Sql, filter: DeliveryFilter): Promise<void> {
-  const history = createDeliveryHistory({ sql, transact: transactOf(sql) });
+  const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
   await history.list({ filter, skip: 0, take: 15 });
 }
 
@@ -185,7 +240,7 @@ async function readOutbox(sql: Sql): Promise<void> {
   const cursor = createOutboxCursor(resources);
   // The first read takes everything for new; later ones have what it left over besides.
   for (let turn = 0; turn < 3; turn += 1) {
-    const share = { name: "svc bench", others: [], index: 0 };
+    const share = { name: "svc bench", pool: "pool", others: [], index: 0 };
     const scans = cursor.scans(resources);
     const { snapshot, scanned } = await outbox.read({
       scans,

@@ -44,19 +44,22 @@ const { prepareValue } = createRequire(import.meta.url)("pg/lib/utils") as {
  */
 export function createExplainingSql({
   client,
+  settings,
   mode,
   note,
 }: {
   readonly client: ClientBase;
+  /** `SET LOCAL` statements. */
+  readonly settings: string;
   readonly mode: PlanMode;
   readonly note: (plan: Plan) => void;
 }): Sql {
   return async <R extends QueryResultRow>(text: string, values: readonly unknown[] = []) => {
-    await client.query("BEGIN");
+    await client.query(`BEGIN; ${settings}`);
     const { rows } = await client.query<R>(text, [...values]);
     await client.query("ROLLBACK");
     if (text.startsWith("EXPLAIN")) return rows;
-    await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${mode}_plan`);
+    await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${mode}_plan; ${settings}`);
     await client.query(`PREPARE explained AS ${text}`);
     const given = values.length === 0 ? "" : `(${values.map(literalOf).join(", ")})`;
     const answer = await client.query<{ "QUERY PLAN": [{ Plan: Node; "Execution Time": number }] }>(
