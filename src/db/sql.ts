@@ -50,7 +50,8 @@ export function createTransact(pool: Pool, settings = ""): Transact {
   };
 }
 
-export const onlyIndexes = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off";
+export const onlyIndexes =
+  "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
 
 /**
  * For statements of which an index has the rows in their order, and that stop after a page of them. Where statistics are old, the

@@ -147,7 +147,7 @@ export function createDeliveryHistory({
         take + 1,
         ...page.values,
       ]);
-      const rows = found.slice(0, take);
+      const rows = found.toSorted((one, other) => Number(BigInt(other.id) - BigInt(one.id))).slice(0, take);
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };

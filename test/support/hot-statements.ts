@@ -221,6 +221,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       return {
         name,
         pool: "lists",
+        isByIndex: true,
         mostRead: 2 * 10_001 + inHand + 60,
         run: (sql) => list(sql, { ...filter, status }),
       };
