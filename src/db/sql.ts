@@ -50,8 +50,9 @@ export function createTransact(pool: Pool, settings = ""): Transact {
   };
 }
 
-export const onlyIndexes =
-  "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
+export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
+  .map((way) => `SET LOCAL enable_${way} = off`)
+  .join("; ");
 
 /**
  * For statements of which an index has the rows in their order, and that stop after a page of them. Where statistics are old, the

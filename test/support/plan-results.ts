@@ -1,7 +1,7 @@
-import type { PoolClient } from "pg";
+import { Client, type PoolClient } from "pg";
 import { openDatabase } from "../../src/db/client.ts";
-import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
-import { createSql, onlyIndexes } from "../../src/db/sql.ts";
+import { onlyIndexes, type Sql } from "../../src/db/sql.ts";
+import { migrateCore } from "./core-database.ts";
 import { hotWorks, type HotWork } from "./hot-statements.ts";
 import { learnStatistics, makeLongHistory, type LongHistory } from "./long-history.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "./plans.ts";
@@ -47,6 +47,7 @@ export async function plansIn({
     isEmbedded: false,
     queryTimeoutMs: 600_000,
   });
+  const builder = new Client({ connectionString: url });
   const clients = new Map<HotWork["pool"], PoolClient>();
   try {
     for (const pool of ["pool", "lists", "relay", "fast"] as const) {
@@ -54,11 +55,11 @@ export async function plansIn({
       clients.set(pool, client);
       await client.query("SET statement_timeout = 0");
     }
-    const client = await database.pool.connect();
-    await client.query("SET statement_timeout = 0");
-    await runSteps(client, coreSteps(await loadCoreMigrations()));
-    client.release();
-    const sql = createSql({ pool: database.pool, isEmbedded: false });
+    await migrateCore(database.pool);
+    // Without a time limit.
+    await builder.connect();
+    const sql: Sql = async <R>(text: string, values: readonly unknown[] = []) =>
+      (await builder.query(text, [...values])).rows as R[];
     progress(`making ${history.events} events`);
     await makeLongHistory(sql, history);
     const results: PlanResult[] = [];
@@ -77,6 +78,7 @@ export async function plansIn({
     return results;
   } finally {
     for (const client of clients.values()) client.release();
+    await builder.end();
     await database.close();
   }
 }

@@ -96,6 +96,9 @@ DROP INDEX svc.deliveries_undead_lettered_idx;
 ALTER TABLE svc.deliveries
   DROP COLUMN body, DROP COLUMN next_attempt_at, DROP COLUMN queued_until, DROP COLUMN leased_until,
   ADD COLUMN problem text GENERATED ALWAYS AS (CASE WHEN status IN ('failed', 'cancelled') THEN status END) STORED;
+-- Room on its page for the second version of every row: those of one page are often answered at once, in one commit. At 70, 57 % of the
+-- updates were HOT; at 50 all are, with 14 % less WAL a delivery, and the table is 9 % larger.
+ALTER TABLE svc.deliveries SET (fillfactor = 50);
 -- One for each subscription, and any number of manual ones. It serves the filter `event_id` too.
 CREATE UNIQUE INDEX deliveries_event_key
   ON svc.deliveries (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END));
