@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { runAdmin } from "../../src/admin.ts";
 import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
@@ -8,6 +9,8 @@ import {
   type RetryAnswer,
 } from "../../src/deliveries/history.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
+import { until } from "../support/wait.ts";
 
 const reasonOf = (answer: RetryAnswer): string => (answer.kind === "refused" ? answer.reason : "created");
 const getCreated = (answer: RetryAnswer) => {
@@ -205,6 +208,25 @@ describe("createDeliveryHistory", () => {
     });
   });
 
+  it("is svc-admin deliveries list, which says how many there are besides", async () => {
+    const terminal = createMemoryTerminal();
+    const remark = async (...args: readonly string[]): Promise<string> => {
+      const env = { DATABASE_URL: core.url };
+      expect(
+        await runAdmin({ args: ["deliveries", "list", ...args], env, cwd: process.cwd(), terminal }),
+      ).to.equal(0);
+      return terminal.read().stderr;
+    };
+    await add({ count: 7 });
+
+    expect(await remark()).to.equal("");
+    expect(await remark("--limit", "3", "--json")).to.equal("");
+    expect(await remark("--limit", "3")).to.equal("These are the newest 3 of 7.\n");
+    await add({ count: 11_993 });
+    await core.sql("ANALYZE svc.deliveries");
+    expect(await remark("--limit", "3")).to.equal("These are the newest 3 of about 12,000.\n");
+  });
+
   it("finds a delivery, and its attempts in order", async () => {
     const { id } = await add();
     for (const number of [2, 1])
@@ -304,6 +326,26 @@ describe("createDeliveryHistory", () => {
       ]);
       expect(await countOf("deliveries")).to.equal(3);
       expect(await countOf("delivery_queue")).to.equal(2);
+    });
+
+    it("waits for a retry of the same chain under way, and counts it", async () => {
+      const root = await add({ status: "failed" });
+      let answer: Promise<RetryAnswer> | undefined;
+
+      await createTransact(core.database.pool)(async (sql) => {
+        await sql("SELECT FROM svc.deliveries WHERE id = $1 FOR UPDATE", [root.id]);
+        answer = retry(root.id, 1);
+        const waiting =
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        await until(async () => (await core.sql(waiting)).length > 0, { what: "the retry to wait" });
+        await sql(
+          `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind, max_attempts, url)
+           SELECT gen_random_uuid(), event_id, event_uuid, subscription_id, user_id, resource, id, 'manual', 1, '' FROM svc.deliveries WHERE id = $1`,
+          [root.id],
+        );
+      });
+
+      expect(answer && reasonOf(await answer)).to.contain("limit of 1");
     });
 
     for (const status of ["pending", "retrying", "delivered", "cancelled"]) {
