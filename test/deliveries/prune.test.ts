@@ -26,7 +26,10 @@ describe("pruneEvents", () => {
 
   after(() => core.close());
 
-  const prune = ({ isPlan = false, onProgress = (_: Pruned): void => undefined } = {}): Promise<Pruned> =>
+  const prune = ({
+    isPlan = false,
+    onProgress = () => undefined,
+  }: { readonly isPlan?: boolean; readonly onProgress?: (pruned: Pruned) => void } = {}): Promise<Pruned> =>
     pruneEvents({
       transact: createTransact(core.database.pool),
       olderThanMs: 30 * day * 1_000,

@@ -45,7 +45,6 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const [failed = "0"] = await found(
     "SELECT id FROM svc.deliveries WHERE problem = 'failed' ORDER BY id DESC LIMIT 1",
   );
-  const store = (sql: Sql) => createDeliveryStore({ sql });
 
   const writing: readonly HotWork[] = [
     { name: "outbox: read", pool: "relay", mostRead: 1_700, run: readOutbox },
@@ -68,26 +67,26 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       name: "takeDue",
       pool: "fast",
       mostRead: 8 * batch,
-      run: (sql) => store(sql).takeDue({ limit: batch, flightMs, sinceMs: undefined }),
+      run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: undefined }),
     },
     {
       name: "takeDue, of late",
       pool: "fast",
       mostRead: 8 * batch,
-      run: (sql) => store(sql).takeDue({ limit: batch, flightMs, sinceMs: 10_000 }),
+      run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: 10_000 }),
     },
     {
       name: "findParked",
       pool: "pool",
       mostRead: 4 * batch + subscriptions,
-      run: (sql) => store(sql).findParked({ after: 0, limit: batch }),
+      run: (sql) => createDeliveryStore({ sql }).findParked({ after: 0, limit: batch }),
     },
     {
       name: "takeParked, of one",
       pool: "fast",
       mostRead: 8 * batch,
       run: (sql) =>
-        store(sql).takeParked({
+        createDeliveryStore({ sql }).takeParked({
           wanted: [{ subscriptionId: parkedSubscription, oldest: batch / 2, newest: batch / 2 }],
           flightMs,
         }),
@@ -97,7 +96,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       pool: "fast",
       mostRead: 8 * batch,
       run: (sql) =>
-        store(sql).takeParked({
+        createDeliveryStore({ sql }).takeParked({
           wanted: Array.from({ length: batch / 2 }, (_, index) => ({
             subscriptionId: index + 3,
             oldest: 1,
@@ -110,14 +109,14 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       name: "dataOf",
       pool: "pool",
       mostRead: 2 * batch,
-      run: (sql) => store(sql).dataOf(backlog.map((_, index) => String(index + 1))),
+      run: (sql) => createDeliveryStore({ sql }).dataOf(backlog.map((_, index) => String(index + 1))),
     },
     {
       name: "record",
       pool: "fast",
       mostRead: 3 * batch,
       run: (sql) =>
-        store(sql).record({
+        createDeliveryStore({ sql }).record({
           outcomes: flying.map(({ id, uuid }, index) => ({
             id,
             uuid,
@@ -134,7 +133,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       pool: "fast",
       mostRead: 3 * batch,
       run: (sql) =>
-        store(sql).putBack({
+        createDeliveryStore({ sql }).putBack({
           returns: flying.map(({ id }) => ({ id, delayMs: undefined })),
           landed: flights,
         }),
@@ -143,32 +142,38 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       name: "endOverdueFlights",
       pool: "fast",
       mostRead: 3 * inHand,
-      run: (sql) => store(sql).endOverdueFlights(batch),
+      run: (sql) => createDeliveryStore({ sql }).endOverdueFlights(batch),
     },
-    { name: "nextDueInMs", pool: "pool", mostRead: 1, run: (sql) => store(sql).nextDueInMs() },
+    {
+      name: "nextDueInMs",
+      pool: "pool",
+      mostRead: 1,
+      run: (sql) => createDeliveryStore({ sql }).nextDueInMs(),
+    },
     {
       name: "cancelOrphans",
       pool: "pool",
       mostRead: 5 * batch + 2 * inHand,
-      run: (sql) => store(sql).cancelOrphans({ subscriptionId: parkedSubscription, limit: batch }),
+      run: (sql) =>
+        createDeliveryStore({ sql }).cancelOrphans({ subscriptionId: parkedSubscription, limit: batch }),
     },
     {
       name: "findOrphaned",
       pool: "pool",
       mostRead: 3 * subscriptions,
-      run: (sql) => store(sql).findOrphaned(batch),
+      run: (sql) => createDeliveryStore({ sql }).findOrphaned(batch),
     },
     {
       name: "findUndeadLettered",
       pool: "pool",
       mostRead: 80,
-      run: (sql) => store(sql).findUndeadLettered({ limit: 20, olderThanMs: 60_000 }),
+      run: (sql) => createDeliveryStore({ sql }).findUndeadLettered({ limit: 20, olderThanMs: 60_000 }),
     },
     {
       name: "markDeadLettered",
       pool: "pool",
       mostRead: 20,
-      run: (sql) => store(sql).markDeadLettered([failed]),
+      run: (sql) => createDeliveryStore({ sql }).markDeadLettered([failed]),
     },
     {
       name: "deliveries: backlog",

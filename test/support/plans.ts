@@ -34,7 +34,8 @@ interface Node {
 }
 
 const { prepareValue } = createRequire(import.meta.url)("pg/lib/utils") as {
-  readonly prepareValue: (value: unknown) => unknown;
+  /** As it goes over the wire. */
+  readonly prepareValue: (value: unknown) => string | Buffer | null;
 };
 
 /**
@@ -104,6 +105,6 @@ function rowsReadBy(node: Node): number {
 function literalOf(value: unknown): string {
   const prepared = prepareValue(value);
   if (prepared === null) return "NULL";
-  const text = Buffer.isBuffer(prepared) ? `\\x${prepared.toString("hex")}` : String(prepared);
+  const text = typeof prepared === "string" ? prepared : `\\x${prepared.toString("hex")}`;
   return `'${text.replaceAll("'", "''")}'`;
 }
