@@ -16,7 +16,7 @@ export interface ListStatement {
   readonly values: readonly unknown[];
 }
 
-/** Those of the deliveries that a filter lets through, newest first, but in no order. */
+/** A page of the deliveries that a filter lets through, counted from the newest; its rows come in no order. */
 export function listText(filter: DeliveryFilter, columns: string): ListStatement {
   const { text, values } = idsText(filter);
   // An array and not a join: the planner, which may know nothing of the filter, could take it for a tenth of the table. The user once

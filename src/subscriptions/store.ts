@@ -23,7 +23,7 @@ export interface SubscriptionStore {
     actor: Actor,
   ): Promise<Subscription | undefined>;
   /**
-   * Cancels its unfinished deliveries in the same commit, the first thousand of them and those being attempted: the attempt's outcome then
+   * Cancels its unfinished deliveries in the same commit, the first 500 of them and those being attempted: the attempt's outcome then
    * finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
@@ -74,7 +74,7 @@ export function createSubscriptionStore({
           DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
             SELECT delivery_id FROM svc.delivery_queue
             WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= (${id}, 0) AND (subscription_id, delivery_id) <= (${id}, 9223372036854775807)
-            ORDER BY subscription_id, delivery_id LIMIT 1000 FOR UPDATE SKIP LOCKED))
+            ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
           RETURNING delivery_id
         ), unfinished AS (
           SELECT delivery_id FROM left_queue
