@@ -4,7 +4,7 @@ import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
-import { createSql } from "./db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "./db/sql.ts";
 import { createOutbox } from "./events/outbox.ts";
 import { createRelayShares } from "./events/relay-shares.ts";
 import { createRelay } from "./events/relay.ts";
@@ -77,7 +77,12 @@ export function createApi({
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ prisma, listPrisma: database.listPrisma, tracing }),
+    history: createDeliveryHistory({
+      sql,
+      listSql: createIndexSql(database.lists),
+      transact: createTransact(database.pool),
+      tracing,
+    }),
     maxPerPage,
     listTurns,
     urlOf,

@@ -7,7 +7,7 @@ import { createAdapter } from "./adapter.ts";
 import { PrismaClient } from "./generated/client.ts";
 import { limitResults } from "./result-limit.ts";
 
-/** The connections of a process; both Prisma clients and plain SQL share them. */
+/** The connections of a process; the Prisma client and plain SQL share them. */
 export interface Database {
   readonly pool: Pool;
   /** For lists of records, which take the longest and answer the most: with limits of their own, and never all connections. */
@@ -20,8 +20,6 @@ export interface Database {
   readonly name: string;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
-  /** The same over the connections for lists. */
-  readonly listPrisma: PrismaClient;
   /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
   close(): Promise<void>;
 }
@@ -97,12 +95,8 @@ export async function openDatabase({
   const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
   if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
-  const dispatcher = dispatches
-    ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded))
-    : pool;
+  const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
   const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
-  const listPrisma =
-    lists === pool ? prisma : new PrismaClient({ adapter: createAdapter({ pool: lists, isEmbedded }) });
   return {
     pool,
     lists,
@@ -110,9 +104,8 @@ export async function openDatabase({
     dispatcher,
     name,
     prisma,
-    listPrisma,
     async close() {
-      await Promise.all([prisma.$disconnect(), listPrisma.$disconnect()]);
+      await prisma.$disconnect();
       // Never cleared: the pool does not wait for idle connections to end, and some may not.
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();
@@ -128,7 +121,7 @@ export async function openDatabase({
  * session, whose settings are everybody's.
  */
 function byIndex(isEmbedded: boolean): string {
-  return isEmbedded ? "" : "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;";
+  return isEmbedded ? "" : "SET enable_seqscan = off; SET enable_bitmapscan = off;";
 }
 
 function openPool({
@@ -152,10 +145,12 @@ function openPool({
 }): Pool {
   // Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
   // user's URL would replace ours.
+  // To compile a statement takes 50 to 250 ms where old statistics make it look expensive, and no statement is worth that.
   const sessionSettings = `
     SET TIME ZONE 'UTC';
     SET statement_timeout = ${timeoutMs};
     SET idle_in_transaction_session_timeout = '60s';
+    ${isEmbedded ? "" : "SET jit = off;"}
     ${settings}`;
   const pool = new Pool({
     connectionString: url,

@@ -29,7 +29,7 @@ export interface SubscriptionStore {
     actor: Actor,
   ): Promise<Subscription | undefined>;
   /**
-   * Cancels its unfinished deliveries in the same commit, the first thousand of them and those being attempted: the attempt's outcome then
+   * Cancels its unfinished deliveries in the same commit, the first 500 of them and those being attempted: the attempt's outcome then
    * finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
@@ -77,13 +77,15 @@ export function createSubscriptionStore({
       return subscription;
     },
     async delete(id, userId, actor) {
+      // A range of the index, and no equality: the planner takes that for few deliveries, reads them all and sorts them.
       const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
         ), left_queue AS (
           DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
             SELECT delivery_id FROM svc.delivery_queue
-            WHERE subscription_id = (SELECT id FROM gone) ORDER BY delivery_id LIMIT 1000 FOR UPDATE SKIP LOCKED))
+            WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= (${id}, 0) AND (subscription_id, delivery_id) <= (${id}, 9223372036854775807)
+            ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
           RETURNING delivery_id
         ), unfinished AS (
           SELECT delivery_id FROM left_queue
