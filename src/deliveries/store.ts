@@ -361,7 +361,7 @@ const recordText = `
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
   ), landed AS (
-    DELETE FROM svc.flights WHERE id = ANY($14::bigint[])
+    DELETE FROM svc.flights WHERE id = ANY($14::uuid[])
   )
   SELECT id FROM written WHERE ${withoutWaiting}`;
 
@@ -374,7 +374,7 @@ const putBackText = `
     WHERE delivery.status IN ('pending', 'retrying')
     ON CONFLICT (delivery_id) DO NOTHING
   )
-  DELETE FROM svc.flights WHERE id = ANY($3::bigint[]) AND ${withoutWaiting}`;
+  DELETE FROM svc.flights WHERE id = ANY($3::uuid[]) AND ${withoutWaiting}`;
 
 const endFlightsText = `
   WITH over AS (

@@ -59,13 +59,13 @@ describe("openDatabase", () => {
     } as const;
     const other = await openDatabase({ ...options, isEmbedded: false, log });
     try {
-      const [own, relay, fast] = await Promise.all([other.pool, other.relay, other.fast].map(settingsOf));
+      const [own, relay, fast] = await Promise.all([other.pool, other.relay, other.dispatcher].map(settingsOf));
 
-      expect(new Set([other.pool, other.relay, other.fast]).size).to.equal(3);
+      expect(new Set([other.pool, other.relay, other.dispatcher]).size).to.equal(3);
       expect(own).to.include({ statement: "30s" });
       expect(relay).to.include({ statement: "2s" });
       expect(fast).to.include({ statement: "30s" });
-      const commits = await Promise.all([other.pool, other.relay, other.fast].map(commitOf));
+      const commits = await Promise.all([other.pool, other.relay, other.dispatcher].map(commitOf));
       expect(commits).to.deep.equal(["on", "on", "off"]);
       // The outbox tells by it whose events are whose.
       for (const settings of [own, relay, fast]) expect(settings).to.include({ name: other.name });
@@ -87,7 +87,7 @@ describe("openDatabase", () => {
       log,
     });
 
-    expect(await commitOf(embedded.fast)).to.equal("on");
+    expect(await commitOf(embedded.dispatcher)).to.equal("on");
     await embedded.close();
   });
 

@@ -19,7 +19,7 @@ export interface HotWork {
   /** Rows that one statement of it may read: a few for each that it answers or writes. */
   readonly mostRead: number;
   /** By which connections; each kind has settings of its own. Backlogs and lists besides are read by `createIndexSql`. */
-  readonly pool: "pool" | "lists" | "relay" | "fast";
+  readonly pool: "pool" | "lists" | "relay" | "dispatcher";
   readonly isByIndex?: true;
   readonly run: (sql: Sql) => Promise<unknown>;
 }
@@ -62,16 +62,16 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       run: (sql) => createOutbox({ sql }).resources(),
     },
     { name: "outbox: backlog", pool: "pool", mostRead: 10_010, isByIndex: true, run: readOutboxBacklog },
-    { name: "insert", pool: "fast", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
+    { name: "insert", pool: "dispatcher", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
     {
       name: "takeDue",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 8 * batch,
       run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: undefined }),
     },
     {
       name: "takeDue, of late",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 8 * batch,
       run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: 10_000 }),
     },
@@ -83,7 +83,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "takeParked, of one",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 8 * batch,
       run: (sql) =>
         createDeliveryStore({ sql }).takeParked({
@@ -93,7 +93,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "takeParked, of many",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 8 * batch,
       run: (sql) =>
         createDeliveryStore({ sql }).takeParked({
@@ -113,7 +113,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "record",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 3 * batch,
       run: (sql) =>
         createDeliveryStore({ sql }).record({
@@ -130,7 +130,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "putBack",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 3 * batch,
       run: (sql) =>
         createDeliveryStore({ sql }).putBack({
@@ -140,7 +140,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     },
     {
       name: "endOverdueFlights",
-      pool: "fast",
+      pool: "dispatcher",
       mostRead: 3 * inHand,
       run: (sql) => createDeliveryStore({ sql }).endOverdueFlights(batch),
     },
@@ -295,7 +295,7 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
     $transaction: (queries: readonly Promise<unknown>[]) => Promise.all(queries),
   };
   const secretBox = { encrypt: () => Buffer.alloc(0) };
-  const store = createSubscriptionStore({ prisma: prisma as unknown as PrismaClient, secretBox });
+  const store = createSubscriptionStore({ prisma: prisma as unknown as PrismaClient, maxPerUser: 50, secretBox });
   return store.delete(parkedSubscription, 2 + parkedSubscription, { kind: "service", source: undefined });
 }
 

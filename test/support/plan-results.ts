@@ -50,7 +50,7 @@ export async function plansIn({
   const builder = new Client({ connectionString: url });
   const clients = new Map<HotWork["pool"], PoolClient>();
   try {
-    for (const pool of ["pool", "lists", "relay", "fast"] as const) {
+    for (const pool of ["pool", "lists", "relay", "dispatcher"] as const) {
       const client = await database[pool].connect();
       clients.set(pool, client);
       await client.query("SET statement_timeout = 0");

@@ -69,7 +69,8 @@ SELECT id, subscription_id, user_id, next_attempt_at FROM svc.deliveries WHERE s
 
 -- Deliveries that a dispatcher has in hand, one row for all that it took at once. When its time is up, what is not finished is due again.
 CREATE TABLE svc.flights (
-  id bigserial PRIMARY KEY,
+  -- Not counted: a crash of the database gives a number out twice, and a process that has the first flight would end the second.
+  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   delivery_ids bigint[] NOT NULL,
   ends_at timestamptz(3) NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500);
