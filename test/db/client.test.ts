@@ -16,8 +16,6 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
         current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
     )
   ).rows[0];
-const commitOf = async (pool: Database["pool"]): Promise<unknown> =>
-  (await pool.query("SELECT current_setting('synchronous_commit') AS value")).rows[0]?.value;
 
 describe("openDatabase", () => {
   let created: TestDatabase;
@@ -32,11 +30,6 @@ describe("openDatabase", () => {
     await database.close();
     await created.drop();
   });
-  /** The server of the tests itself does not wait for the disk. */
-  const waitForDisk = (): Promise<unknown> =>
-    database.pool.query(
-      "DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END$$",
-    );
 
   it("gives every session UTC, limits for statements and idle transactions, and a name", async () => {
     expect(await settingsOf(database.pool)).to.deep.equal({
@@ -48,8 +41,7 @@ describe("openDatabase", () => {
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
-  it("has connections of its own for the relay and for the dispatcher, whose commits alone do not wait for the disk", async () => {
-    await waitForDisk();
+  it("has connections of its own for the relay and for the dispatcher", async () => {
     const options = {
       url: created.url,
       poolSize: 3,
@@ -59,36 +51,22 @@ describe("openDatabase", () => {
     } as const;
     const other = await openDatabase({ ...options, isEmbedded: false, log });
     try {
-      const [own, relay, fast] = await Promise.all([other.pool, other.relay, other.dispatcher].map(settingsOf));
+      const [own, relay, dispatcher] = await Promise.all(
+        [other.pool, other.relay, other.dispatcher].map(settingsOf),
+      );
 
       expect(new Set([other.pool, other.relay, other.dispatcher]).size).to.equal(3);
       expect(own).to.include({ statement: "30s" });
       expect(relay).to.include({ statement: "2s" });
-      expect(fast).to.include({ statement: "30s" });
-      const commits = await Promise.all([other.pool, other.relay, other.dispatcher].map(commitOf));
-      expect(commits).to.deep.equal(["on", "on", "off"]);
+      expect(dispatcher).to.include({ statement: "30s" });
       // The outbox tells by it whose events are whose.
-      for (const settings of [own, relay, fast]) expect(settings).to.include({ name: other.name });
+      for (const settings of [own, relay, dispatcher]) expect(settings).to.include({ name: other.name });
       expect(other.name)
         .to.match(/^svc all [0-9a-f]{8}$/)
         .and.not.equal(database.name);
     } finally {
       await other.close();
     }
-  });
-
-  it("waits for the disk with every commit of the embedded database", async () => {
-    await waitForDisk();
-    const embedded = await openDatabase({
-      url: created.url,
-      poolSize: 1,
-      dispatches: true,
-      isEmbedded: true,
-      log,
-    });
-
-    expect(await commitOf(embedded.dispatcher)).to.equal("on");
-    await embedded.close();
   });
 
   it("runs the core client on the same pool, with named statements", async () => {

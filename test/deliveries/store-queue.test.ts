@@ -87,7 +87,7 @@ describe("createDeliveryStore", () => {
       expect(waitedMs).to.be.within(60_000, 70_000);
       expect(eventAgeMs).to.be.closeTo(Date.now() - Date.parse("2026-03-28T14:30:00Z"), 10_000);
       const [flight] = await work.flights();
-      expect(flight).to.deep.include({ id: BigInt(flightId ?? 0), deliveryIds: [delivery.id] });
+      expect(flight).to.deep.include({ id: flightId, deliveryIds: [delivery.id] });
       expect(flight?.endsAt.getTime()).to.be.within(Date.now() + 50_000, Date.now() + 60_001);
       expect(await work.queued(delivery.id)).to.equal(null);
     });
@@ -161,7 +161,7 @@ describe("createDeliveryStore", () => {
       expect(idsOf((await takeParked(2, 1)).deliveries)).to.deep.equal([a, b, e]);
       expect(idsOf((await takeParked(5, 5)).deliveries)).to.deep.equal([c, d]);
       expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [] });
-      expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([3, 2]);
+      expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.have.members([3, 2]);
     });
 
     it("find each subscription of which something waits for a slot, with what it is now, a page at a time", async () => {

@@ -90,6 +90,40 @@ describe("createDeliveryStore", () => {
     landed: string[] = [],
   ): Promise<void> => store.putBack({ returns: [{ id: String(delivery.id), delayMs }], landed });
 
+  it("has new deliveries wait for the disk, and what is found again after a crash not", async () => {
+    const seen: Record<string, unknown> = {};
+    const client = await core.database.pool.connect();
+    /** The setting that the statement's own commit would go by. */
+    const watched = createDeliveryStore({
+      async sql(text, values = []) {
+        await client.query("BEGIN; SET LOCAL synchronous_commit = on");
+        const { rows } = await client.query(text, [...values]);
+        seen["last"] = (await client.query("SHOW synchronous_commit")).rows[0].synchronous_commit;
+        await client.query("ROLLBACK");
+        return rows;
+      },
+    });
+    const modeOf = async (act: Promise<unknown>): Promise<unknown> => {
+      await act;
+      return seen["last"];
+    };
+    try {
+      const event = await work.addEvent();
+      const rest = { flightMs, isComplete: true };
+      const given = { events: [{ id: String(event.id), data: "{}" }], deliveries: [newDelivery(event)] };
+      expect(await modeOf(watched.insert({ ...given, ...rest })), "insert").to.equal("on");
+      const delivery = await work.addDelivery(subscription);
+      const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
+      expect(await modeOf(watched.record({ outcomes, landed: [] })), "record").to.equal("off");
+      const returns = [{ id: String(delivery.id), delayMs: undefined }];
+      expect(await modeOf(watched.putBack({ returns, landed: [randomUUID()] })), "putBack").to.equal("off");
+      const due = { limit: 1, flightMs, sinceMs: undefined };
+      expect(await modeOf(watched.takeDue(due)), "takeDue").to.equal("off");
+    } finally {
+      client.release();
+    }
+  });
+
   describe("insert", () => {
     it("makes a delivery in flight, its own root, with the record of its event, which leaves the outbox", async () => {
       const event = await work.addEvent();
@@ -112,7 +146,7 @@ describe("createDeliveryStore", () => {
         traceparent: "00-1",
       });
       const [flight] = await work.flights();
-      expect(flight).to.deep.include({ id: BigInt(flightId ?? 0), deliveryIds: [row?.id] });
+      expect(flight).to.deep.include({ id: flightId, deliveryIds: [row?.id] });
       isNear(flight?.endsAt, 60);
       expect(await work.queued(row?.id ?? 0n)).to.equal(null);
       expect(await work.outbox()).to.deep.equal([]);

@@ -295,7 +295,11 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
     $transaction: (queries: readonly Promise<unknown>[]) => Promise.all(queries),
   };
   const secretBox = { encrypt: () => Buffer.alloc(0) };
-  const store = createSubscriptionStore({ prisma: prisma as unknown as PrismaClient, maxPerUser: 50, secretBox });
+  const store = createSubscriptionStore({
+    prisma: prisma as unknown as PrismaClient,
+    maxPerUser: 50,
+    secretBox,
+  });
   return store.delete(parkedSubscription, 2 + parkedSubscription, { kind: "service", source: undefined });
 }
 
