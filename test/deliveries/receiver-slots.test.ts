@@ -36,6 +36,14 @@ const enter = (place: Place): Visit => {
 };
 const begunOf = (visits: readonly Visit[]): number => visits.filter(({ state }) => state === "begun").length;
 
+/** Reserves and enters; undefined without a place. */
+const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
+  const hasRoom = slots.hasRoom(holder(origin, userId));
+  const place = slots.reserve(holder(origin, userId));
+  expect(hasRoom).to.equal(place !== undefined);
+  return place && enter(place);
+};
+
 describe("createReceiverSlots", () => {
   let nowMs: number;
 
@@ -53,13 +61,6 @@ describe("createReceiverSlots", () => {
       now: () => nowMs,
       ...options,
     });
-  /** Reserves and enters; undefined without a place. */
-  const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
-    const hasRoom = slots.hasRoom(holder(origin, userId));
-    const place = slots.reserve(holder(origin, userId));
-    expect(hasRoom).to.equal(place !== undefined);
-    return place && enter(place);
-  };
   /** Visits for as long as there are places. */
   const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
     const visits: Visit[] = [];
