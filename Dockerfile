@@ -52,9 +52,8 @@ COPY package.json LICENSE /opt/svc/
 COPY --from=packages /opt/svc/node_modules /opt/svc/node_modules
 COPY --from=build /opt/svc/dist /opt/svc/dist
 
-# More threads than the default of 4: each look-up of a receiver's name takes one, for as long as its resolver does not answer.
 # The host is that of the container, whose ports are published or not from outside; it wins over http.host of a service.yaml.
-ENV NODE_ENV=production UV_THREADPOOL_SIZE=16 SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data SVC_HOST=0.0.0.0
+ENV NODE_ENV=production SVC_CONFIG_DIR=/etc/svc SVC_DATA_DIR=/data SVC_HOST=0.0.0.0
 # Paths in messages lead from here: `resources/orders.yaml:12:3`.
 WORKDIR /etc/svc
 # By number, so that Kubernetes sees that it is not root.

@@ -11,16 +11,7 @@ import { attacks } from "./attacks/attacks.ts";
 import { measure, type Outcome } from "./attacks/measure.ts";
 import { containerBytes, createScene } from "./attacks/scene.ts";
 import type { VictimReport } from "./attacks/victim.ts";
-
-const releases: (() => Promise<void>)[] = [];
-
-async function release(): Promise<void> {
-  while (releases.length > 0) await releases.pop()?.();
-}
-
-function progress(text: string): void {
-  console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
-}
+import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
 
 const megabytes = (bytes: number | undefined): string =>
   bytes === undefined ? "?" : String(Math.round(bytes / 1024 ** 2));
@@ -44,16 +35,16 @@ function rowOf({ name, cost, before, during, after, peakBytes, isAlive, lost, re
   return `| ${cells.join(" | ")} |`;
 }
 
-async function main(): Promise<void> {
+async function main(atEnd: AtEnd): Promise<number> {
   const durationMs = Number(process.env["ATTACK_SECONDS"] ?? 8) * 1000;
   const only = process.env["ATTACK_ONLY"] ?? "";
   progress("starting PostgreSQL and RabbitMQ");
   const postgres = await startPrivatePostgres();
-  releases.push(() => postgres.dispose());
+  atEnd(() => postgres.dispose());
   const rabbitMq = await startPrivateRabbitMq();
-  releases.push(() => rabbitMq.dispose());
+  atEnd(() => rabbitMq.dispose());
   const scene = await createScene({ databaseUrl: postgres.url, amqpUrl: rabbitMq.url });
-  releases.push(() => scene.dispose());
+  atEnd(() => scene.dispose());
   await scene.observe(2000);
   // An attacker has a machine of its own: here it takes what the others leave.
   setPriority(19);
@@ -69,17 +60,7 @@ async function main(): Promise<void> {
     progress(attack.name);
     console.log(rowOf(await measure(scene, attack, durationMs)));
   }
+  return 0;
 }
 
-for (const [signal, status] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const) {
-  process.once(signal, () => void release().finally(() => process.exit(status)));
-}
-
-try {
-  await main();
-} finally {
-  await release();
-}
+await runToEnd(main);

@@ -35,6 +35,12 @@ function microsOf(ticks: readonly number[]): number {
   return ticks.reduce((sum, count) => sum + count, 0) * (1_000_000 / ticksPerSecond);
 }
 
+/** Memory of a process that is in RAM, in MB. Undefined where there is no /proc. */
+export function processMemoryMb(pid: number): number | undefined {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1];
+  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
+}
+
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

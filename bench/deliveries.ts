@@ -23,8 +23,18 @@ export interface Capacity {
   readonly statements: StatementCount;
 }
 
+/** The same for changes that come through the API, as fast as 16 connections can make them. */
+export interface FullWay extends Omit<Capacity, "statements"> {
+  /** WAL of PostgreSQL per delivery, in bytes. */
+  readonly walBytes: number;
+  /** Of the processes, in MB, at the end. */
+  readonly memoryMb: Readonly<Record<string, number | undefined>>;
+}
+
 export interface Steady {
   readonly ratePerSecond: number;
+  /** Of one core; undefined for what was not measured. */
+  readonly coresBusy: Readonly<Record<string, number | undefined>>;
   readonly count: number;
   readonly duplicates: number;
   /** From the change to the arrival at the receiver. */
@@ -51,19 +61,16 @@ export async function measureCapacity({
 }: DeliveryBench & { readonly meters: Meters; readonly count: number }): Promise<Capacity> {
   const deliveredBefore = await deliveredCount(pool);
   await receiver.ask({ kind: "begin" });
-  const readMeters = (): Record<string, number | undefined> =>
-    Object.fromEntries(Object.entries(meters).map(([name, read]) => [name, read()]));
-  const before = readMeters();
+  const before = readMeters(meters);
   const startedAt = Date.now();
   const statements = await countStatements(pool, async () => {
     for (let left = count; left > 0; left -= 500)
       await insertNotes(pool, { userId, count: Math.min(left, 500) });
     await receiver.ask({ kind: "wait", count, limitMs });
-    const isRecorded = async (): Promise<boolean> => (await deliveredCount(pool)) === deliveredBefore + count;
-    await until(isRecorded, { what: "the last delivery to be recorded", timeoutMs: limitMs });
+    await untilRecorded(pool, deliveredBefore + count);
     return count;
   });
-  const after = readMeters();
+  const used = usedSince(meters, before);
   const last = await pool.query<{ readonly at: Date }>("SELECT max(updated_at) AS at FROM svc.deliveries");
   const { duplicates } = await receiver.ask({ kind: "report" });
   const endedAt = last.rows[0]?.at.getTime() ?? Number.NaN;
@@ -71,14 +78,82 @@ export async function measureCapacity({
     count,
     duplicates,
     perSecond: count / ((endedAt - startedAt) / 1_000),
-    cpuMicros: Object.fromEntries(
-      Object.entries(after).map(([name, micros]) => {
-        const was = before[name];
-        return [name, micros === undefined || was === undefined ? undefined : (micros - was) / count];
-      }),
-    ),
+    cpuMicros: perItem(used, count),
     statements,
   };
+}
+
+/** Creates through the API, as fast as the connections can make them, until the last delivery is recorded. */
+export async function measureFullWay({
+  pool,
+  receiver,
+  generator,
+  request,
+  port,
+  token,
+  meters,
+  memories,
+  count,
+}: DeliveryBench & {
+  readonly generator: Generator;
+  readonly request: RequestSpec;
+  readonly port: number;
+  readonly token: string;
+  readonly meters: Meters;
+  /** In MB. */
+  readonly memories: Meters;
+  readonly count: number;
+}): Promise<FullWay> {
+  const deliveredBefore = await deliveredCount(pool);
+  const walBefore = await walBytes(pool);
+  await receiver.ask({ kind: "begin" });
+  const before = readMeters(meters);
+  const startedAt = performance.now();
+  await generator.ask({ port, token, request, connections: 16, count });
+  const report = await receiver.ask({ kind: "wait", count, limitMs });
+  await untilRecorded(pool, deliveredBefore + count);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    count,
+    duplicates: report.duplicates,
+    perSecond: count / seconds,
+    cpuMicros: perItem(usedSince(meters, before), count),
+    walBytes: ((await walBytes(pool)) - walBefore) / count,
+    memoryMb: readMeters(memories),
+  };
+}
+
+type Amounts = Readonly<Record<string, number | undefined>>;
+
+function readMeters(meters: Meters): Amounts {
+  return Object.fromEntries(Object.entries(meters).map(([name, read]) => [name, read()]));
+}
+
+function usedSince(meters: Meters, before: Amounts): Amounts {
+  return mapAmounts(readMeters(meters), (value, name) => value - (before[name] ?? Number.NaN));
+}
+
+function perItem(amounts: Amounts, count: number): Amounts {
+  return mapAmounts(amounts, (value) => value / count);
+}
+
+function mapAmounts(amounts: Amounts, change: (value: number, name: string) => number): Amounts {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([name, value]) => [
+      name,
+      value === undefined ? undefined : change(value, name),
+    ]),
+  );
+}
+
+async function untilRecorded(pool: Pool, count: number): Promise<void> {
+  const isRecorded = async (): Promise<boolean> => (await deliveredCount(pool)) === count;
+  await until(isRecorded, { what: "the last delivery to be recorded", timeoutMs: limitMs });
+}
+
+async function walBytes(pool: Pool): Promise<number> {
+  const text = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS bytes";
+  return (await pool.query<{ readonly bytes: number }>(text)).rows[0]?.bytes ?? Number.NaN;
 }
 
 /** Changes at an even rate, through the API. */
@@ -90,6 +165,7 @@ export async function measureSteadyApi({
   token,
   ratePerSecond,
   durationMs,
+  meters,
 }: DeliveryBench & {
   readonly generator: Generator;
   readonly request: RequestSpec;
@@ -97,12 +173,15 @@ export async function measureSteadyApi({
   readonly token: string;
   readonly ratePerSecond: number;
   readonly durationMs: number;
+  readonly meters: Meters;
 }): Promise<Steady> {
   await receiver.ask({ kind: "begin" });
+  const before = readMeters(meters);
   const job = { port, token, request, connections: 64, ratePerSecond, durationMs };
   const sent: LoadResult = await generator.ask(job);
   const report = await receiver.ask({ kind: "wait", count: sent.count, limitMs });
-  return { ratePerSecond, ...steadyPart(report), requestMs: sent.latencyMs };
+  const coresBusy = perItem(usedSince(meters, before), sent.elapsedMs * 1_000);
+  return { ratePerSecond, ...steadyPart(report), requestMs: sent.latencyMs, coresBusy };
 }
 
 /** The same by a writer that knows nothing of the service: the relay finds the events by looking for them. */
@@ -128,7 +207,7 @@ export async function measureSteadySql({
   });
   await Promise.all(writes);
   const report = await receiver.ask({ kind: "wait", count: total, limitMs });
-  return { ratePerSecond, ...steadyPart(report), requestMs: undefined };
+  return { ratePerSecond, ...steadyPart(report), requestMs: undefined, coresBusy: {} };
 }
 
 function steadyPart({

@@ -1,9 +1,11 @@
-import { familyCpuMicros, processCpuMicros } from "./cpu.ts";
+import { familyCpuMicros, processCpuMicros, processMemoryMb } from "./cpu.ts";
 import {
   measureCapacity,
+  measureFullWay,
   measureSteadyApi,
   measureSteadySql,
   type Capacity,
+  type FullWay,
   type Steady,
 } from "./deliveries.ts";
 import { startPeer } from "./peer.ts";
@@ -13,6 +15,7 @@ import { createRequest, type BenchContext } from "./requests.ts";
 
 export interface DeliveryResults {
   readonly capacity: Capacity;
+  readonly fullWay: FullWay;
   readonly steadyApi: Steady;
   readonly steadySql: Steady;
 }
@@ -49,15 +52,23 @@ export async function measureDeliveries({
   await measureCapacity({ ...bench, meters, count: 1_000 });
   const capacity = await measureCapacity({ ...bench, meters, count: Math.round(10_000 * scale) });
 
+  const request = createRequest;
+  const memories = {
+    "api and relay": () => processMemoryMb(api.pid),
+    dispatcher: () => processMemoryMb(dispatcher.pid),
+  };
+  progress("creates by 16 connections");
+  const way = { ...bench, generator, request, port: api.port, token, meters };
+  const fullWay = await measureFullWay({ ...way, memories, count: Math.round(5_000 * scale) });
+
   const rate = { ratePerSecond: 100, durationMs: 25_000 * scale };
   progress(`${rate.ratePerSecond} creates/s`);
-  const request = createRequest;
-  const steadyApi = await measureSteadyApi({ ...bench, ...rate, generator, request, port: api.port, token });
+  const steadyApi = await measureSteadyApi({ ...way, ...rate });
   progress(`${rate.ratePerSecond} rows/s by SQL`);
   const steadySql = await measureSteadySql({ ...bench, ...rate });
   await dispatcher.stop();
   await api.stop();
-  return { capacity, steadyApi, steadySql };
+  return { capacity, fullWay, steadyApi, steadySql };
 }
 
 async function subscribe({

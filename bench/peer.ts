@@ -5,7 +5,7 @@ import { messageOf } from "../src/errors.ts";
 /** Another process of the benchmark, that answers one question after another. It ends with this one, however that ends. */
 export interface Peer<Question, Answer> {
   readonly pid: number;
-  /** One at a time. Rejects with the other side's message when it fails. */
+  /** One at a time: a question waits for the answer to the one before. Rejects with the other side's message when it fails. */
   ask(question: Question): Promise<Answer>;
   end(): void;
 }
@@ -22,19 +22,24 @@ export function startPeer<Question extends object, Answer>(file: string): Peer<Q
     detached: true,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
+  const askNow = (question: Question): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const onExit = (): void => reject(new Error(`${file} ended before it answered`));
+      child.once("exit", onExit);
+      child.once("message", (reply: Reply<Answer>) => {
+        child.off("exit", onExit);
+        if ("answer" in reply) resolve(reply.answer);
+        else reject(new Error(`${file}: ${reply.failure}`));
+      });
+      child.send(question);
+    });
+  let answered: Promise<unknown> = Promise.resolve();
   return {
     pid: child.pid ?? 0,
     ask(question) {
-      return new Promise((resolve, reject) => {
-        const onExit = (): void => reject(new Error(`${file} ended before it answered`));
-        child.once("exit", onExit);
-        child.once("message", (reply: Reply<Answer>) => {
-          child.off("exit", onExit);
-          if ("answer" in reply) resolve(reply.answer);
-          else reject(new Error(`${file}: ${reply.failure}`));
-        });
-        child.send(question);
-      });
+      const answer = answered.then(() => askNow(question));
+      answered = answer.catch(() => undefined);
+      return answer;
     },
     end() {
       child.kill("SIGKILL");

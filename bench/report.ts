@@ -1,6 +1,6 @@
 import Table from "cli-table3";
 import type { Block, Comparison, Ratio } from "./compare.ts";
-import type { Capacity, Steady } from "./deliveries.ts";
+import type { Capacity, FullWay, Steady } from "./deliveries.ts";
 import { medianOf, type Spread } from "./numbers.ts";
 import type { StatementCount } from "./statements.ts";
 
@@ -15,6 +15,7 @@ export interface Results {
   readonly logging: Comparison;
   readonly requestStatements: Readonly<Record<string, StatementCount>>;
   readonly capacity: Capacity;
+  readonly fullWay: FullWay;
   readonly steadyApi: Steady;
   readonly steadySql: Steady;
 }
@@ -23,9 +24,16 @@ type Row = readonly (string | number)[];
 
 /** The results as tables for a terminal. */
 export function reportOf(results: Results): string {
-  const { capacity, logging, steadyApi, steadySql } = results;
   return [
     linesOf({ ...results.machine, ...results.versions, ...results.settings, scale: results.scale }),
+    requestReport(results),
+    deliveryReport(results),
+  ].join("\n\n");
+}
+
+function requestReport(results: Results): string {
+  const { capacity, logging } = results;
+  return [
     "Requests beside a hand-written Koa + pg server; medians, ratios with the least and the most",
     table(comparisonHead, results.comparisons.flatMap(comparisonRows)),
     "What a log line per request costs (show)",
@@ -40,21 +48,28 @@ export function reportOf(results: Results): string {
         fixed(count.transaction, 2),
       ]),
     ),
+  ].join("\n\n");
+}
+
+/** The part that concerns deliveries alone. */
+export function deliveryReport({
+  capacity,
+  fullWay,
+  steadyApi,
+  steadySql,
+}: Pick<Results, "capacity" | "fullWay" | "steadyApi" | "steadySql">): string {
+  return [
+    `Creates by 16 connections, each delivered once: ${fixed(fullWay.perSecond)}/s (${fullWay.count} records, ${fullWay.duplicates} duplicates, ${fixed(fullWay.walBytes)} bytes of WAL each)`,
+    amountsTable("CPU µs per create and delivery", fullWay.cpuMicros),
+    amountsTable("memory in MB", fullWay.memoryMb, 0),
     `Delivery capacity: ${fixed(capacity.perSecond)} deliveries/s (${capacity.count} events, one subscription, ${capacity.duplicates} duplicates)`,
-    table(
-      ["CPU µs per delivery", ...Object.keys(capacity.cpuMicros)],
-      [
-        [
-          fixed(sumOf(Object.values(capacity.cpuMicros))),
-          ...Object.values(capacity.cpuMicros).map((micros) => fixed(micros)),
-        ],
-      ],
-    ),
+    amountsTable("CPU µs per delivery", capacity.cpuMicros),
     `From change to receiver at ${steadyApi.ratePerSecond} events/s, in ms`,
     table(
       ["changed by", "events", "p50", "p95", "p99", "max", "duplicates"],
       [steadyRow("API", steadyApi), steadyRow("plain SQL", steadySql)],
     ),
+    amountsTable("cores busy at that rate by the API", steadyApi.coresBusy, 3),
     ...(steadyApi.requestMs === undefined
       ? []
       : [`The API's answers meanwhile: ${spreadText(steadyApi.requestMs)}`]),
@@ -88,7 +103,19 @@ function steadyRow(name: string, { count, latencyMs: { p50, p95, p99, max }, dup
   return [name, count, ...[p50, p95, p99, max].map((value) => fixed(value, 1)), duplicates];
 }
 
-function table(head: readonly string[], rows: readonly Row[]): string {
+/** One column for each, and their sum. */
+function amountsTable(
+  title: string,
+  amounts: Readonly<Record<string, number | undefined>>,
+  digits = 0,
+): string {
+  const values = Object.values(amounts);
+  const row = [fixed(sumOf(values), digits), ...values.map((value) => fixed(value, digits))];
+  return table([title, ...Object.keys(amounts)], [row]);
+}
+
+/** A table for a terminal; its first column is text, the others are figures. */
+export function table(head: readonly string[], rows: readonly Row[]): string {
   const style = { head: [], border: [] };
   const drawn = new Table({
     head: [...head],

@@ -4,7 +4,7 @@ import { databaseFaultOf } from "./db/prisma-errors.ts";
 import { createDeliveryHistory } from "./deliveries/history.ts";
 import { addDeliveryRoutes } from "./deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "./deliveries/targets.ts";
-import { createSql } from "./db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "./db/sql.ts";
 import { createOutbox } from "./events/outbox.ts";
 import { createRelayShares } from "./events/relay-shares.ts";
 import { createRelay } from "./events/relay.ts";
@@ -71,13 +71,18 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox }),
+    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ prisma, listPrisma: database.listPrisma, tracing }),
+    history: createDeliveryHistory({
+      sql,
+      listSql: createIndexSql(database.lists),
+      transact: createTransact(database.pool),
+      tracing,
+    }),
     maxPerPage,
     listTurns,
     urlOf,

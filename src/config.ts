@@ -95,6 +95,8 @@ export interface Config {
     /** Share, 0 to 1. */
     readonly jitter: number;
     readonly manualRetryLimit: number;
+    /** Webhooks of one user. Those with the admin flag may have any number. */
+    readonly maxPerUser: number;
     /** CIDRs that receivers may live in besides public addresses. */
     readonly allowedNetworks: readonly string[];
     /** More of them, for the webhooks of users with the admin flag only. */
@@ -348,6 +350,7 @@ function toConfig({
       backoffMs: values["webhooks.backoff"],
       jitter: values["webhooks.jitter"],
       manualRetryLimit: values["webhooks.manualRetryLimit"],
+      maxPerUser: values["webhooks.maxPerUser"],
       ...networksOf({ given: values["webhooks.allowedNetworks"], isEmbedded, host }),
       concurrency: values["webhooks.concurrency"],
       receiverConcurrency: values["webhooks.receiverConcurrency"],

@@ -19,14 +19,14 @@ import type { Caller } from "./users/caller.ts";
  * is at work, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, metrics, tracing, sql, fastSql, broker, seal, secretBox },
+  foundation: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
   configuration: { config, definitions },
 }: {
   readonly foundation: Foundation;
   readonly configuration: Configuration;
 }): Assembly {
   const { webhooks } = config;
-  const store = createDeliveryStore({ sql, fastSql });
+  const store = createDeliveryStore({ sql: dispatcherSql });
   const flightMs = flightMsOf(webhooks.timeoutMs);
   const sender = createSender({
     timeoutMs: webhooks.timeoutMs,

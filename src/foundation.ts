@@ -25,8 +25,8 @@ export interface Foundation {
   readonly metrics: Metrics;
   readonly database: Database;
   readonly sql: Sql;
-  /** For what a crash of the database may take back; see `Database.fast`. */
-  readonly fastSql: Sql;
+  /** Over the connections of the dispatcher. */
+  readonly dispatcherSql: Sql;
   readonly broker: Broker;
   readonly tracing: Tracing;
   /** Seals with the secret key, and opens with the previous ones too. */
@@ -43,7 +43,7 @@ export interface Foundation {
 /** The part of it that needs no broker. */
 export type Storage = Pick<
   Foundation,
-  "log" | "database" | "sql" | "fastSql" | "secretBox" | "seal" | "databaseUrl" | "isEmbedded"
+  "log" | "database" | "sql" | "dispatcherSql" | "secretBox" | "seal" | "databaseUrl" | "isEmbedded"
 >;
 
 /**
@@ -128,11 +128,11 @@ export async function openFoundation({
       });
       releasers.push(() => database.close());
       const sql = createSql({ pool: database.pool, isEmbedded });
-      const fastSql = createSql({ pool: database.fast, isEmbedded });
+      const dispatcherSql = createSql({ pool: database.dispatcher, isEmbedded });
       readiness.watch("database", async () => {
         await sql("SELECT 1");
       });
-      const opened = { log, database, sql, fastSql, secretBox, seal, databaseUrl, isEmbedded };
+      const opened = { log, database, sql, dispatcherSql, secretBox, seal, databaseUrl, isEmbedded };
       await prepare(opened);
       return opened;
     }
@@ -145,7 +145,8 @@ export async function openFoundation({
           : await connectRabbitMq({ url, log, signal: waiting });
       releasers.push(() => broker.close());
       readiness.watch("broker", async () => {
-        if (!broker.isConnected()) throw new Error("not connected to RabbitMQ");
+        const fault = broker.fault();
+        if (fault !== undefined) throw new Error(fault);
       });
       return broker;
     }

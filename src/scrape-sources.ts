@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { Broker } from "./broker/broker.ts";
 import { queues } from "./broker/topology.ts";
 import type { Database } from "./db/client.ts";
-import type { Sql } from "./db/sql.ts";
+import { createIndexSql } from "./db/sql.ts";
 import { readDeliveryBacklog } from "./deliveries/backlog.ts";
 import { readOutboxBacklog } from "./events/backlog.ts";
 import type { Metrics } from "./metrics.ts";
@@ -14,14 +14,13 @@ import type { Metrics } from "./metrics.ts";
 export function addScrapeSources({
   metrics,
   database: { pool, lists },
-  sql,
   broker,
 }: {
   readonly metrics: Metrics;
   readonly database: Pick<Database, "pool" | "lists">;
-  readonly sql: Sql;
   readonly broker: Broker;
 }): void {
+  const sql = createIndexSql(pool);
   metrics.addSource({
     name: "database",
     async read() {

@@ -75,6 +75,7 @@ export const settings = {
   },
   "webhooks.jitter": { kind: share(), default: 0.2 },
   "webhooks.manualRetryLimit": { kind: integer(0, 1_000_000), default: 5 },
+  "webhooks.maxPerUser": { kind: integer(1, 1_000_000), default: 50 },
   "webhooks.allowedNetworks": { kind: list(network(), 0), env: "SVC_ALLOWED_NETWORKS" },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
   "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },

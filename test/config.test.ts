@@ -61,6 +61,7 @@ describe("loadConfig", () => {
         backoffMs: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1000),
         jitter: 0.2,
         manualRetryLimit: 5,
+        maxPerUser: 50,
         allowedNetworks: ["127.0.0.0/8", "::1/128"],
         adminNetworks: [],
         concurrency: 64,
@@ -123,6 +124,7 @@ webhooks:
   backoff: [0, 1.5]
   jitter: 0
   manualRetryLimit: 0
+  maxPerUser: 6
   allowedNetworks: [10.0.0.0/8, "fd00::/8"]
   concurrency: 3
   receiverConcurrency: 2
@@ -168,6 +170,7 @@ webhooks:
         backoffMs: [0, 1500],
         jitter: 0,
         manualRetryLimit: 0,
+        maxPerUser: 6,
         allowedNetworks: ["10.0.0.0/8", "fd00::/8"],
         adminNetworks: [],
         concurrency: 3,

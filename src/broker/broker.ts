@@ -49,5 +49,7 @@ export interface Broker {
   /** Messages ready in the queue (not those handed out). Rejects while there is no connection. */
   depth(queue: string): Promise<number>;
   isConnected(): boolean;
+  /** Why what is published may reach no queue: no connection, or a part of the topology is missing. Undefined when all is well. */
+  fault(): string | undefined;
   close(): Promise<void>;
 }

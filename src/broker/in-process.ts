@@ -149,6 +149,8 @@ export function createInProcessBroker({
     },
     depth: async (name) => queueNamed(name).ready.size,
     isConnected: () => isOpen,
+    // Its topology is a constant.
+    fault: () => (isOpen ? undefined : "closed"),
     async close() {
       isOpen = false;
       for (const { ready, consumers } of queues.values()) {

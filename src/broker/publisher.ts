@@ -16,6 +16,9 @@ interface OpenChannel {
   readonly returned: Map<string, number>;
 }
 
+/** Why a message is unconfirmed that came back. */
+export const unroutable = "unroutable";
+
 const confirmed: PublishOutcome = { kind: "confirmed" };
 const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", reason });
 
@@ -83,7 +86,7 @@ export function createPublisher({
           send(channel, message, (error) => {
             if (error !== null) settle(index, unconfirmed(error.message));
             // RabbitMQ returns what no queue takes, and then confirms it all the same.
-            else if (wasReturned(returned, message)) settle(index, unconfirmed("unroutable"));
+            else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
             else settle(index, confirmed);
           });
         } catch (error) {

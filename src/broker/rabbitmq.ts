@@ -1,9 +1,10 @@
 import { OperatorError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { Broker } from "./broker.ts";
+import type { Broker, OutgoingMessage } from "./broker.ts";
 import { startConsumption, type RabbitMqConsumption } from "./consumer.ts";
 import { openLink } from "./link.ts";
-import { createPublisher } from "./publisher.ts";
+import { createPublisher, unroutable } from "./publisher.ts";
+import { startUpkeep } from "./upkeep.ts";
 import { aborted } from "../worker.ts";
 
 /**
@@ -14,6 +15,7 @@ import { aborted } from "../worker.ts";
  * and acknowledgements must get through all the same.
  *
  * @param publishTimeoutMs Deadline of one `publish`.
+ * @param upkeepIntervalMs How often a missing exchange, queue or binding is looked for.
  * @param signal Gives up waiting for the first connection: rejects with its reason.
  * @throws OperatorError when `url` is not an AMQP URL, and when RabbitMQ does not know the user or the password.
  */
@@ -21,11 +23,13 @@ export async function connectRabbitMq({
   url,
   log,
   publishTimeoutMs = 10_000,
+  upkeepIntervalMs = 5_000,
   signal,
 }: {
   readonly url: string;
   readonly log: Log;
   readonly publishTimeoutMs?: number;
+  readonly upkeepIntervalMs?: number;
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
   // The URL itself is not shown: it may hold a password.
@@ -49,8 +53,20 @@ export async function connectRabbitMq({
     onReady: () => started.abort(),
   });
 
+  // Not on the connection that publishes, which an alarm stops.
+  const upkeep = startUpkeep({ link: consuming, intervalMs: upkeepIntervalMs, log });
+  const isConnected = (): boolean => publisher.isReady() && consuming.isUp();
+
   const broker: Broker = {
-    publish: (messages) => publisher.publish(messages),
+    async publish(messages) {
+      const outcomes = await publisher.publish(messages);
+      for (const [index, outcome] of outcomes.entries()) {
+        const { exchange } = messages[index] as OutgoingMessage;
+        if (outcome.kind === "confirmed") upkeep.noteConfirmed(exchange);
+        else if (outcome.reason === unroutable) upkeep.noteUnroutable(exchange);
+      }
+      return outcomes;
+    },
     async consume(options) {
       const consumption = startConsumption({ link: consuming, options, log });
       consumptions.add(consumption);
@@ -65,10 +81,13 @@ export async function connectRabbitMq({
         await channel.close().catch(() => undefined);
       }
     },
-    isConnected: () => publisher.isReady() && consuming.isUp(),
+    isConnected,
+    fault: () => (isConnected() ? upkeep.fault() : "not connected to RabbitMQ"),
     async close() {
+      const upkept = upkeep.stop();
       await Promise.all([publisher.close(), ...[...consumptions].map((consumption) => consumption.close())]);
       await Promise.all([publishing.close(), consuming.close()]);
+      await upkept;
     },
   };
 

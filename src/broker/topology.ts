@@ -68,6 +68,11 @@ export async function declareTopology(channel: Channel): Promise<void> {
   for (const queue of topology.queues) {
     await channel.assertQueue(queue.name, { durable: true, arguments: queue.arguments });
   }
+  await declareBindings(channel);
+}
+
+/** Rejects, and RabbitMQ closes the channel, where an exchange or a queue is not there. */
+export async function declareBindings(channel: Channel): Promise<void> {
   for (const { exchange, queue, key } of topology.bindings) {
     await channel.bindQueue(queue, exchange, key);
   }

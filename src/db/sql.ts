@@ -4,6 +4,9 @@ import type { Pool, QueryResultRow } from "pg";
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
 
+/** Runs statements in one transaction, in which each sees what was committed before it; what throws takes all of them back. */
+export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+
 /**
  * The hot path's statements, straight on the pool: Prisma's raw queries cost a second decoding of every value and cannot bind arrays of bytes.
  *
@@ -27,4 +30,35 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
     });
     return result.rows;
   };
+}
+
+/** @param settings `SET LOCAL` statements. */
+export function createTransact(pool: Pool, settings = ""): Transact {
+  return async (work) => {
+    const client = await pool.connect();
+    let isDone = false;
+    try {
+      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
+      const result = await work(async (text, values = []) => (await client.query(text, [...values])).rows);
+      await client.query("COMMIT");
+      isDone = true;
+      return result;
+    } finally {
+      // The end of a connection takes back what was not committed.
+      client.release(!isDone);
+    }
+  };
+}
+
+export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
+  .map((way) => `SET LOCAL enable_${way} = off`)
+  .join("; ");
+
+/**
+ * For statements of which an index has the rows in their order, and that stop after a page of them. Where statistics are old, the
+ * planner may believe that it is cheaper to read everything and sort it. Each costs two round trips more.
+ */
+export function createIndexSql(pool: Pool): Sql {
+  const transact = createTransact(pool, onlyIndexes);
+  return async (text, values) => transact(async (sql) => sql(text, values));
 }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
+import type { Pool } from "pg";
 import { printRow, printRows, withOpened, type Terminal } from "../cli-output.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
+import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../errors.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
@@ -8,7 +9,8 @@ import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
 
 /** What the commands need of an open database. */
 export interface DeliveryCommandsContext {
-  readonly database: { readonly prisma: PrismaClient };
+  readonly database: { readonly pool: Pool };
+  readonly sql: Sql;
   readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
   close(): Promise<void>;
 }
@@ -36,7 +38,7 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
         readonly limit: number;
         readonly json?: boolean;
       }) => {
-        const { rows } = await withHistory((history) =>
+        const { rows, total, isEstimate } = await withHistory((history) =>
           history.list({ filter: { status: given.status }, skip: 0, take: given.limit }),
         );
         const json = given.json === true;
@@ -44,6 +46,9 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
           json,
           empty: "There are no deliveries.",
         });
+        if (json || rows.length >= total) return;
+        const all = `${isEstimate ? "about " : ""}${total.toLocaleString("en")}`;
+        terminal.stderr(`These are the newest ${rows.length.toLocaleString("en")} of ${all}.\n`);
       },
     );
 
@@ -52,7 +57,7 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
     .description("show a delivery and its attempts")
     .argument("<id>", "id of the delivery", parseId)
     .option("--json", "print JSON")
-    .action(async (id: bigint, given: { readonly json?: boolean }) => {
+    .action(async (id: string, given: { readonly json?: boolean }) => {
       const { delivery, attempts } = await withHistory(async (history) => ({
         delivery: await getDelivery(history, id),
         attempts: (await history.attemptsOf(id)).map(presentAttempt),
@@ -76,7 +81,7 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
     .description("make a new delivery of a failed one")
     .argument("<id>", "id of the failed delivery", parseId)
     .option("--json", "print JSON")
-    .action(async (id: bigint, given: { readonly json?: boolean }) => {
+    .action(async (id: string, given: { readonly json?: boolean }) => {
       const delivery = await withHistory(async (history, limit) => {
         await getDelivery(history, id);
         const answer = await history.retry({ id, limit });
@@ -89,13 +94,20 @@ export function addDeliveryCommands(program: Command, { open, terminal }: Delive
   async function withHistory<T>(
     work: (history: DeliveryHistory, retryLimit: number) => Promise<T>,
   ): Promise<T> {
-    return withOpened(open, ({ database, config }) =>
-      work(createDeliveryHistory({ prisma: database.prisma }), config.webhooks.manualRetryLimit),
+    return withOpened(open, ({ database, sql, config }) =>
+      work(
+        createDeliveryHistory({
+          sql,
+          listSql: createIndexSql(database.pool),
+          transact: createTransact(database.pool),
+        }),
+        config.webhooks.manualRetryLimit,
+      ),
     );
   }
 }
 
-async function getDelivery(history: DeliveryHistory, id: bigint): Promise<DeliveryRow> {
+async function getDelivery(history: DeliveryHistory, id: string): Promise<DeliveryRow> {
   const delivery = await history.find(id);
   if (delivery === undefined)
     throw new OperatorError(`There is no delivery with the id ${id}. See: svc-admin deliveries list`);
@@ -127,7 +139,7 @@ function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
   };
 }
 
-function parseId(text: string): bigint {
+function parseId(text: string): string {
   const id = rowIdOf(text);
   if (id === undefined) throw new InvalidArgumentError("A delivery id is a positive integer.");
   return id;

@@ -1,12 +1,12 @@
 import type { LookupAddress } from "node:dns";
-import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
 import { TargetRefusedError } from "./failure.ts";
-import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
+import { createSharedLookup, type Asker, type Lookup } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
-/** A pair for got. */
+/** For requests, which name their `asker` beside Node's own options; without one they are user 0's. */
 export interface Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
@@ -50,23 +50,49 @@ export function createAgents({
     keepAlive,
     maxSockets,
     timeout: idleMs,
-    lookup: createVettedLookup(policy, lookup),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs,
   };
   // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off for webhooks.
-  return { http: new HttpAgent(options), https: new HttpsAgent({ ...options, rejectUnauthorized: true }) };
+  const https = new HttpsAgent({ ...options, rejectUnauthorized: true });
+  const vet = (asker: Asker): LookupFunction => createVettedLookup({ policy, lookup, asker });
+  return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet) };
+}
+
+type Connect = (
+  options: ClientRequestArgs & { readonly asker?: Asker },
+  onCreated?: Parameters<HttpAgent["createConnection"]>[1],
+) => ReturnType<HttpAgent["createConnection"]>;
+
+/** Has every connection of an agent look its name up in one way, whatever a request says: an agent's own look-up cannot know the asker. */
+function withLookup<T extends HttpAgent | HttpsAgent>(
+  agent: T,
+  lookupFor: (asker: Asker) => LookupFunction,
+): T {
+  const connect: Connect = agent.createConnection.bind(agent);
+  const connectVetted: Connect = (options, onCreated) => {
+    const { asker = { userId: 0, isWaiting: false, isGone: false } } = options;
+    return connect({ ...options, lookup: lookupFor(asker) }, onCreated);
+  };
+  agent.createConnection = connectVetted;
+  return agent;
 }
 
 /**
  * Looks a name up, and answers only with the addresses that may be connected to, which Node then uses as they are: a name that
  * resolves anew cannot change its mind in between.
- *
- * `dns.lookup` follows the system's resolver, /etc/hosts and search domains included, which c-ares look-ups do not.
  */
-function createVettedLookup(policy: TargetPolicy, lookup: Lookup): LookupFunction {
+function createVettedLookup({
+  policy,
+  lookup,
+  asker,
+}: {
+  readonly policy: TargetPolicy;
+  readonly lookup: Lookup;
+  readonly asker: Asker;
+}): LookupFunction {
   return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    lookup(hostname, asker, (error, addresses) => {
       if (error !== null) return callback(error, []);
       const allowed = addresses.filter(({ address }) => policy.refusalOf(address) === undefined);
       const first = allowed[0];

@@ -1,15 +1,25 @@
-import type { ClientRequest, IncomingHttpHeaders } from "node:http";
+import {
+  request as httpRequest,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+} from "node:http";
+import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { got, type Response } from "got";
 import type { Agents } from "./connections.ts";
+import { NoTurnError, type Asker } from "./shared-lookup.ts";
 
 /** Longer response heads end the connection: Node's default, held against --max-http-header-size. */
 const maxHeadBytes = 16 * 1024;
+/** Answers may be announced by others (1xx), and a receiver that never stops announcing would keep this process busy. */
+const maxInterimAnswers = 16;
 
 /** One delivery request, as it goes over the wire. */
 export interface Post {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Sent one part after the other, without a copy. */
   readonly body: readonly Uint8Array[];
 }
 
@@ -20,6 +30,8 @@ export type Ending =
   /** The body was longer than what is read of it; the connection was destroyed. */
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
+  /** Nothing was sent, nor a connection tried: it was not the receiver that took the time. */
+  | { readonly kind: "unmade"; readonly waitedFor: "connection" | "look-up" }
   | {
       readonly kind: "broken";
       readonly error: unknown;
@@ -35,79 +47,119 @@ export interface Exchange {
   readonly body: Buffer;
 }
 
-const client = got.extend({
-  retry: { limit: 0 },
-  followRedirect: false,
-  // The addresses of `http://unix:/path` are of this machine.
-  enableUnixSockets: false,
-  throwHttpErrors: false,
-  // What is stored is what was sent, and nothing small can unfold into something large.
-  decompress: false,
-  maxHeaderSize: maxHeadBytes,
-});
-
-/** Makes one request over one connection. Never rejects. */
+/** Makes one request over one connection: no redirects, no proxies, and the response's body as it is, compressed or not. Never rejects. */
 export function exchange({
-  post,
+  post: { url, headers, body },
+  userId,
   agents,
-  deadline,
+  timeoutMs,
   maxBodyBytes,
 }: {
-  readonly post: Post;
+  readonly post: Omit<Post, "url"> & { readonly url: URL };
+  readonly userId: number;
   readonly agents: Agents;
-  /** Ends whatever is going on; not aborted yet. got's own time limits are several, and none of them covers the body's end. */
-  readonly deadline: AbortSignal;
+  /** For all of it: DNS, connect, TLS, head and body. */
+  readonly timeoutMs: number;
   readonly maxBodyBytes: number;
 }): Promise<Exchange> {
   return new Promise((resolve) => {
+    const asker: Asker = { userId, isWaiting: false, isGone: false };
     const chunks: Buffer[] = [];
     let size = 0;
     let head: Exchange["head"];
-    let request: ClientRequest | undefined;
+    let interimAnswers = 0;
     let bytesReadBefore = 0;
+    let isSettled = false;
 
-    const stream = client.stream.post(new URL(post.url), {
-      agent: agents,
-      headers: post.headers,
-      body: Buffer.concat(post.body),
-    });
+    const isSecure = url.protocol === "https:";
+    const options: RequestOptions & { readonly asker: Asker } = {
+      method: "POST",
+      // The brackets of an IPv6 address are the URL's, not the address's.
+      host: url.hostname.replace(/^\[|\]$/g, ""),
+      port: url.port,
+      path: url.pathname + url.search,
+      agent: isSecure ? agents.https : agents.http,
+      headers: { ...headers, "Content-Length": sizeOf(body) },
+      maxHeaderSize: maxHeadBytes,
+      asker,
+    };
+    let request: ClientRequest;
+    try {
+      request = isSecure ? httpsRequest(options) : httpRequest(options);
+    } catch (error) {
+      // Node finds fault with a header or a path before it connects.
+      resolve({ ending: { kind: "broken", error, isStale: false }, head: undefined, body: Buffer.alloc(0) });
+      return;
+    }
 
+    /** Only the first ending counts. */
     const settle = (ending: Ending): void => {
-      deadline.removeEventListener("abort", expire);
-      if (ending.kind !== "complete") stream.destroy();
-      resolve({ ending, head, body: Buffer.concat(chunks).subarray(0, maxBodyBytes) });
+      if (isSettled) return;
+      isSettled = true;
+      clearTimeout(timer);
+      asker.isGone = true;
+      // Also when the answer came before the request was written: who reads no further would keep the connection for ever.
+      if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
+      resolve({ ending, head, body: Buffer.concat(chunks, Math.min(size, maxBodyBytes)) });
     };
     const expire = (): void => {
-      const isConnected = request?.socket?.connecting === false;
-      settle({ kind: "expired", during: head === undefined ? (isConnected ? "head" : "connect") : "body" });
+      // Node's types do not know of the time before a socket.
+      const socket = request.socket as Socket | null | undefined;
+      if (socket === null || socket === undefined) settle({ kind: "unmade", waitedFor: "connection" });
+      else if (asker.isWaiting) settle({ kind: "unmade", waitedFor: "look-up" });
+      else if (head !== undefined) settle({ kind: "expired", during: "body" });
+      else settle({ kind: "expired", during: socket.connecting ? "connect" : "head" });
+    };
+    const fail = (error: unknown): void => {
+      if (error instanceof NoTurnError) return settle({ kind: "unmade", waitedFor: "look-up" });
+      const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
+      settle({
+        kind: "broken",
+        error,
+        isStale: isUnanswered && request.reusedSocket && isClosedConnection(error),
+      });
+    };
+    const read = (response: IncomingMessage): void => {
+      head = { statusCode: response.statusCode ?? 0, headers: response.headers };
+      response.on("data", (chunk: Buffer) => {
+        if (isSettled) return;
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size > maxBodyBytes) settle({ kind: "cut" });
+      });
+      response.on("end", () => settle({ kind: "complete" }));
+      response.on("error", fail);
     };
 
-    stream.on("request", (sent: ClientRequest) => {
-      request = sent;
-      sent.once("socket", (socket: Socket) => {
-        bytesReadBefore = socket.bytesRead;
-      });
+    const timer = setTimeout(expire, timeoutMs);
+    request.on("socket", (socket) => (bytesReadBefore = socket.bytesRead));
+    request.on("information", () => {
+      if (++interimAnswers > maxInterimAnswers) fail(tooManyInterimAnswers());
     });
-    stream.on("response", ({ statusCode, headers }: Response) => {
-      head = { statusCode, headers };
+    request.on("response", read);
+    // An answer like the others, and nothing that a webhook asked for; without a listener Node would drop it without a word.
+    request.on("upgrade", ({ statusCode = 0, headers: upgraded }, socket) => {
+      head = { statusCode, headers: upgraded };
+      socket.destroy();
+      settle({ kind: "complete" });
     });
-    stream.on("data", (chunk: Buffer) => {
-      if (size > maxBodyBytes) return;
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > maxBodyBytes) settle({ kind: "cut" });
-    });
-    stream.once("end", () => settle({ kind: "complete" }));
-    // Not `once`: an error after the end has to find a listener too, and `resolve` heeds only the first ending.
-    stream.on("error", (error: unknown) => {
-      const isUnanswered = head === undefined && request?.socket?.bytesRead === bytesReadBefore;
-      const isStale = isUnanswered && request?.reusedSocket === true && isClosedConnection(error);
-      settle({ kind: "broken", error, isStale });
-    });
-    deadline.addEventListener("abort", expire, { once: true });
+    // Not `once`: an error after the end has to find a listener too.
+    request.on("error", fail);
+    // In one turn, and so with the head in one packet when they are small.
+    for (const part of body) request.write(part);
+    request.end();
   });
+}
+
+function sizeOf(body: Post["body"]): number {
+  return body.reduce((size, part) => size + part.length, 0);
 }
 
 function isClosedConnection(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+function tooManyInterimAnswers(): Error {
+  const code = "ERR_TOO_MANY_INTERIM_ANSWERS";
+  return Object.assign(new Error(code), { code });
 }

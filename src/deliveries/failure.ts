@@ -14,6 +14,28 @@ export class TargetRefusedError extends Error {
   }
 }
 
+/** A name could not be looked up; the code is that of c-ares, such as ENOTFOUND. */
+export class LookupError extends Error {
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`look-up failed: ${code}`);
+    this.name = "LookupError";
+    this.code = code;
+  }
+}
+
+/** What a user can do something with; other codes stand for themselves. */
+const lookupReasons: Readonly<Record<string, string>> = {
+  ENOTFOUND: "there is no such name",
+  ENODATA: "it has no address",
+  EBADNAME: "it is no valid name",
+  ETIMEOUT: "no name server answered in time",
+  ECONNREFUSED: "no name server can be reached",
+  ESERVFAIL: "the name servers responsible for it failed",
+  EREFUSED: "the name servers refused to answer",
+};
+
 const unreachableCodes = [
   "EHOSTUNREACH",
   "ENETUNREACH",
@@ -38,9 +60,8 @@ const tlsCode =
 export function failureOf({ error, host }: { readonly error: unknown; readonly host: string }): Failure {
   const origin = rootOf(error);
   if (origin instanceof TargetRefusedError) return { error: "blocked", detail: origin.message };
-  const code = stringOf(origin, "code") ?? "no code";
-  if (stringOf(origin, "syscall") === "getaddrinfo")
-    return { error: "dns", detail: `The name of ${host} could not be resolved (${code}).` };
+  if (origin instanceof LookupError) return lookupFailure(origin, host);
+  const code = codeOf(origin) ?? "no code";
   if (code === "ECONNREFUSED")
     return { error: "refused", detail: `${host} refused the connection (${code}).` };
   if (code === "ETIMEDOUT")
@@ -59,21 +80,24 @@ export function failureOf({ error, host }: { readonly error: unknown; readonly h
   return { error: "unreachable", detail: `The connection to ${host} failed (${code}).` };
 }
 
+function lookupFailure({ code }: LookupError, host: string): Failure {
+  const reason = lookupReasons[code];
+  const why = reason === undefined ? "" : `: ${reason}`;
+  return { error: "dns", detail: `The name of ${host} could not be resolved${why} (${code}).` };
+}
+
 /**
- * got wraps what Node threw, and Node wraps one error per address when it tried several. Of these the first that came from a host
+ * Node wraps one error per address when it tried several. Of these the first that came from a host
  * counts: that this machine has no IPv6 is not why a receiver could not be reached.
  */
 function rootOf(error: unknown): unknown {
   if (error instanceof AggregateError && error.errors.length > 0) {
     const errors = error.errors as readonly unknown[];
-    return rootOf(
-      errors.find((item) => !unreachableCodes.includes(stringOf(item, "code") ?? "")) ?? errors[0],
-    );
+    return rootOf(errors.find((item) => !unreachableCodes.includes(codeOf(item) ?? "")) ?? errors[0]);
   }
   return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }
 
-function stringOf(error: unknown, key: "code" | "syscall"): string | undefined {
-  const value = error instanceof Error ? (error as Error & Record<string, unknown>)[key] : undefined;
-  return typeof value === "string" ? value : undefined;
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

@@ -1,20 +1,49 @@
 import { randomUUID } from "node:crypto";
-import type { PrismaClient } from "../db/generated/client.ts";
-import type { AttemptModel, DeliveryModel } from "../db/generated/models.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../tracing.ts";
 import type { DeliveryStatus } from "./delivery.ts";
+import { listText, estimateText, countText, type DeliveryFilter } from "./history-texts.ts";
+import { keepFromPruning } from "./prune.ts";
 
-export interface DeliveryFilter {
-  /** Undefined: everybody's. */
-  readonly userId?: number | undefined;
-  readonly subscriptionId?: number | undefined;
-  readonly status?: DeliveryStatus | undefined;
-  readonly eventId?: bigint | undefined;
-}
-
-export interface DeliveryRow extends DeliveryModel {
+export interface DeliveryRow {
+  /** Row ids are decimal strings. */
+  readonly id: string;
+  readonly uuid: string;
+  readonly eventId: string;
+  readonly eventUuid: string;
+  readonly subscriptionId: number;
+  readonly userId: number;
+  readonly parentDeliveryId: string | null;
+  readonly rootDeliveryId: string;
+  readonly triggerKind: "automatic" | "manual";
+  readonly status: DeliveryStatus;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly url: string;
+  readonly lastError: string | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
   /** Null when it is at its end, is being attempted, or waits for a slot or its subscription. */
   readonly nextAttemptAt: Date | null;
+}
+
+export interface AttemptRow {
+  /** From 1. */
+  readonly number: number;
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly responseHeaders: unknown;
+  readonly responseBody: Buffer | null;
+  readonly responseTruncated: boolean;
+}
+
+export interface DeliveryList {
+  readonly rows: readonly DeliveryRow[];
+  /** Exact up to 10,000. An estimate is never less than what this page shows to be there. */
+  readonly total: number;
+  readonly isEstimate: boolean;
 }
 
 export type RetryAnswer =
@@ -28,106 +57,140 @@ export interface DeliveryHistory {
     readonly filter: DeliveryFilter;
     readonly skip: number;
     readonly take: number;
-  }): Promise<{ readonly rows: readonly DeliveryRow[]; readonly total: number }>;
-  find(id: bigint): Promise<DeliveryRow | undefined>;
+  }): Promise<DeliveryList>;
+  find(id: string): Promise<DeliveryRow | undefined>;
   /** In the order in which they were made. */
-  attemptsOf(id: bigint): Promise<readonly AttemptModel[]>;
+  attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
-   * Makes a new delivery of the same payload, under a UUID of its own; the sweep publishes it. Refused unless the delivery
+   * Makes a new delivery of the same event, under a UUID of its own, that is due now. Refused unless the delivery
    * has failed, its subscription is there, and its chain has had fewer manual retries than `limit`.
    */
-  retry(options: { readonly id: bigint; readonly limit: number }): Promise<RetryAnswer>;
+  retry(options: { readonly id: string; readonly limit: number }): Promise<RetryAnswer>;
 }
 
+/** A total above it is an estimate: to count millions takes a second. */
+const mostCounted = 10_000;
+
+const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
+    delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
+    delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
+    delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
+    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt"`;
+const withNextAttempt = `${columns},
+    (SELECT due_at FROM svc.delivery_queue WHERE delivery_id = delivery.id) AS "nextAttemptAt"`;
+
+const findText = `SELECT ${withNextAttempt} FROM svc.deliveries AS delivery WHERE delivery.id = $1`;
+
+const attemptsText = `
+  SELECT number, started_at AS "startedAt", duration_ms AS "durationMs", status_code AS "statusCode", error,
+    response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "responseTruncated"
+  FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
+
+// Two retries of one chain at once would both find room under the limit: the root's row lets one in at a time. The next statement
+// then sees what the one before has written.
+const lockChainText = `
+  SELECT FROM svc.deliveries
+  WHERE id = (SELECT root_delivery_id FROM svc.deliveries WHERE id = $1) FOR NO KEY UPDATE`;
+
+const retryText = `
+  WITH failed AS MATERIALIZED (
+    SELECT delivery.*, subscription.url AS "urlNow",
+      (SELECT count(*) FROM svc.deliveries AS other
+        WHERE other.root_delivery_id = delivery.root_delivery_id AND other.trigger_kind = 'manual') AS retries
+    FROM svc.deliveries AS delivery LEFT JOIN svc.subscriptions AS subscription ON subscription.id = delivery.subscription_id
+    WHERE delivery.id = $1
+  ), made AS (
+    INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
+      trigger_kind, max_attempts, url, traceparent)
+    SELECT $3::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, "urlNow",
+      coalesce($4, traceparent)
+    FROM failed WHERE status = 'failed' AND "urlNow" IS NOT NULL AND retries < $2
+    RETURNING *
+  ), queued AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()) FROM made RETURNING due_at
+  )
+  SELECT failed.status AS "statusBefore", failed."urlNow", ${columns}, queued.due_at AS "nextAttemptAt"
+  FROM failed LEFT JOIN made AS delivery ON true LEFT JOIN queued ON true`;
+
+type RetriedRow =
+  | (DeliveryRow & { readonly statusBefore: string; readonly urlNow: string })
+  | { readonly id: null; readonly statusBefore: string; readonly urlNow: string | null };
+
+/** Reads what it answers, however much is kept. */
 export function createDeliveryHistory({
-  prisma,
-  listPrisma = prisma,
+  sql,
+  listSql,
+  transact,
   tracing = noTracing,
 }: {
-  readonly prisma: PrismaClient;
-  /** Reads lists, which have a time limit of their own. */
-  readonly listPrisma?: PrismaClient;
+  readonly sql: Sql;
+  /** Reads lists by index (`createIndexSql`); they may have a time limit of their own. */
+  readonly listSql: Sql;
+  readonly transact: Transact;
   /** A manual retry is part of the trace that asks for it, or else of the failed delivery's. */
   readonly tracing?: Tracing;
 }): DeliveryHistory {
+  /** Of more than 10,000. */
+  async function estimate(filter: DeliveryFilter): Promise<number> {
+    const { text, values } = estimateText(filter);
+    const [row] = await listSql<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }>(text, values);
+    return Math.max(mostCounted + 1, row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0);
+  }
+
   return {
     async list({ filter, skip, take }) {
-      const where = {
-        ...(filter.userId === undefined ? {} : { userId: filter.userId }),
-        ...(filter.subscriptionId === undefined ? {} : { subscriptionId: filter.subscriptionId }),
-        ...(filter.status === undefined ? {} : { status: filter.status }),
-        ...(filter.eventId === undefined ? {} : { eventId: filter.eventId }),
-      };
-      const [rows, total] = await Promise.all([
-        listPrisma.delivery.findMany({ where, orderBy: { id: "desc" }, skip, take }),
-        listPrisma.delivery.count({ where }),
+      // One more than asked for: whoever follows the links to the end gets them all, however wrong an estimate is.
+      const page = listText(filter, withNextAttempt);
+      const found = await listSql<DeliveryRow & Record<string, unknown>>(page.text, [
+        skip,
+        take + 1,
+        ...page.values,
       ]);
-      return { rows: await withNextAttempt(listPrisma, rows), total };
+      const rows = found.toSorted((one, other) => Number(BigInt(other.id) - BigInt(one.id))).slice(0, take);
+      const atLeast = skip + found.length;
+      const isEnd = found.length <= take;
+      if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
+      const count = countText(filter);
+      const [counted] = await listSql<{ count: number }>(count.text, [0, mostCounted + 1, ...count.values]);
+      const total = counted?.count ?? 0;
+      if (total <= mostCounted)
+        return { rows, total: isEnd ? total : Math.max(total, atLeast), isEstimate: false };
+      const estimated = await estimate(filter);
+      return {
+        rows,
+        total: isEnd ? Math.min(estimated, skip) : Math.max(estimated, atLeast),
+        isEstimate: true,
+      };
     },
     async find(id) {
-      const found = await prisma.delivery.findUnique({ where: { id } });
-      return found === null ? undefined : (await withNextAttempt(prisma, [found]))[0];
+      const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
+      return delivery;
     },
     async attemptsOf(id) {
-      return prisma.attempt.findMany({ where: { deliveryId: id }, orderBy: { number: "asc" } });
+      return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },
     async retry({ id, limit }) {
-      return prisma.$transaction(async (tx): Promise<RetryAnswer> => {
-        const failed = await tx.delivery.findUniqueOrThrow({ where: { id } });
-        // Two retries of one chain at once would both find room under the limit: the root's row lets one in at a time.
-        await tx.$queryRaw`SELECT id FROM svc.deliveries WHERE id = ${failed.rootDeliveryId} FOR UPDATE`;
-        if (failed.status !== "failed") {
-          return {
-            kind: "refused",
-            reason: `Only a failed delivery can be retried; this one is ${failed.status}.`,
-          };
-        }
-        const subscription = await tx.subscription.findUnique({ where: { id: failed.subscriptionId } });
-        if (subscription === null)
-          return { kind: "refused", reason: "The subscription of this delivery was deleted." };
-        const retries = await tx.delivery.count({
-          where: { rootDeliveryId: failed.rootDeliveryId, triggerKind: "manual" },
-        });
-        if (retries >= limit) {
-          return {
-            kind: "refused",
-            reason: `The manual retry limit of ${limit} for this delivery has been reached.`,
-          };
-        }
-        const uuid = randomUUID();
-        const delivery = await tx.delivery.create({
-          data: {
-            uuid,
-            eventId: failed.eventId,
-            eventUuid: failed.eventUuid,
-            subscriptionId: failed.subscriptionId,
-            userId: failed.userId,
-            resource: failed.resource,
-            parentDeliveryId: failed.id,
-            rootDeliveryId: failed.rootDeliveryId,
-            triggerKind: "manual",
-            maxAttempts: failed.maxAttempts,
-            url: subscription.url,
-            traceparent: tracing.current()?.traceparent ?? failed.traceparent,
-          },
-        });
-        // By the database's clock, as everything in the queue.
-        const [queued] = await tx.$queryRaw<[{ due_at: Date }]>`
-          INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-          VALUES (${delivery.id}, ${delivery.subscriptionId}, ${delivery.userId}, date_trunc('milliseconds', now())) RETURNING due_at`;
-        return { kind: "created", delivery: { ...delivery, nextAttemptAt: queued.due_at } };
+      const [row] = await transact(async (inTransaction) => {
+        await keepFromPruning(inTransaction);
+        await inTransaction(lockChainText, [id]);
+        const traceparent = tracing.current()?.traceparent ?? null;
+        return inTransaction<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent]);
       });
+      if (row === undefined) return refused("This delivery was deleted.");
+      if (row.id !== null) {
+        const { statusBefore: _, urlNow: _url, ...delivery } = row;
+        return { kind: "created", delivery };
+      }
+      const { statusBefore, urlNow } = row;
+      if (statusBefore !== "failed")
+        return refused(`Only a failed delivery can be retried; this one is ${statusBefore}.`);
+      if (urlNow === null) return refused("The subscription of this delivery was deleted.");
+      return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
     },
   };
 }
 
-async function withNextAttempt(
-  prisma: PrismaClient,
-  rows: readonly DeliveryModel[],
-): Promise<readonly DeliveryRow[]> {
-  const waiting = await prisma.queuedDelivery.findMany({
-    where: { deliveryId: { in: rows.map(({ id }) => id) } },
-  });
-  const dueAt = new Map(waiting.map((entry) => [entry.deliveryId, entry.dueAt]));
-  return rows.map((row) => ({ ...row, nextAttemptAt: dueAt.get(row.id) ?? null }));
+function refused(reason: string): RetryAnswer {
+  return { kind: "refused", reason };
 }

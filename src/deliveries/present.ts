@@ -1,6 +1,5 @@
 import { formatDateTime } from "../date-time.ts";
-import type { AttemptModel } from "../db/generated/models.ts";
-import type { DeliveryRow } from "./history.ts";
+import type { AttemptRow, DeliveryRow } from "./history.ts";
 
 /** The JSON of a delivery (contract, section 4, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
@@ -25,7 +24,7 @@ export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, 
 }
 
 /** The JSON of one attempt. A body that is not UTF-8 is shown with replacement characters. */
-export function presentAttempt(attempt: AttemptModel): Readonly<Record<string, unknown>> {
+export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unknown>> {
   return {
     number: attempt.number,
     started_at: formatDateTime(attempt.startedAt),
@@ -33,14 +32,13 @@ export function presentAttempt(attempt: AttemptModel): Readonly<Record<string, u
     status_code: attempt.statusCode,
     error: attempt.error,
     response_headers: attempt.responseHeaders,
-    response_body: attempt.responseBody === null ? null : Buffer.from(attempt.responseBody).toString("utf8"),
+    response_body: attempt.responseBody === null ? null : attempt.responseBody.toString("utf8"),
     response_truncated: attempt.responseTruncated,
   };
 }
 
 /** The id of an event or a delivery as people write it: a positive 64-bit integer in plain decimal digits; undefined for anything else. */
-export function rowIdOf(text: string | undefined): bigint | undefined {
+export function rowIdOf(text: string | undefined): string | undefined {
   if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
-  const value = BigInt(text);
-  return value < 2n ** 63n ? value : undefined;
+  return BigInt(text) < 2n ** 63n ? text : undefined;
 }

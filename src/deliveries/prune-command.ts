@@ -1,11 +1,12 @@
 import { InvalidArgumentError, type Command } from "commander";
+import type { Pool } from "pg";
 import { printDone, withOpened, type Terminal } from "../cli-output.ts";
-import type { Sql } from "../db/sql.ts";
+import { createTransact } from "../db/sql.ts";
 import { durationMsOf } from "../duration.ts";
 import { pruneEvents } from "./prune.ts";
 
 export interface PruneCommandOptions {
-  readonly open: () => Promise<{ readonly sql: Sql; close(): Promise<void> }>;
+  readonly open: () => Promise<{ readonly database: { readonly pool: Pool }; close(): Promise<void> }>;
   readonly terminal: Terminal;
 }
 
@@ -31,9 +32,9 @@ export function addPruneCommand(program: Command, { open, terminal }: PruneComma
     .option("--json", "print JSON")
     .action(async ({ olderThan, plan = false, json = false }: Options) => {
       let pages = 0;
-      const pruned = await withOpened(open, ({ sql }) =>
+      const pruned = await withOpened(open, ({ database }) =>
         pruneEvents({
-          sql,
+          transact: createTransact(database.pool),
           olderThanMs: olderThan,
           isPlan: plan,
           onProgress({ events }) {

@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 
 /** How much was deleted, or would be. */
 export interface Pruned {
@@ -8,73 +8,153 @@ export interface Pruned {
 }
 
 interface Page extends Pruned {
-  /** Row id of the last event that was looked at, as a decimal string; null when none was left. */
+  /** Row id of the last event that was judged, as a decimal string; null when none was. */
   readonly last: string | null;
-  /** Whether any event of the page is old. */
-  readonly isOld: boolean | null;
+  /** The event after it, when it has too many deliveries for this page. */
+  readonly large: string | null;
+  /** Whether more may be behind it: any event of the page was old. */
+  readonly isOld: boolean;
 }
 
-/** In the text and not a parameter: the planner would take a tenth of the table for it, and read the whole of it for every page. */
-const pageSize = 1_000;
+/** Both in the texts and not parameters: the planner would take a tenth of the table for them, and read the whole of it for every page. */
+const eventsPerPage = 500;
+const deliveriesPerPage = 2_000;
+
+/** Any number that is the project's own for it. */
+const pruneLock = 7_001;
 
 /**
- * One page of events by id. An event goes only together with its deliveries: with the deliveries alone gone, its message, should
- * the broker hold it twice, would make them anew. It stays while any of them is unfinished, young, or has a dead letter that was not confirmed.
+ * Keeps every page of a prune away until the transaction ends: a page that had judged a delivery before its retry was
+ * committed would take the event away from the new one.
  */
-const pageText = (goneDeliveries: string, goneEvents: string): string => `
-  WITH page AS (
-    SELECT id, occurred_at, fanned_out_at FROM svc.events WHERE id > $1 ORDER BY id LIMIT ${pageSize}
-  ), old AS (
-    SELECT page.id
-    FROM page
-    WHERE page.fanned_out_at < now() - $2 * interval '1 millisecond' AND NOT EXISTS (
-      SELECT FROM svc.deliveries AS delivery
-      WHERE delivery.event_id = page.id AND (delivery.status IN ('pending', 'retrying')
-        OR delivery.updated_at >= now() - $2 * interval '1 millisecond'
-        OR (delivery.status = 'failed' AND delivery.dead_lettered_at IS NULL)))
-  ), gone_deliveries AS (${goneDeliveries}), gone_events AS (${goneEvents})
-  SELECT (SELECT max(id) FROM page) AS last,
-    (SELECT bool_or(occurred_at < now() - $2 * interval '1 millisecond') FROM page) AS "isOld",
-    (SELECT count(*)::int FROM gone_events) AS events, (SELECT count(*)::int FROM gone_deliveries) AS deliveries`;
+export async function keepFromPruning(sql: Sql): Promise<void> {
+  await sql("SELECT pg_advisory_xact_lock_shared($1)", [pruneLock]);
+}
 
-const pruneText = pageText(
-  "DELETE FROM svc.deliveries USING old WHERE event_id = old.id RETURNING 1",
-  "DELETE FROM svc.events USING old WHERE events.id = old.id RETURNING 1",
-);
-
-const countText = pageText(
-  "SELECT FROM svc.deliveries WHERE event_id IN (SELECT id FROM old)",
-  "SELECT FROM old",
-);
+const cutoff = "now() - $2 * interval '1 millisecond'";
+const isOver = (delivery: string): string => `(${delivery}.status IN ('delivered', 'cancelled')
+      OR ${delivery}.status = 'failed' AND ${delivery}.dead_lettered_at IS NOT NULL) AND ${delivery}.updated_at < ${cutoff}`;
 
 /**
- * Deletes events that were fanned out longer than `olderThanMs` ago, with their deliveries and attempts, when all of those are
- * finished for as long. Pages of 1000 events, each in a transaction of its own: may be ended at any time, and run beside the service.
+ * One page of events by id, as far as 2000 deliveries go. Of a young event no deliveries are read. OFFSET 0: event by event by the index,
+ * whatever the planner believes.
+ */
+const judgedCtes = `
+  page AS MATERIALIZED (
+    SELECT page.id, page.is_old, delivery.id AS delivery_id, ${isOver("delivery")} AS is_over
+    FROM (
+      SELECT id, occurred_at < ${cutoff} AS is_old FROM svc.events WHERE id > $1 ORDER BY id LIMIT ${eventsPerPage}
+    ) AS page LEFT JOIN LATERAL (
+      SELECT id, status, dead_lettered_at, updated_at FROM svc.deliveries WHERE event_id = page.id AND page.is_old OFFSET 0
+    ) AS delivery ON true
+    ORDER BY page.id LIMIT ${deliveriesPerPage}
+  ), judged AS MATERIALIZED (
+    SELECT id, bool_and(is_old AND coalesce(is_over, true)) AS is_over FROM page
+    -- The last one of a page that is full may have more deliveries.
+    WHERE (SELECT count(*) FROM page) < ${deliveriesPerPage} OR id < (SELECT max(id) FROM page)
+    GROUP BY id
+  ), gone AS MATERIALIZED (
+    SELECT id FROM judged WHERE is_over AND (SELECT event_id FROM svc.outbox WHERE event_id = judged.id) IS NULL
+  ), gone_deliveries AS MATERIALIZED (
+    SELECT delivery_id AS id FROM page WHERE delivery_id IS NOT NULL AND id IN (SELECT id FROM gone)
+  )`;
+const judgement = `
+  SELECT (SELECT max(id) FROM judged) AS last, coalesce((SELECT bool_or(is_old) FROM page), false) AS "isOld",
+    CASE WHEN NOT EXISTS (SELECT FROM judged) THEN (SELECT min(id) FROM page) END AS large,
+    (SELECT count(*)::int FROM gone) AS events, (SELECT count(*)::int FROM gone_deliveries) AS deliveries`;
+
+const countText = `WITH ${judgedCtes} ${judgement}`;
+const pruneText = `WITH ${judgedCtes}, without_attempts AS (
+    DELETE FROM svc.attempts WHERE delivery_id = ANY(ARRAY(SELECT id FROM gone_deliveries))
+  ), without_deliveries AS (
+    DELETE FROM svc.deliveries WHERE id = ANY(ARRAY(SELECT id FROM gone_deliveries))
+  ), without_data AS (
+    DELETE FROM svc.event_data WHERE event_id = ANY(ARRAY(SELECT id FROM gone))
+  ), without_events AS (
+    DELETE FROM svc.events WHERE id = ANY(ARRAY(SELECT id FROM gone))
+  ) ${judgement}`;
+
+/** An event of more deliveries than a page has. */
+const judgeLargeText = `
+  SELECT count(*)::int AS deliveries, coalesce(bool_and(${isOver("delivery")}), true)
+    AND NOT EXISTS (SELECT FROM svc.outbox WHERE event_id = $1) AS "isOver"
+  FROM svc.deliveries AS delivery WHERE event_id = $1`;
+
+// Its last portion takes the event too, unless a retry has come in between.
+const pruneLargeText = `
+  WITH gone AS MATERIALIZED (
+    SELECT delivery.id FROM svc.deliveries AS delivery WHERE event_id = $1 AND ${isOver("delivery")} LIMIT ${deliveriesPerPage}
+  ), without_attempts AS (
+    DELETE FROM svc.attempts WHERE delivery_id = ANY(ARRAY(SELECT id FROM gone))
+  ), without_deliveries AS (
+    DELETE FROM svc.deliveries WHERE id = ANY(ARRAY(SELECT id FROM gone))
+  ), empty AS MATERIALIZED (
+    SELECT $1::bigint AS id WHERE NOT EXISTS (
+      SELECT FROM svc.deliveries WHERE event_id = $1 AND id <> ALL(ARRAY(SELECT id FROM gone)))
+  ), without_data AS (
+    DELETE FROM svc.event_data WHERE event_id = ANY(ARRAY(SELECT id FROM empty))
+  ), without_events AS (
+    DELETE FROM svc.events WHERE id = ANY(ARRAY(SELECT id FROM empty)) RETURNING 1
+  )
+  SELECT (SELECT count(*)::int FROM gone) AS deliveries, (SELECT count(*)::int FROM without_events) AS events`;
+
+/**
+ * Deletes events that happened longer than `olderThanMs` ago, with their deliveries and attempts, when all of those are finished for as
+ * long, and failed ones are dead-lettered. Pages of at most 500 events and 2000 deliveries, each in a transaction of its own: may be
+ * ended at any time, and run beside the service.
  *
  * @param isPlan Only counts.
  * @param onProgress Told after each page what is gone so far.
  */
 export async function pruneEvents({
-  sql,
+  transact,
   olderThanMs,
   isPlan,
   onProgress,
 }: {
-  readonly sql: Sql;
+  readonly transact: Transact;
   readonly olderThanMs: number;
   readonly isPlan: boolean;
   readonly onProgress: (pruned: Pruned) => void;
 }): Promise<Pruned> {
   let pruned: Pruned = { events: 0, deliveries: 0 };
-  for (let after = "0"; ;) {
-    const [page] = await sql<Page>(isPlan ? countText : pruneText, [after, olderThanMs]);
-    // Ids are given out in about the order of time, so that behind a page of young events there are no old ones.
-    if (page?.last === undefined || page.last === null || page.isOld !== true) return pruned;
-    after = page.last;
-    pruned = {
-      events: pruned.events + page.events,
-      deliveries: pruned.deliveries + page.deliveries,
-    };
+
+  function note({ events, deliveries }: Pruned): void {
+    pruned = { events: pruned.events + events, deliveries: pruned.deliveries + deliveries };
     onProgress(pruned);
+  }
+
+  async function run<R extends Record<string, unknown>>(text: string, event: string): Promise<R> {
+    return transact(async (sql) => {
+      if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
+      const [row] = await sql<R>(text, [event, olderThanMs]);
+      if (row === undefined) throw new Error("no answer");
+      return row;
+    });
+  }
+
+  async function pruneLarge(event: string): Promise<void> {
+    const { isOver: isGone, deliveries } = await run<{ isOver: boolean; deliveries: number }>(
+      judgeLargeText,
+      event,
+    );
+    if (!isGone) return;
+    if (isPlan) return note({ events: 1, deliveries });
+    for (
+      let portion: Pruned | undefined;
+      portion === undefined || portion.deliveries === deliveriesPerPage;
+    ) {
+      portion = await run<Pruned & Record<string, unknown>>(pruneLargeText, event);
+      note(portion);
+    }
+  }
+
+  for (let after = "0"; ;) {
+    const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
+    // Ids are given out in about the order of time, so that behind a page of young events there are no old ones.
+    if (!page.isOld) return pruned;
+    note(page);
+    if (page.large !== null) await pruneLarge(page.large);
+    after = page.large ?? page.last ?? after;
   }
 }

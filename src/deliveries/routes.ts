@@ -4,7 +4,8 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
-import type { DeliveryFilter, DeliveryHistory, DeliveryRow } from "./history.ts";
+import type { DeliveryFilter } from "./history-texts.ts";
+import type { DeliveryHistory, DeliveryRow } from "./history.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
 
 export interface DeliveryRoutesOptions {
@@ -102,5 +103,5 @@ function isStatus(text: string): text is DeliveryStatus {
 
 function integerOf(text: string): number | undefined {
   const value = rowIdOf(text);
-  return value === undefined || value > 2n ** 31n - 1n ? undefined : Number(value);
+  return value === undefined || Number(value) > 2 ** 31 - 1 ? undefined : Number(value);
 }

@@ -13,9 +13,15 @@ const maxBodyBytes = 16 * 1024;
 const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;
 
-/** What came of asking for an attempt. */
+const unmadeReasons = {
+  connection: "No connection to the receiver was free.",
+  "look-up": "Other names of the same user were being looked up.",
+} as const;
+
+/** What became of an attempt. */
 export type Sent =
   | { readonly kind: "made"; readonly result: AttemptResult }
+  /** It never got its turn, for a reason that is not the receiver's: it counts as none, and is to be tried again soon. */
   | { readonly kind: "unmade"; readonly reason: string };
 
 export interface Sender {
@@ -64,18 +70,14 @@ export function createSender({
     };
   });
 
-  async function exchangeInTime(post: Post, { kept, fresh }: Route): Promise<Exchange> {
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), timeoutMs);
-    try {
-      const limits = { post, deadline: deadline.signal, maxBodyBytes };
-      const first = await exchange({ ...limits, agents: kept });
-      const isStale = first.ending.kind === "broken" && first.ending.isStale;
-      // On a connection of its own, since the other kept ones are as old.
-      return isStale ? await exchange({ ...limits, agents: fresh }) : first;
-    } finally {
-      clearTimeout(timer);
-    }
+  async function exchangeInTime(post: Post, userId: number, { kept, fresh }: Route): Promise<Exchange> {
+    const start = performance.now();
+    const shared = { post: { ...post, url: new URL(post.url) }, userId, maxBodyBytes };
+    const first = await exchange({ ...shared, timeoutMs, agents: kept });
+    if (first.ending.kind !== "broken" || !first.ending.isStale) return first;
+    // On a connection of its own, since the other kept ones are as old.
+    const leftMs = timeoutMs - (performance.now() - start);
+    return exchange({ ...shared, timeoutMs: Math.max(leftMs, 1), agents: fresh });
   }
 
   return {
@@ -84,14 +86,15 @@ export function createSender({
       const start = performance.now();
       const route = routeFor(user);
       const refusal = route.policy.refusalOfUrl(post.url);
-      if (refusal !== undefined)
-        return {
-          kind: "made",
-          result: { startedAt, durationMs: 0, error: "blocked", detail: refusal, isResponseTruncated: false },
-        };
-      const done = await exchangeInTime(post, route);
+      if (refusal !== undefined) {
+        const refused = { error: "blocked", detail: refusal, isResponseTruncated: false } as const;
+        return { kind: "made", result: { startedAt, durationMs: 0, ...refused } };
+      }
+      const done = await exchangeInTime(post, user.id, route);
+      if (done.ending.kind === "unmade")
+        return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
       const durationMs = Math.round(performance.now() - start);
-      const failure = failureIn({ done, host: new URL(post.url).host, timeoutMs });
+      const failure = failureIn({ done, url: post.url, timeoutMs });
       return { kind: "made", result: { startedAt, durationMs, ...failure, ...responseIn(done) } };
     },
     close() {
@@ -106,13 +109,16 @@ export function createSender({
 /** Undefined for a 2xx answer; its body need not have been read to the end, when it was longer than what is kept. */
 function failureIn({
   done: { ending, head },
-  host,
+  url,
   timeoutMs,
 }: {
   readonly done: Exchange;
-  readonly host: string;
+  readonly url: string;
   readonly timeoutMs: number;
 }): Failure | undefined {
+  const isAnswered = ending.kind === "complete" || ending.kind === "cut";
+  if (isAnswered && head !== undefined && isSuccess(head.statusCode)) return undefined;
+  const { host } = new URL(url);
   if (ending.kind === "broken") return failureOf({ error: ending.error, host });
   if (ending.kind === "expired") {
     const missed = { connect: "accept a connection", head: "answer", body: "end its answer" }[ending.during];
@@ -121,8 +127,9 @@ function failureIn({
   return head === undefined ? undefined : statusFailure(head.statusCode, host);
 }
 
-function statusFailure(status: number, host: string): Failure | undefined {
-  if (status >= 200 && status < 300) return undefined;
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+function statusFailure(status: number, host: string): Failure {
   // The receiver's own words for its status could be anything.
   const answer = `${host} answered ${`${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()}`;
   const isRedirect = status >= 300 && status < 400;

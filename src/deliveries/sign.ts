@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 /**
  * The headers of one delivery request (specification, 6.2 and 6.3). Pure.
  *
- * @param body The exact bytes that are sent: the signature covers them as they are.
+ * @param body The exact bytes that are sent, in parts: the signature covers them one after the other, as they are.
  */
 export function signedHeaders({
   secret,
@@ -16,9 +16,11 @@ export function signedHeaders({
   readonly eventUuid: string;
   readonly deliveryUuid: string;
 }): Record<string, string> {
+  const hmac = createHmac("sha256", secret);
+  for (const part of body) hmac.update(part);
   return {
     "Content-Type": "application/json",
-    "X-Service-Signature": `sha256=${createHmac("sha256", secret).update(Buffer.concat(body)).digest("hex")}`,
+    "X-Service-Signature": `sha256=${hmac.digest("hex")}`,
     "X-Service-Event": eventUuid,
     "X-Service-Delivery": deliveryUuid,
     "User-Agent": "Service-Webhook/1.0",

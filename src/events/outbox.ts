@@ -34,6 +34,8 @@ export interface Share {
 }
 
 export interface OutboxRead {
+  /** Process of PostgreSQL that answered. */
+  readonly session: number;
   readonly snapshot: Snapshot;
   /** Each once. */
   readonly events: readonly OutboxEvent[];
@@ -88,7 +90,7 @@ const readText = `
   ), chosen AS (
     SELECT *, sum(bytes) OVER (ORDER BY place, number) - bytes AS before FROM found ORDER BY place, number LIMIT $11
   )
-  SELECT pg_current_snapshot()::text AS "readIn", (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
+  SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
   FROM (VALUES (1)) AS one LEFT JOIN (
     SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, ${eventColumns}
     FROM chosen LEFT JOIN svc.events AS event ON event.id = chosen.event_id
@@ -99,6 +101,7 @@ const readText = `
 interface ReadRow extends Omit<OutboxEvent, "uuid"> {
   readonly uuid: string | null;
   readonly readIn: string;
+  readonly session: number;
   readonly foundInAll: number;
   /** Of the scan, from 1; null when nothing was found. */
   readonly number: number | null;
@@ -157,7 +160,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
       // An event that somebody deleted by hand has no row any more.
       const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
       const events = [...new Map(present.map((row) => [row.id, row])).values()];
-      return { snapshot: parseSnapshot(first.readIn), events, scanned };
+      return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
     },
     async find(ids) {
       return ids.length === 0 ? [] : sql<OutboxEvent>(findText, [ids]);

@@ -73,6 +73,11 @@ const longestPauseMs = 300_000;
  * cannot any more after three times `wal_writer_delay`, 0.6 s.
  */
 const sureAfterMs = 2_000;
+/**
+ * A crash of the database gives the ids of transactions that were not on disk to others, which the cursor has passed then. A new session of
+ * the database says that there may have been one; and now and then everything is read again in any case.
+ */
+const wholeEveryMs = 300_000;
 const strangersEveryMs = 300_000;
 /** When too many events wait one by one, their resource does. */
 const fullPauseMs = 5_000;
@@ -103,6 +108,9 @@ export function createRelay(options: RelayOptions): Relay {
   let nextBeatMs = 0;
   let nextCheckMs = 0;
   let nextStrangersMs = 0;
+  let nextWholeMs = performance.now() + wholeEveryMs;
+  /** Of the database, that reads were answered by. */
+  const sessions = new Set<number>();
 
   /** Renews this relay's share; a share that changed is read from its beginning. */
   async function beat(): Promise<Share> {
@@ -110,8 +118,14 @@ export function createRelay(options: RelayOptions): Relay {
     nextBeatMs = performance.now() + beatMs;
     const before = share;
     share = await shares.beat();
-    if (before !== undefined && !isSame(before, share)) cursor = createOutboxCursor(resources);
+    if (before !== undefined && !isSame(before, share)) beginAnew();
     return share;
+  }
+
+  /** Has the whole outbox read again; what is at work is known by its id. */
+  function beginAnew(): void {
+    cursor = createOutboxCursor(resources);
+    nextWholeMs = performance.now() + wholeEveryMs;
   }
 
   function hasRoom(): boolean {
@@ -132,18 +146,27 @@ export function createRelay(options: RelayOptions): Relay {
 
   /** Reads what is new or left over, and begins to publish it. Answers whether there may be more to read at once. */
   async function readNext(own: Share): Promise<boolean> {
-    const limit = Math.min(batchSize, mostInFlight - countInFlight);
+    const limit = Math.max(1, Math.min(batchSize, mostInFlight - countInFlight));
     const readable = resources.filter((resource) => !busy.has(resource) && !failing.has(resource));
     // Also when none is readable: what becomes visible now must not be passed later.
     const scans = cursor.scans(readable);
     const reading = cursor;
-    const { snapshot, events, scanned } = await outbox.read({
+    const { session, snapshot, events, scanned } = await outbox.read({
       scans,
       share: own,
       known: knownSince(cursor.firstNew()),
       limit,
       maxBytes: mostBytesInFlight - bytesInFlight,
     });
+    if (!sessions.has(session)) {
+      const isFirst = sessions.size === 0;
+      sessions.add(session);
+      // The connections before were lost, perhaps in a crash.
+      if (!isFirst) {
+        beginAnew();
+        return true;
+      }
+    }
     reading.advance(snapshot, scanned);
     for (const [resource, group] of groupByResource(events.filter(isUnknown)))
       begin(resource, group, { isProbe: false });
@@ -369,6 +392,7 @@ export function createRelay(options: RelayOptions): Relay {
     const own = await beat();
     await check();
     if (!hasRoom()) return false;
+    if (performance.now() > nextWholeMs) beginAnew();
     await retryPostponed();
     await probe(own);
     await watchStrangers();

@@ -1,6 +1,7 @@
 import type { ModelsClient } from "../db/models-client.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../errors.ts";
+import { maxPresentedBytes } from "../events/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { envelope, pageOf, searchOf, smallerPage } from "../http/page.ts";
@@ -36,6 +37,9 @@ export interface ResourceRoutesOptions {
 
 /** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
 const memoryPerListedRecord = 4096;
+
+/** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
+const largeBodyBytes = 64 * 1024;
 
 type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
@@ -133,11 +137,13 @@ function serve(
       include: baseQueryOf(definition).include,
       present(row) {
         ctx.state.recordId = String(row[definition.key.name]);
-        return transform(row);
+        return sendable(ctx, row);
       },
+      isUndone: mayBeTooLarge(ctx),
     });
     onChange();
     ctx.status = 201;
+    ctx.type = "json";
     ctx.body = shown;
   }
 
@@ -155,11 +161,13 @@ function serve(
             where: allOf([where, own]),
             data,
             include,
-            present: (row) => ({ body: transform(row) }),
+            present: (row) => sendable(ctx, row),
+            isUndone: mayBeTooLarge(ctx),
           });
     if (shown === undefined) throw unknownRecord(ctx);
     onChange();
-    ctx.body = shown.body;
+    ctx.type = "json";
+    ctx.body = shown;
   }
 
   async function remove(ctx: ApiContext): Promise<void> {
@@ -174,6 +182,30 @@ function serve(
     }
     onChange();
     ctx.status = 204;
+  }
+
+  /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
+  function mayBeTooLarge({ request }: ApiContext): boolean {
+    return definition.triggers.length > 0 && (request.length ?? Infinity) > largeBodyBytes;
+  }
+
+  /**
+   * A written record as JSON.
+   *
+   * @throws AppError when its event would be too large for the broker and the write is undone by that.
+   */
+  function sendable(ctx: ApiContext, row: Row): string {
+    const text = JSON.stringify(transform(row));
+    const canRefuse = definition.code.transform !== undefined || mayBeTooLarge(ctx);
+    // A character takes at most three bytes: most need not be counted.
+    if (!canRefuse || definition.triggers.length === 0 || text.length * 3 <= maxPresentedBytes) return text;
+    const bytes = Buffer.byteLength(text);
+    if (bytes <= maxPresentedBytes) return text;
+    throw new AppError(
+      "record.too_large",
+      `The record would be ${bytes} bytes of JSON, and one that webhooks are told of may be ${maxPresentedBytes}. ` +
+        "Nothing was written. Send less, or keep large values elsewhere and their address here.",
+    );
   }
 
   function keyOf(ctx: ApiContext): unknown {

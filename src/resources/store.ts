@@ -9,6 +9,15 @@ export type Include = BaseQuery["include"];
 
 type Present<T> = (row: Row) => T;
 
+export interface Written<T> {
+  readonly data: Row;
+  readonly include: Include;
+  /** Makes of the written record what is answered. */
+  readonly present: Present<T>;
+  /** Whether the write is undone when `present` throws; it always is where that is code of the operator's. */
+  readonly isUndone: boolean;
+}
+
 /** What of a record is read: its fields and the relations of `include`, or only `select`. */
 export type Shape = { readonly include: Include } | { readonly select: Readonly<Record<string, true>> };
 
@@ -29,22 +38,9 @@ export interface RecordStore {
   ): Promise<RecordPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape): Promise<Row | undefined>;
-  /** @param present Makes of the written record what is answered. Where that is code of the operator's that may throw, the write is undone with it. */
-  create<T>(options: {
-    readonly data: Row;
-    readonly include: Include;
-    readonly present: Present<T>;
-  }): Promise<T>;
+  create<T>(options: Written<T>): Promise<T>;
   /** Undefined when the record is gone, or no longer what the filter asks for. */
-  update<T>(
-    key: unknown,
-    options: {
-      readonly where: Where;
-      readonly data: Row;
-      readonly include: Include;
-      readonly present: Present<T>;
-    },
-  ): Promise<T | undefined>;
+  update<T>(key: unknown, options: Written<T> & { readonly where: Where }): Promise<T | undefined>;
   /** False when there was nothing to delete. */
   remove(key: unknown, where: Where): Promise<boolean>;
 }
@@ -73,15 +69,14 @@ export function createStore({
     return read ?? row;
   }
 
-  /** Only a transform in code can fail after the write, and only then it takes the two round trips of a transaction. */
+  /** Only what can fail after the write takes the two round trips of a transaction. */
   async function written<T>(
     write: (by: Delegate) => Promise<Row>,
-    include: Include,
-    present: Present<T>,
+    { include, present, isUndone }: Omit<Written<T>, "data">,
   ): Promise<T> {
     const act = async (by: Delegate): Promise<T> =>
       present(await withRelations(by, await write(by), include));
-    return definition.code.transform === undefined
+    return definition.code.transform === undefined && !isUndone
       ? act(delegate)
       : models.transaction((delegateOf) => act(delegateOf(definition.model)));
   }
@@ -121,17 +116,17 @@ export function createStore({
       }
     },
 
-    async create({ data, include, present }) {
+    async create({ data, ...rest }) {
       try {
-        return await written((by) => by.create({ data }), include, present);
+        return await written((by) => by.create({ data }), rest);
       } catch (error) {
         return refuse(definition, error);
       }
     },
 
-    async update(key, { where, data, include, present }) {
+    async update(key, { where, data, ...rest }) {
       try {
-        return await written((by) => by.update({ where: guarded(key, where), data }), include, present);
+        return await written((by) => by.update({ where: guarded(key, where), data }), rest);
       } catch (error) {
         if (databaseFaultOf(error).kind === "not_found") return undefined;
         return refuse(definition, error);

@@ -1,13 +1,14 @@
 import type { Sql } from "../db/sql.ts";
-import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../users/caller.ts";
-import { matches } from "./match.ts";
+import { matchEvents, type Asked } from "./match.ts";
 
-/** A subscription that gets an event. */
+/** A subscription that gets an event, with everything that an attempt needs of it. */
 export interface Subscriber {
   readonly subscriptionId: number;
   readonly url: string;
+  /** See `SecretBox`. */
   readonly encryptedSecret: Buffer;
+  /** Whose it is. */
   readonly user: Caller;
 }
 
@@ -16,55 +17,33 @@ export type PossibleAdmins =
   | { readonly kind: "flag" | "nobody" | "code" }
   | { readonly kind: "emails"; readonly emails: readonly string[] };
 
-interface Candidate {
-  readonly subscriptionId: number;
-  readonly userId: number;
-  readonly url: string;
-  readonly encryptedSecret: Buffer;
-  /** Position of the event in the batch. */
-  readonly index: number;
+interface Candidate extends Subscriber {
   readonly resource: string;
   readonly events: readonly string[];
-  readonly isActive: boolean;
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
-  readonly isDisabled: boolean;
 }
 
-// Two branches, and not one with OR: the owner's subscriptions are found by the index on user_id, however many users
-// subscribe to the resource.
-const findCandidatesText = `
-  WITH event AS (
-    SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::int[], $5::text[])
-      AS given (index, resource, trigger, owner_id, admins)
-  ), admin_email AS (
-    SELECT * FROM unnest($6::text[], $7::text[]) AS given (resource, email)
-  ), candidate AS (
-    SELECT event.index, subscription.id
-    FROM event
-    JOIN svc.subscriptions AS subscription ON subscription.user_id = event.owner_id
-      AND subscription.resource = event.resource AND subscription.is_active AND event.trigger = ANY(subscription.events)
-    UNION
-    SELECT event.index, subscription.id
-    FROM event
-    JOIN svc.subscriptions AS subscription ON subscription.resource = event.resource
-      AND subscription.is_active AND event.trigger = ANY(subscription.events)
-    JOIN svc.users AS admin ON admin.id = subscription.user_id
-    WHERE event.admins = 'code' OR (event.admins = 'flag' AND admin.is_admin)
-      OR (event.admins = 'emails' AND (event.resource, lower(admin.email)) IN (SELECT resource, email FROM admin_email))
-  )
-  SELECT candidate.index, subscription.id AS "subscriptionId", subscription.user_id AS "userId", subscription.url,
-    subscription.encrypted_secret AS "encryptedSecret", subscription.resource, subscription.events, subscription.is_active AS "isActive",
-    subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin", subscriber.disabled_at IS NOT NULL AS "isDisabled"
-  FROM candidate
-  JOIN svc.subscriptions AS subscription ON subscription.id = candidate.id
-  JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  ORDER BY candidate.index, subscription.id`;
+type Row = Omit<Candidate, "user"> & Omit<Caller, "id"> & { readonly userId: number };
+
+const findText = `
+  SELECT subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
+    user_id AS "userId", name, email, is_admin AS "isAdmin"
+  FROM svc.possible_subscribers($1, $2, $3, $4, $5)`;
+
+/** One line of what `svc.possible_subscribers` is asked: the subscriptions to a trigger of a resource of whom. */
+type Question = readonly [resource: string, trigger: string, ...ofWhom: OfWhom];
+
+type OfWhom =
+  | readonly [kind: "owner", userId: number, email: null]
+  | readonly [kind: "email", userId: null, email: string]
+  | readonly [kind: "flag" | "everybody", userId: null, email: null];
 
 /**
- * Finds the subscriptions that get each event of a batch, in the events' order, by one statement that narrows
- * and by `matches`, which decides.
+ * Finds the subscriptions that get each event of a batch, in the events' order, each answer by id. One statement narrows: it goes
+ * from the distinct owners and admins to their subscriptions, each read once: 3 to 10 ms for 200 owners, however many users
+ * subscribe to the resource. `matchEvents` decides.
+ *
+ * Where a code module decides who is an admin, all active subscriptions to the triggers of the resource are read, once for each
+ * batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping file has no such cost.
  *
  * @param possibleAdminsOf How the statement may narrow; `nobody` for a resource that is no longer registered.
  * @param isAdminFor Decides. May throw, when the code module beside the mapping file does.
@@ -77,41 +56,45 @@ export function createSubscriberFinder({
   readonly sql: Sql;
   readonly possibleAdminsOf: (resource: string) => PossibleAdmins;
   readonly isAdminFor: (resource: string, user: Caller) => boolean;
-}): (
-  events: readonly Pick<EventEnvelope, "event" | "resource" | "owner_id">[],
-) => Promise<readonly (readonly Subscriber[])[]> {
+}): (events: readonly Asked[]) => Promise<readonly (readonly Subscriber[])[]> {
   return async (events) => {
-    if (events.length === 0) return [];
-    const resources = [...new Set(events.map(({ resource }) => resource))];
-    const admins = new Map(resources.map((resource) => [resource, possibleAdminsOf(resource)]));
-    const emails = resources.flatMap((resource) => {
-      const possible = admins.get(resource);
-      return possible?.kind === "emails" ? possible.emails.map((email) => ({ resource, email })) : [];
+    const questions = questionsOf(events, possibleAdminsOf);
+    if (questions.length === 0) return events.map(() => []);
+    const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
+    const rows = await sql<Row>(findText, columns);
+    const candidates = rows.map(({ userId: id, name, email, isAdmin, ...subscription }): Candidate => {
+      return { ...subscription, user: { id, name, email, isAdmin } };
     });
-    const candidates = await sql<Candidate>(findCandidatesText, [
-      events.map((_, index) => index),
-      events.map(({ resource }) => resource),
-      events.map(({ event }) => event),
-      events.map((event) => userIdOf(event.owner_id)),
-      events.map(({ resource }) => admins.get(resource)?.kind),
-      emails.map(({ resource }) => resource),
-      emails.map(({ email }) => email.toLowerCase()),
-    ]);
-
-    const subscribers: Subscriber[][] = events.map(() => []);
-    for (const { index, subscriptionId, userId, url, encryptedSecret, ...subscription } of candidates) {
-      const event = events[index];
-      const user = { ...subscription, id: userId };
-      if (event === undefined || !matches(subscription, event, user, isAdminFor)) continue;
-      subscribers[index]?.push({ subscriptionId, url, encryptedSecret, user });
-    }
-    return subscribers;
+    return matchEvents({ events, candidates, isAdminFor });
   };
 }
 
-/** Null for an owner that no user can be. */
-function userIdOf(ownerId: string | null): number | null {
-  if (ownerId === null || !/^[1-9]\d{0,9}$/.test(ownerId)) return null;
+/** Each once. */
+function questionsOf(
+  events: readonly Asked[],
+  possibleAdminsOf: (resource: string) => PossibleAdmins,
+): readonly Question[] {
+  const questions = new Map<string, Question>();
+  const ask = (...question: Question): unknown => questions.set(JSON.stringify(question), question);
+  const changes = new Map(events.map((event) => [`${event.resource}.${event.event}`, event]));
+  for (const { resource, event } of changes.values()) {
+    const admins = possibleAdminsOf(resource);
+    if (admins.kind === "flag") ask(resource, event, "flag", null, null);
+    if (admins.kind === "code") ask(resource, event, "everybody", null, null);
+    if (admins.kind === "emails") {
+      for (const email of admins.emails) ask(resource, event, "email", null, email.toLowerCase());
+    }
+  }
+  for (const { resource, event, owner_id: owner } of events) {
+    const userId = userIdOf(owner);
+    if (userId !== undefined) ask(resource, event, "owner", userId, null);
+  }
+  return [...questions.values()];
+}
+
+/** Undefined for an owner that no user can be. */
+function userIdOf(ownerId: string | null): number | undefined {
+  if (ownerId === null || !/^[1-9]\d{0,9}$/.test(ownerId)) return undefined;
   const id = Number(ownerId);
-  return id < 2 ** 31 ? id : null;
+  return id < 2 ** 31 ? id : undefined;
 }

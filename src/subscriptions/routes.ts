@@ -35,7 +35,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
-    const { subscription, secret } = await store.create(ctx.state.caller.id, values, actorOf(ctx));
+    const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
   });

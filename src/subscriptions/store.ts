@@ -1,6 +1,8 @@
 import type { Actor } from "../actor.ts";
-import { actingAs } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
+import { actingAs, handOver } from "../db/audit.ts";
+import type { Prisma, PrismaClient } from "../db/generated/client.ts";
+import { AppError } from "../errors.ts";
+import type { Caller } from "../users/caller.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
 
@@ -9,9 +11,13 @@ export interface SubscriptionStore {
   /** Newest first. */
   list(userId: number): Promise<readonly Subscription[]>;
   find(id: number, userId: number): Promise<Subscription | undefined>;
-  /** Makes the secret too, which is in clear text here and never again. */
+  /**
+   * Makes the secret too, which is in clear text here and never again.
+   *
+   * @throws AppError when the user has as many as one may have.
+   */
   create(
-    userId: number,
+    user: Pick<Caller, "id" | "isAdmin">,
     subscription: NewSubscription,
     actor: Actor,
   ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
@@ -23,7 +29,7 @@ export interface SubscriptionStore {
     actor: Actor,
   ): Promise<Subscription | undefined>;
   /**
-   * Cancels its unfinished deliveries in the same commit, the first thousand of them and those being attempted: the attempt's outcome then
+   * Cancels its unfinished deliveries in the same commit, the first 500 of them and those being attempted: the attempt's outcome then
    * finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
@@ -34,8 +40,11 @@ const omit = { encryptedSecret: true } as const;
 export function createSubscriptionStore({
   prisma,
   secretBox,
+  maxPerUser,
 }: {
   readonly prisma: PrismaClient;
+  /** Users with the admin flag may have any number. */
+  readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
   return {
@@ -45,19 +54,21 @@ export function createSubscriptionStore({
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },
-    async create(userId, { events, ...rest }, actor) {
+    async create({ id: userId, isAdmin }, { events, ...rest }, actor) {
       const secret = mintSecret();
-      const creation = prisma.subscription.create({
-        data: {
-          ...rest,
-          userId,
-          events: [...events],
-          encryptedSecret: secretBox.encrypt(secret),
-          secretHint: secretHint(secret),
-        },
-        omit,
+      const data = {
+        ...rest,
+        userId,
+        events: [...events],
+        encryptedSecret: secretBox.encrypt(secret),
+        secretHint: secretHint(secret),
+      };
+      const subscription = await prisma.$transaction(async (transaction) => {
+        await handOver(transaction, actor);
+        if (!isAdmin) await refuseOneTooMany(transaction, { userId, maxPerUser });
+        return transaction.subscription.create({ data, omit });
       });
-      return { subscription: await actingAs(prisma, actor, creation), secret };
+      return { subscription, secret };
     },
     async update(id, userId, { events, ...rest }, actor) {
       const data = { ...rest, ...(events === undefined ? {} : { events: [...events] }) };
@@ -66,13 +77,15 @@ export function createSubscriptionStore({
       return subscription;
     },
     async delete(id, userId, actor) {
+      // A range of the index, and no equality: the planner takes that for few deliveries, reads them all and sorts them.
       const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
         ), left_queue AS (
           DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
             SELECT delivery_id FROM svc.delivery_queue
-            WHERE subscription_id = (SELECT id FROM gone) ORDER BY delivery_id LIMIT 1000 FOR UPDATE SKIP LOCKED))
+            WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= (${id}, 0) AND (subscription_id, delivery_id) <= (${id}, 9223372036854775807)
+            ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
           RETURNING delivery_id
         ), unfinished AS (
           SELECT delivery_id FROM left_queue
@@ -87,4 +100,18 @@ export function createSubscriptionStore({
       return (await actingAs(prisma, actor, deletion)).length > 0;
     },
   };
+}
+
+/** Creations of one user are one after the other from here on: two that both count 49 would make 51. */
+async function refuseOneTooMany(
+  transaction: Prisma.TransactionClient,
+  { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },
+): Promise<void> {
+  await transaction.$queryRaw`SELECT FROM svc.users WHERE id = ${userId} FOR NO KEY UPDATE`;
+  const count = await transaction.subscription.count({ where: { userId } });
+  if (count < maxPerUser) return;
+  const message =
+    `You have ${count} webhooks, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +
+    "Delete one that is not needed, or change it into the new one.";
+  throw new AppError("webhook.refused", message, { errors: { webhook: [message] } });
 }

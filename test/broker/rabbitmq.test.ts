@@ -35,7 +35,9 @@ describe("connectRabbitMq", () => {
 
   after(() => server.dispose());
 
-  async function open(options: { publishTimeoutMs?: number } = {}): Promise<Broker> {
+  async function open(
+    options: { publishTimeoutMs?: number; upkeepIntervalMs?: number } = {},
+  ): Promise<Broker> {
     const broker = await connectRabbitMq({ url: server.url, log, ...options });
     brokers.push(broker);
     return broker;
@@ -120,6 +122,41 @@ describe("connectRabbitMq", () => {
     expect(lost).to.deep.equal([{ kind: "unconfirmed", reason: "unroutable" }, { kind: "confirmed" }]);
     await interfere((channel) => channel.bindQueue(queues.first, exchanges.deliveries, lanes.first));
     expect(await broker.publish([work("a")])).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  const event: OutgoingMessage = { ...work("e"), exchange: exchanges.events, routingKey: "posts.on_create" };
+
+  it("binds a queue again from which somebody took the binding, without a message to publish", async () => {
+    const broker = await open({ upkeepIntervalMs: 50 });
+
+    await interfere((channel) => channel.unbindQueue(queues.fanout, exchanges.events, "#"));
+
+    await until(async () => (await broker.publish([event]))[0]?.kind === "confirmed", {
+      what: "the binding",
+    });
+    expect(broker.fault()).to.equal(undefined);
+  });
+
+  it("looks at the topology at once when a message comes back", async () => {
+    const broker = await open({ upkeepIntervalMs: 600_000 });
+    await interfere((channel) => channel.unbindQueue(queues.fanout, exchanges.events, "#"));
+
+    const [outcome] = await broker.publish([event]);
+
+    expect(outcome).to.deep.equal({ kind: "unconfirmed", reason: "unroutable" });
+    expect(broker.fault()).to.equal("no queue takes what is published to svc.events");
+    await until(() => broker.fault() === undefined, { what: "the binding" });
+    expect(await broker.publish([event])).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  it("has a fault while a queue is missing, and declares it again", async () => {
+    const broker = await open({ upkeepIntervalMs: 50 });
+
+    await interfere((channel) => channel.deleteQueue(queues.fanout));
+
+    await until(() => broker.fault()?.includes("no queue 'svc.fanout'") === true, { what: "the fault" });
+    await until(() => broker.fault() === undefined, { what: "the end of it" });
+    expect(await broker.publish([event])).to.deep.equal([{ kind: "confirmed" }]);
   });
 
   it("declares a queue again that was deleted under its consumer, and goes on consuming", async () => {

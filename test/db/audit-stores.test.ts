@@ -122,12 +122,12 @@ describe("svc.audit, after a store's change", () => {
 
   describe("after the subscription store", () => {
     it("tells which user changed a webhook, with the names of what is not shown", async () => {
-      const store = createSubscriptionStore({ prisma: core.database.prisma, secretBox });
+      const store = createSubscriptionStore({ prisma: core.database.prisma, secretBox, maxPerUser: 50 });
       const { id: userId } = await work.addUser();
       let secret = "";
 
       const entries = await entriesOf(async () => {
-        const made = await store.create(userId, subscription, byUser);
+        const made = await store.create({ id: userId, isAdmin: false }, subscription, byUser);
         ({ secret } = made);
         const { id } = made.subscription;
         await store.update(

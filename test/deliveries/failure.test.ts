@@ -1,14 +1,15 @@
 import { expect } from "chai";
 import type { AttemptError } from "../../src/deliveries/delivery.ts";
-import { failureOf, TargetRefusedError } from "../../src/deliveries/failure.ts";
+import { failureOf, LookupError, TargetRefusedError } from "../../src/deliveries/failure.ts";
 
 function errorWith(fields: Readonly<Record<string, string>>): Error {
   return Object.assign(new Error("secret text of the other side\nin two lines"), fields);
 }
 
 const cases: readonly [AttemptError, unknown][] = [
-  ["dns", errorWith({ code: "ENOTFOUND", syscall: "getaddrinfo" })],
-  ["dns", errorWith({ code: "EAI_AGAIN", syscall: "getaddrinfo" })],
+  ["dns", new LookupError("ENOTFOUND")],
+  ["dns", new LookupError("ECONNREFUSED")],
+  ["dns", new LookupError("EFORMERR")],
   ["refused", errorWith({ code: "ECONNREFUSED" })],
   ["timeout", errorWith({ code: "ETIMEDOUT" })],
   ["reset", errorWith({ code: "ECONNRESET" })],
@@ -40,20 +41,34 @@ describe("failureOf", () => {
       expect(failure.detail).to.not.include("secret");
     });
 
-    it(`finds ${code} inside what got and Node wrap it in`, () => {
+    it(`finds ${code} inside what Node wraps it in`, () => {
       const tried = new AggregateError([errorWith({ code: "EHOSTUNREACH" }), error]);
-      const wrapped = Object.assign(new Error("got", { cause: tried }), { code: "ERR_GOT_REQUEST_ERROR" });
+      const wrapped = Object.assign(new Error("outer", { cause: tried }), { code: "ERR_OUTER" });
 
       expect(failureOf({ error: wrapped, host: "h" }).error).to.equal(expected);
     });
   }
 
   it("says of a refused target what the look-up said", () => {
-    const error = new Error("got", { cause: new TargetRefusedError("a resolves to a private address.") });
+    const error = new Error("outer", { cause: new TargetRefusedError("a resolves to a private address.") });
 
     expect(failureOf({ error, host: "a" })).to.deep.equal({
       error: "blocked",
       detail: "a resolves to a private address.",
     });
   });
+
+  it("says what is the matter with a name", () => {
+    expect(detailOf("ENOTFOUND")).to.equal(
+      "The name of h could not be resolved: there is no such name (ENOTFOUND).",
+    );
+    expect(detailOf("ETIMEOUT")).to.equal(
+      "The name of h could not be resolved: no name server answered in time (ETIMEOUT).",
+    );
+    expect(detailOf("EFORMERR")).to.equal("The name of h could not be resolved (EFORMERR).");
+  });
 });
+
+function detailOf(code: string): string {
+  return failureOf({ error: new LookupError(code), host: "h" }).detail;
+}

@@ -1,130 +1,195 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/admin.ts";
-import { pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
+import { createTransact } from "../../src/db/sql.ts";
+import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
-import { createWork, inSeconds, type Work } from "../support/work.ts";
+import { until } from "../support/wait.ts";
 
 const day = 86_400;
-const old = inSeconds(-31 * day);
-const young = inSeconds(-29 * day);
+const daysAgo = (days: number): Date => new Date(Date.now() - days * day * 1_000);
+const old = daysAgo(31);
+const young = daysAgo(29);
 
 describe("pruneEvents", () => {
   let core: CoreDatabase;
-  let work: Work;
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
   });
 
-  beforeEach(() => work.clear());
+  beforeEach(() =>
+    core.sql(
+      "TRUNCATE svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue, svc.attempts",
+    ),
+  );
 
   after(() => core.close());
 
-  function prune({ isPlan = false } = {}): Promise<Pruned> {
-    return pruneEvents({
-      sql: core.sql,
+  const prune = ({
+    isPlan = false,
+    onProgress = () => undefined,
+  }: { readonly isPlan?: boolean; readonly onProgress?: (pruned: Pruned) => void } = {}): Promise<Pruned> =>
+    pruneEvents({
+      transact: createTransact(core.database.pool),
       olderThanMs: 30 * day * 1_000,
       isPlan,
-      onProgress: () => undefined,
+      onProgress,
     });
-  }
 
-  /** An event with one delivery; both 31 days old and finished, unless `changes` say otherwise. */
-  async function addDelivered(
-    delivery: Parameters<Work["addDelivery"]>[1] = {},
-    event: Parameters<Work["addEvent"]>[0] = {},
-  ): Promise<bigint> {
-    const made = await work.addDelivery(await work.addSubscription(), {
-      status: "delivered",
-      nextAttemptAt: null,
-      updatedAt: old,
-      ...delivery,
-    });
-    await core.database.prisma.event.update({
-      where: { id: made.eventId },
-      data: { occurredAt: old, publishedAt: old, fannedOutAt: old, ...event },
-    });
-    return made.eventId;
-  }
-
-  async function eventIds(): Promise<readonly bigint[]> {
-    return (await work.events()).map(({ id }) => id);
-  }
-
-  it("deletes old events with their deliveries and attempts", async () => {
-    for (let i = 0; i < 5; i++) await addDelivered();
-    const kept = await addDelivered({}, { fannedOutAt: young, occurredAt: young });
-    await core.sql(
-      "INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms) SELECT id, 1, now(), 1 FROM svc.deliveries",
+  /** Adds `events` events of 31 days ago, each with `deliveries` delivered ones of as long ago with an attempt each, unless it is said otherwise. */
+  async function add({
+    events = 1,
+    deliveries = 1,
+    happened = old,
+    ended = old,
+    status = "delivered",
+    deadLettered = null,
+    isFannedOut = true,
+  }: {
+    readonly events?: number;
+    readonly deliveries?: number;
+    readonly happened?: Date;
+    readonly ended?: Date;
+    readonly status?: string;
+    readonly deadLettered?: Date | null;
+    readonly isFannedOut?: boolean;
+  } = {}): Promise<readonly string[]> {
+    const made = await core.sql<{ id: string }>(
+      `WITH event AS (
+         INSERT INTO svc.events (resource, trigger, record_id, snapshot, occurred_at)
+         SELECT 'notes', 'on_create', '1', '{}', $2::timestamptz FROM generate_series(1, $1) RETURNING id, uuid
+       ), delivery AS (
+         INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+           max_attempts, url, status, updated_at, dead_lettered_at)
+         SELECT gen_random_uuid(), event.id, event.uuid, number, 1, 'notes', 1, 'automatic', 3, '', $4, $5::timestamptz, $6::timestamptz
+         FROM event CROSS JOIN generate_series(1, $3) AS number RETURNING id, event_id
+       ), attempt AS (
+         INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms) SELECT id, 1, now(), 1 FROM delivery
+       ), data AS (
+         INSERT INTO svc.event_data (event_id, data) SELECT DISTINCT event_id, '{}' FROM delivery
+       )
+       SELECT id FROM event ORDER BY id`,
+      [events, happened, deliveries, status, ended, deadLettered],
     );
+    const ids = made.map(({ id }) => id);
+    if (isFannedOut) await core.sql("DELETE FROM svc.outbox WHERE event_id = ANY($1::bigint[])", [ids]);
+    return ids;
+  }
 
-    expect(await prune()).to.deep.equal({ events: 5, deliveries: 5 });
-    expect(await eventIds()).to.deep.equal([kept]);
-    expect(await work.deliveries()).to.have.length(1);
-    expect(await core.sql("SELECT FROM svc.attempts")).to.have.length(1);
+  /** Rows of each table. */
+  async function left(): Promise<Readonly<Record<string, number>>> {
+    const [row] = await core.sql<Record<string, number>>(`
+      SELECT (SELECT count(*)::int FROM svc.events) AS events, (SELECT count(*)::int FROM svc.event_data) AS data,
+        (SELECT count(*)::int FROM svc.deliveries) AS deliveries, (SELECT count(*)::int FROM svc.attempts) AS attempts`);
+    return row ?? {};
+  }
+
+  const eventIds = async (): Promise<readonly string[]> =>
+    (await core.sql<{ id: string }>("SELECT id FROM svc.events ORDER BY id")).map(({ id }) => id);
+
+  it("deletes old events with their data, deliveries and attempts", async () => {
+    await add({ events: 5, deliveries: 2 });
+    const kept = await add({ happened: young, ended: young });
+
+    expect(await prune()).to.deep.equal({ events: 5, deliveries: 10 });
+    expect(await eventIds()).to.deep.equal(kept);
+    expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 1, attempts: 1 });
   });
 
   it("deletes an event that nobody subscribed to", async () => {
-    await work.addEvent({ occurredAt: old, fannedOutAt: old });
+    await add({ deliveries: 0 });
 
     expect(await prune()).to.deep.equal({ events: 1, deliveries: 0 });
     expect(await eventIds()).to.deep.equal([]);
   });
 
-  const kept: readonly (readonly [
-    string,
-    Parameters<typeof addDelivered>[0],
-    Parameters<typeof addDelivered>[1],
-  ])[] = [
-    ["was not fanned out yet", {}, { fannedOutAt: null }],
-    ["was fanned out later", {}, { fannedOutAt: young }],
-    ["has a delivery that waits for its first attempt", { status: "pending" }, {}],
-    ["has a delivery that is retried", { status: "retrying" }, {}],
-    ["has a delivery that was finished later", { updatedAt: young }, {}],
-    ["has a failed delivery whose dead letter was not confirmed", { status: "failed" }, {}],
+  const kept: readonly (readonly [string, Parameters<typeof add>[0]])[] = [
+    ["is not fanned out yet", { deliveries: 0, isFannedOut: false }],
+    ["is not wholly fanned out yet", { isFannedOut: false }],
+    ["happened later", { happened: young }],
+    ["has a delivery that waits for its first attempt", { status: "pending" }],
+    ["has a delivery that is retried", { status: "retrying" }],
+    ["has a delivery that was finished later", { ended: young }],
+    ["has a failed delivery whose dead letter was not confirmed", { status: "failed" }],
   ];
-  for (const [fact, delivery, event] of kept) {
+  for (const [fact, options] of kept) {
     it(`keeps an event that ${fact}`, async () => {
-      const id = await addDelivered(delivery, event);
+      const ids = await add(options);
+      const before = await left();
 
       expect(await prune()).to.deep.equal({ events: 0, deliveries: 0 });
-      expect(await eventIds()).to.deep.equal([id]);
-      expect(await work.deliveries()).to.have.length(1);
+      expect(await eventIds()).to.deep.equal(ids);
+      expect(await left()).to.deep.equal(before);
     });
   }
 
+  it("keeps an event, and all its deliveries, of which one is unfinished", async () => {
+    await add({ deliveries: 3 });
+    await core.sql("UPDATE svc.deliveries SET status = 'retrying' WHERE subscription_id = 2");
+
+    expect(await prune()).to.deep.equal({ events: 0, deliveries: 0 });
+    expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 3, attempts: 3 });
+  });
+
   it("deletes one whose deliveries failed and were cancelled", async () => {
-    await addDelivered({ status: "failed", deadLetteredAt: old });
-    await addDelivered({ status: "cancelled" });
+    await add({ status: "failed", deadLettered: old });
+    await add({ status: "cancelled" });
 
     expect(await prune()).to.deep.equal({ events: 2, deliveries: 2 });
   });
 
   it("goes past pages of old events that must stay, to those behind them", async () => {
-    const addOld = (count: number, fannedOutAt: Date | null): Promise<unknown> =>
-      core.sql(
-        `INSERT INTO svc.events (resource, trigger, record_id, snapshot, occurred_at, fanned_out_at)
-         SELECT 'notes', 'on_create', '1', '{}', $2::timestamptz, $3::timestamptz FROM generate_series(1, $1)`,
-        [count, old, fannedOutAt],
-      );
-    await addOld(2_100, null);
-    await addOld(1_100, old);
+    const unfinished = await add({ events: 1_100, status: "pending" });
+    await add({ events: 600, deliveries: 0 });
 
-    expect(await prune()).to.deep.equal({ events: 1_100, deliveries: 0 });
-    expect(await eventIds()).to.have.length(2_100);
+    expect(await prune()).to.deep.equal({ events: 600, deliveries: 0 });
+    expect(await eventIds()).to.deep.equal(unfinished);
+  });
+
+  it("deletes no more than 2000 deliveries at once, also of one event", async () => {
+    const pages: Pruned[] = [];
+    await add({ events: 2, deliveries: 1_500 });
+    await add({ deliveries: 4_500 });
+    const unfinished = await add({ deliveries: 2_500 });
+    await core.sql(
+      "UPDATE svc.deliveries SET status = 'retrying' WHERE event_id = $1 AND subscription_id = 2400",
+      [unfinished[0]],
+    );
+    await add({ events: 10 });
+    const onProgress = (pruned: Pruned): void => void pages.push(pruned);
+
+    expect(await prune({ isPlan: true })).to.deep.equal({ events: 13, deliveries: 7_510 });
+    expect(await prune({ onProgress })).to.deep.equal({ events: 13, deliveries: 7_510 });
+    expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 2_500, attempts: 2_500 });
+    const sizes = pages.map(({ deliveries }, index) => deliveries - (pages[index - 1]?.deliveries ?? 0));
+    expect(Math.max(...sizes)).to.equal(2_000);
+  });
+
+  it("waits for a manual retry under way, and then leaves its event alone", async () => {
+    const ids = await add({ status: "failed", deadLettered: old });
+    let pruning: Promise<Pruned> | undefined;
+
+    await createTransact(core.database.pool)(async (sql) => {
+      await keepFromPruning(sql);
+      pruning = prune();
+      await until(() => isAnyoneWaiting(core), { what: "the prune to wait" });
+      await sql("UPDATE svc.deliveries SET status = 'pending'");
+    });
+
+    expect(await pruning).to.deep.equal({ events: 0, deliveries: 0 });
+    expect(await eventIds()).to.deep.equal(ids);
   });
 
   it("counts the same and deletes nothing when it only plans", async () => {
-    for (let i = 0; i < 3; i++) await addDelivered();
+    await add({ events: 3 });
 
     expect(await prune({ isPlan: true })).to.deep.equal({ events: 3, deliveries: 3 });
     expect(await prune()).to.deep.equal({ events: 3, deliveries: 3 });
   });
 
   it("is svc-admin prune, which wants to know how old", async () => {
-    await addDelivered();
+    await add();
     const terminal = createMemoryTerminal();
     const run = (...args: readonly string[]): Promise<number> =>
       runAdmin({ args: ["prune", ...args], env: { DATABASE_URL: core.url }, cwd: process.cwd(), terminal });
@@ -140,3 +205,9 @@ describe("pruneEvents", () => {
     expect(terminal.read()).to.deep.equal({ stdout: "1 events and 1 deliveries deleted.\n", stderr: "" });
   });
 });
+
+async function isAnyoneWaiting({ sql }: CoreDatabase): Promise<boolean> {
+  const text = `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+    WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`;
+  return (await sql(text)).length > 0;
+}

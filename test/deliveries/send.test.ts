@@ -225,7 +225,7 @@ describe("createSender", () => {
       });
     }
 
-    it("that names a socket of this machine, as got can, is not connected to", async () => {
+    it("that names a socket of this machine, as some clients can, is not connected to", async () => {
       const folder = await mkdtemp(join(tmpdir(), "svc-send-"));
       const path = join(folder, "socket");
       let connections = 0;
@@ -262,7 +262,7 @@ describe("createSender", () => {
       const { post } = senders.open({
         allowedNetworks: [],
         adminNetworks: ["127.0.0.0/8"],
-        lookup: (_name, _options, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]),
+        lookup: (_name, _asker, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]),
       });
       for (const host of ["127.0.0.1", "receiver.example.com"]) {
         const url = `http://${host}:${receiver.port}/`;
@@ -341,7 +341,7 @@ async function sendFromProcess(env: Record<string, string>, urls: readonly strin
     const sender = createSender({ timeoutMs: 10000, allowedNetworks: ["127.0.0.0/8"], adminNetworks: [], maxSockets: 1 });
     const outcomes = [];
     for (const url of ${JSON.stringify(urls)}) {
-      const result = await sender.send({ url, headers: {}, body: Buffer.from("{}") }, { isAdmin: false });
+      const { result } = await sender.send({ url, headers: {}, body: [Buffer.from("{}")] }, { id: 1, isAdmin: false });
       outcomes.push(result.error ?? result.statusCode);
     }
     console.log(JSON.stringify(outcomes));

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { signedHeaders } from "../../src/deliveries/sign.ts";
 
 const body = Buffer.from('{"event":"on_create","data":{"name":"Zoë ☃"}}');
-const post = { secret: "sec_test", body, eventUuid: "e-1", deliveryUuid: "d-1" };
+const post = { secret: "sec_test", body: [body], eventUuid: "e-1", deliveryUuid: "d-1" };
 
 describe("signedHeaders", () => {
   it("gives exactly the headers of the specification", () => {
@@ -29,9 +29,16 @@ describe("signedHeaders", () => {
 
   it("signs the bytes as they are, text or not", () => {
     const [one, other] = [Uint8Array.of(0xff, 0xfe), Uint8Array.of(0xff, 0xfd)].map(
-      (bytes) => signedHeaders({ ...post, body: bytes })["X-Service-Signature"],
+      (bytes) => signedHeaders({ ...post, body: [bytes] })["X-Service-Signature"],
     );
 
     expect(one).to.not.equal(other);
+  });
+
+  it("signs parts as the whole that they make", () => {
+    const parts = [body.subarray(0, 7), Buffer.alloc(0), body.subarray(7, 8), body.subarray(8)];
+
+    expect(signedHeaders({ ...post, body: parts })).to.deep.equal(signedHeaders(post));
+    expect(signedHeaders({ ...post, body: parts.toReversed() })).to.not.deep.equal(signedHeaders(post));
   });
 });

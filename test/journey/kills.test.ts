@@ -122,7 +122,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     await untilWritten(30);
     const waiting = "SELECT FROM svc.outbox";
     const { code } = await api.end("SIGKILL");
-    const { rows } = await scene.pool.query(claimed);
+    const { rows } = await scene.pool.query(waiting);
     rabbitMq.resume();
 
     expect(code).to.equal(null);
@@ -192,8 +192,9 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     const answers = Promise.all([1, 2, 3].map(update));
     const blocked =
       "SELECT FROM pg_stat_activity WHERE application_name LIKE 'svc api %' AND wait_event_type = 'Lock'";
-    await until(async () => (await scene.pool.query(blocked)).rows.length >= 3, {
-      what: "three in hand",
+    // Half of the four connections that are not for lists may be one user's: the third waits for its turn.
+    await until(async () => (await scene.pool.query(blocked)).rows.length >= 2, {
+      what: "two in hand",
       timeoutMs: 40_000,
     });
 

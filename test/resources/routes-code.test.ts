@@ -7,6 +7,8 @@ const fail = (): never => {
   throw new Error("oops");
 };
 
+const tooMuch = (): unknown => ({ text: "é".repeat(8 * 1024 ** 2) });
+
 describe("/resources with code modules", () => {
   let served: ServedDatabase;
   let api: Api;
@@ -42,6 +44,33 @@ describe("/resources with code modules", () => {
       );
     });
   }
+
+  for (const [request, body] of [
+    ["POST /orders", { reference: "L-1", amount: 1 }],
+    ["PUT /orders/1", { notes: "large" }],
+  ] as const) {
+    it(`answers 413 to ${request} when the transform makes more of it than an event may hold, and writes nothing`, async () => {
+      api = await startApi(served, withVariant("orders", { code: { transform: tooMuch } }));
+      const stored = (): Promise<unknown[]> => served.sql("SELECT * FROM orders ORDER BY id");
+      const before = await stored();
+
+      const answer = await ask(api, "ada", request, body);
+
+      expect(answer.status).to.equal(413);
+      expect(answer.text)
+        .to.include("16777227 bytes")
+        .and.include("15728640")
+        .and.include("Nothing was written");
+      expect(await stored()).to.deep.equal(before);
+      expect(api.changes()).to.equal(0);
+    });
+  }
+
+  it("answers with as much as it likes where there are no webhooks", async () => {
+    api = await startApi(served, withVariant("orders", { triggers: [], code: { transform: tooMuch } }));
+
+    expect((await ask(api, "ada", "PUT /orders/1", { notes: "large" })).status).to.equal(200);
+  });
 
   for (const [name, request] of [
     ["isAdmin", "GET /orders"],

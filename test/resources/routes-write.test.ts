@@ -1,6 +1,7 @@
 import { expect } from "chai";
+import type { Definition } from "../../src/resources/definition.ts";
 import type { Answer } from "../support/http.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { definitions, openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, seed, startApi, type Api } from "./serving-api.ts";
 
 describe("writing resources", () => {
@@ -19,6 +20,9 @@ describe("writing resources", () => {
   });
 
   beforeEach(() => seed(served));
+
+  const stored = (): Promise<unknown[]> =>
+    served.sql("SELECT id, md5(remarks) AS notes FROM orders ORDER BY id");
 
   const orderOne = {
     id: 1,
@@ -300,5 +304,52 @@ describe("writing resources", () => {
         expect(left).to.deep.equal({ orders: status === 204 ? 2 : 3, pages: 3, customers: 2 });
       });
     }
+  });
+
+  describe("a record too large for an event", () => {
+    const limit = 15 * 1024 ** 2;
+    let large: Api;
+
+    before(async () => {
+      const fields = (definitions.get("orders") as Definition).fields.map((field) =>
+        field.name === "notes" ? { ...field, length: limit } : field,
+      );
+      large = await startApi(served, withVariant("orders", { fields }), 40 * 1024 ** 2);
+    });
+
+    after(() => large.server.close());
+
+    for (const [request, body] of [
+      ["POST /orders", { reference: "L-1", amount: 1, notes: "a".repeat(limit) }],
+      ["PUT /orders/1", { notes: "a".repeat(limit) }],
+      ["PUT /orders/1", { notes: "é".repeat(limit / 2) }],
+    ] as const) {
+      it(`is refused with 413, and nothing is written: ${request} with ${body.notes.length} characters`, async () => {
+        const before = await stored();
+
+        const answer = await ask(large, "ada", request, body);
+
+        expect(answer.status).to.equal(413);
+        expect(answer.json).to.have.property("message").that.includes(`may be ${limit}`);
+        expect(await stored()).to.deep.equal(before);
+      });
+    }
+
+    it("is refused where the request alone would fit, and what it adds to would not with it", async () => {
+      await served.sql("UPDATE customers SET name = repeat('a', $1::int)", [limit - 1000]);
+      const before = await stored();
+
+      const answer = await ask(large, "ada", "PUT /orders/1", { notes: "a".repeat(100_000) });
+
+      expect(answer.status).to.equal(413);
+      expect(await stored()).to.deep.equal(before);
+    });
+
+    it("is written up to the limit", async () => {
+      const answer = await ask(large, "ada", "PUT /orders/1", { notes: "a".repeat(limit - 1000) });
+
+      expect(answer.status).to.equal(200);
+      expect(answer.headers["content-type"]).to.equal("application/json; charset=utf-8");
+    });
   });
 });

@@ -31,7 +31,11 @@ export interface Api {
   changes(): number;
 }
 
-export async function startApi(served: ServedDatabase, resources: Definitions = definitions): Promise<Api> {
+export async function startApi(
+  served: ServedDatabase,
+  resources: Definitions = definitions,
+  bodyLimitBytes = 10_000,
+): Promise<Api> {
   const { log, lines } = createMemoryLog();
   let changes = 0;
   const router = createRouter("/svc-api");
@@ -39,7 +43,7 @@ export async function startApi(served: ServedDatabase, resources: Definitions = 
     definitions: resources,
     models: served.models,
     sql: served.sql,
-    bodyLimitBytes: 10_000,
+    bodyLimitBytes,
     maxPerPage: 100,
     listTurns: createTurns(10),
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),

@@ -112,7 +112,12 @@ describe("createStore", () => {
     const fresh = { reference: "N-1", amount: "1.50", user_id: 7 };
 
     it("answers the record with the database's defaults", async () => {
-      const row = await orders.create({ data: fresh, include: { customer: true }, present: asRead });
+      const row = await orders.create({
+        data: fresh,
+        include: { customer: true },
+        present: asRead,
+        isUndone: false,
+      });
 
       expect(row).to.include({ id: 4, status: "open", customer: null });
     });
@@ -133,7 +138,12 @@ describe("createStore", () => {
     ] as const) {
       it(`refuses ${what} with 422`, async () => {
         const refusal = await refusalOf(
-          orders.create({ data: { ...fresh, ...change }, include: undefined, present: asRead }),
+          orders.create({
+            data: { ...fresh, ...change },
+            include: undefined,
+            present: asRead,
+            isUndone: false,
+          }),
         );
 
         expect([refusal.status, refusal.errors]).to.deep.equal([422, errors]);
@@ -148,6 +158,7 @@ describe("createStore", () => {
         data: { notes: "changed" },
         include: { customer: true },
         present: asRead,
+        isUndone: false,
       });
 
       expect(row).to.include({ id: 1, notes: "changed", reference: "A-1" });
@@ -160,6 +171,7 @@ describe("createStore", () => {
         data: { notes: "x" },
         include: undefined,
         present: asRead,
+        isUndone: false,
       });
 
       expect(row).to.equal(undefined);
@@ -170,7 +182,13 @@ describe("createStore", () => {
 
     it("refuses a value that is taken with 422 on its field", async () => {
       const refusal = await refusalOf(
-        orders.update(1, { where: {}, data: { reference: "A-2" }, include: undefined, present: asRead }),
+        orders.update(1, {
+          where: {},
+          data: { reference: "A-2" },
+          include: undefined,
+          present: asRead,
+          isUndone: false,
+        }),
       );
 
       expect(refusal.errors).to.deep.equal({ reference: ["The reference has already been taken."] });

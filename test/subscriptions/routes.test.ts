@@ -32,7 +32,7 @@ describe("webhook subscription routes", () => {
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, secretBox }),
+      store: createSubscriptionStore({ prisma, secretBox, maxPerUser: 5 }),
       bodyLimitBytes: 100_000,
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
@@ -75,6 +75,29 @@ describe("webhook subscription routes", () => {
   }
 
   describe("POST /webhooks", () => {
+    it("refuses one more than a user may have with 422, however many come at once, and takes one for one that is gone", async () => {
+      const answers = await Promise.all(Array.from({ length: 9 }, () => send("POST", "/webhooks", good)));
+
+      expect(answers.map(({ status }) => status)).to.have.members([
+        ...Array<number>(5).fill(201),
+        ...Array<number>(4).fill(422),
+      ]);
+      const message =
+        "You have 5 webhooks, and one user may have 5 (setting webhooks.maxPerUser). Delete one that is not needed, or change it into the new one.";
+      const refused = answers.find(({ status }) => status === 422);
+      expect(refused?.json)
+        .to.include({ message })
+        .and.deep.include({ errors: { webhook: [message] } });
+
+      const made = answers.find(({ status }) => status === 201);
+      await send("DELETE", `/webhooks/${String((made as { json: Json }).json["id"])}`);
+      await create();
+    });
+
+    it("lets an admin have any number", async () => {
+      for (let count = 0; count < 6; count++) await create(good, ben);
+    });
+
     it("answers 201 and the subscription with its secret", async () => {
       const created = await create({ ...good, description: "Shop" });
 

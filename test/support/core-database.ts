@@ -1,3 +1,4 @@
+import type { Pool } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
@@ -17,9 +18,7 @@ export const coreTitles = (await loadCoreMigrations()).map(({ name }) => `core m
 export async function openCoreDatabase(): Promise<CoreDatabase> {
   const created = await createTestDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
-  const client = await database.pool.connect();
-  await runSteps(client, coreSteps(await loadCoreMigrations()));
-  client.release();
+  await migrateCore(database.pool);
   return {
     url: created.url,
     database,
@@ -29,4 +28,14 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
       await created.drop();
     },
   };
+}
+
+/** Makes the service's tables in an empty database. */
+export async function migrateCore(pool: Pool): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await runSteps(client, coreSteps(await loadCoreMigrations()));
+  } finally {
+    client.release();
+  }
 }

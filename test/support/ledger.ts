@@ -236,7 +236,8 @@ export function ledgerLine(ledger: Ledger): string {
   );
 }
 
-function matches({ triggers, ownerId }: Audience, change: string, recordOwnerId: number): boolean {
+/** Whether a change of a record is one that the subscription is for. */
+export function matches({ triggers, ownerId }: Audience, change: string, recordOwnerId: number): boolean {
   const isListed = triggers.some((trigger) => change.startsWith(`${trigger} `));
   return isListed && (ownerId === undefined || ownerId === recordOwnerId);
 }

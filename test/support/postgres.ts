@@ -18,6 +18,11 @@ import {
 
 const run = promisify(execFile);
 
+export interface PrivatePostgres extends PrivateServer {
+  /** The immediate shutdown (`pg_ctl stop -m immediate`): every session is cut off, and the next start recovers from the log. */
+  crash(): Promise<void>;
+}
+
 export interface PrivatePostgresOptions {
   /** Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not. Default false. */
   readonly fsync?: boolean;
@@ -53,7 +58,7 @@ export async function ensurePostgres(): Promise<string> {
 export async function startPrivatePostgres({
   fsync = false,
   settings: extraSettings = {},
-}: PrivatePostgresOptions = {}): Promise<PrivateServer> {
+}: PrivatePostgresOptions = {}): Promise<PrivatePostgres> {
   const bin = await ensurePostgres();
   const account = await unprivilegedAccount();
   const folder = makeFolder("postgres", account);
@@ -123,6 +128,7 @@ export async function startPrivatePostgres({
     // SIGINT is PostgreSQL's fast shutdown: sessions are ended, everything is written.
     stop: async () => server?.end("SIGINT"),
     kill: async () => server?.end("SIGKILL"),
+    crash: async () => server?.end("SIGQUIT"),
     async restart() {
       await server?.end("SIGINT");
       await start();

@@ -6,9 +6,14 @@ export async function purgeQueues(url: string): Promise<void> {
   await onEachQueue(url, (channel, queue) => channel.purgeQueue(queue));
 }
 
+/** Removes every queue of the service, under those that read them. */
+export async function deleteQueues(url: string): Promise<void> {
+  await onEachQueue(url, (channel, queue) => channel.deleteQueue(queue));
+}
+
 /** Removes every queue and exchange of the service, for a server that outlives the tests. */
 export async function removeTopology(url: string): Promise<void> {
-  await onEachQueue(url, (channel, queue) => channel.deleteQueue(queue));
+  await deleteQueues(url);
   const connection = await connect(url);
   const channel = await connection.createChannel();
   for (const { name } of topology.exchanges) await channel.deleteExchange(name);

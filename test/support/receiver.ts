@@ -39,16 +39,29 @@ export interface TestReceiver {
   waitFor(count: number, options?: { readonly timeoutMs?: number }): Promise<readonly ReceivedRequest[]>;
   /** How many connections were ever opened. */
   connectionCount(): number;
+  /** How many are open. */
+  openConnections(): number;
   /** Destroys the connections that no request is using or waiting on: what a receiver's idle timeout does. */
   dropIdleConnections(): void;
   /** Destroys every connection; resolves once the port is free. May be called twice. */
   close(): Promise<void>;
 }
 
-/** Starts a receiver on a free port, over TLS when a key and a certificate are given. */
+/**
+ * Starts a receiver, over TLS when a key and a certificate are given.
+ *
+ * @param port Default: any that is free.
+ * @param isForgetful Keeps nothing in `received`, for a load that goes on for long.
+ */
 export async function startReceiver({
   tls,
-}: { readonly tls?: { readonly key: string; readonly cert: string } } = {}): Promise<TestReceiver> {
+  port: wantedPort = 0,
+  isForgetful = false,
+}: {
+  readonly tls?: { readonly key: string; readonly cert: string };
+  readonly port?: number;
+  readonly isForgetful?: boolean;
+} = {}): Promise<TestReceiver> {
   const received: ReceivedRequest[] = [];
   const arrivals = new Set<() => void>();
   const connections = new Map<Socket, number>();
@@ -64,7 +77,7 @@ export async function startReceiver({
       receivedAt: new Date(),
       connection: connections.get(request.socket) ?? 0,
     };
-    received.push(record);
+    if (!isForgetful) received.push(record);
     for (const arrival of arrivals) arrival();
     if (typeof receiver.answer === "function") receiver.answer(record, response);
     else reply(response, receiver.answer);
@@ -84,7 +97,7 @@ export async function startReceiver({
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(0, "127.0.0.1", resolve);
+    server.listen(wantedPort, "127.0.0.1", resolve);
   });
   const { port } = server.address() as AddressInfo;
 
@@ -113,6 +126,7 @@ export async function startReceiver({
       });
     },
     connectionCount: () => opened,
+    openConnections: () => connections.size,
     dropIdleConnections: () => server.closeIdleConnections(),
     close() {
       return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import { createSender, type Sender } from "../../src/deliveries/send.ts";
+import { createSender, type Sender, type Sent } from "../../src/deliveries/send.ts";
 
 export const deliveryBytes = Buffer.from('{"event":"on_create","data":{"name":"Zoë"}}');
 export const deliveryHeaders = {
@@ -18,8 +18,11 @@ export interface TestSenders {
   open(options?: SenderOptions): {
     /** By default for a user without the admin flag. */
     readonly post: (url: string, user?: { readonly isAdmin: boolean }) => Promise<AttemptResult>;
+    /** For the user with this id; of the delivery's bytes, unless others are given. */
+    readonly postFor: (userId: number, url: string, body?: readonly Uint8Array[]) => Promise<Sent>;
     readonly close: () => void;
   };
+  openSender(options?: SenderOptions): Sender;
   /** One post of a sender of its own. */
   send(url: string, options?: SenderOptions): Promise<AttemptResult>;
   close(): void;
@@ -28,13 +31,23 @@ export interface TestSenders {
 export function createTestSenders(): TestSenders {
   const opened: Sender[] = [];
   const senders: TestSenders = {
-    open(options = {}) {
+    openSender(options = {}) {
       const networks = { allowedNetworks: ["127.0.0.0/8", "::1/128"], adminNetworks: [] };
       const sender = createSender({ timeoutMs: 10_000, maxSockets: 8, ...networks, ...options });
       opened.push(sender);
+      return sender;
+    },
+    open(options) {
+      const sender = senders.openSender(options);
+      const headers = deliveryHeaders;
       return {
-        post: (url, user = { isAdmin: false }) =>
-          sender.send({ url, headers: deliveryHeaders, body: deliveryBytes }, user),
+        async post(url, { isAdmin } = { isAdmin: false }) {
+          const sent = await sender.send({ url, headers, body: [deliveryBytes] }, { id: 1, isAdmin });
+          if (sent.kind === "unmade") throw new Error(`No attempt was made: ${sent.reason}`);
+          return sent.result;
+        },
+        postFor: (id, url, body = [deliveryBytes]) =>
+          sender.send({ url, headers, body }, { id, isAdmin: false }),
         close: () => sender.close(),
       };
     },

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { messageOf } from "../../src/errors.ts";
 import { call, type Answer } from "./http.ts";
@@ -38,10 +39,13 @@ export interface WritersOptions {
   readonly label: string;
   readonly apiWriters?: number;
   readonly sqlWriters?: number;
+  /** Between two rounds of one writer, so that the load stays the same on a fast machine. Default: 120. */
+  readonly breatherMs?: number;
 }
 
-/** Between two requests or transactions of one writer, so that the load stays the same on a fast machine. */
-const breatherMs = 120;
+/** What one round of a writer tries on average: the API's deletes every second record, a transaction makes four changes. */
+export const changesPerRound = { api: 2.5, sql: 4 } as const;
+
 const expected = new Set([200, 201, 204, 503]);
 
 /** Begins to write. */
@@ -53,6 +57,7 @@ export function startWriters({
   label,
   apiWriters = 2,
   sqlWriters = 2,
+  breatherMs = 120,
 }: WritersOptions): Writers {
   const tried: TriedChange[] = [];
   const statuses = new Map<number, number>();
@@ -62,6 +67,7 @@ export function startWriters({
   let count = 0;
   let acknowledged = 0;
 
+  const breather = (): Promise<void> => sleep(breatherMs);
   const nextText = (): string => `${writers.label} ${++count}`;
   const note = (change: string, outcome: TriedChange["outcome"]): void => {
     tried.push({ change, outcome });
@@ -181,8 +187,4 @@ export function startWriters({
     ...Array.from({ length: sqlWriters }, writePastApi),
   ]).catch((error: unknown) => void faults.push(messageOf(error)));
   return writers;
-}
-
-function breather(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, breatherMs));
 }

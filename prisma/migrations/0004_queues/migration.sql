@@ -96,12 +96,16 @@ DROP INDEX svc.deliveries_undead_lettered_idx;
 ALTER TABLE svc.deliveries
   DROP COLUMN body, DROP COLUMN next_attempt_at, DROP COLUMN queued_until, DROP COLUMN leased_until,
   ADD COLUMN problem text GENERATED ALWAYS AS (CASE WHEN status IN ('failed', 'cancelled') THEN status END) STORED;
+-- Room on its page for the second version of every row: those of one page are often answered at once, in one commit. At 70, 57 % of the
+-- updates were HOT; at 50 all are, with 14 % less WAL a delivery, and the table is 9 % larger.
+ALTER TABLE svc.deliveries SET (fillfactor = 50);
 -- One for each subscription, and any number of manual ones. It serves the filter `event_id` too.
 CREATE UNIQUE INDEX deliveries_event_key
   ON svc.deliveries (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END));
 CREATE INDEX deliveries_manual_idx ON svc.deliveries (root_delivery_id) WHERE trigger_kind = 'manual';
 CREATE INDEX deliveries_problem_idx ON svc.deliveries (problem, id) WHERE problem IS NOT NULL;
 CREATE INDEX deliveries_user_problem_idx ON svc.deliveries (user_id, problem, id) WHERE problem IS NOT NULL;
+CREATE INDEX deliveries_subscription_problem_idx ON svc.deliveries (subscription_id, problem, id) WHERE problem IS NOT NULL;
 CREATE INDEX deliveries_undead_lettered_idx ON svc.deliveries (id) WHERE problem = 'failed' AND dead_lettered_at IS NULL;
 
 ALTER TABLE svc.attempts DROP CONSTRAINT attempts_delivery_id_fkey;

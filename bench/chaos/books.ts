@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { matches } from "../../test/support/ledger.ts";
+import { until } from "../../test/support/wait.ts";
+import { type Arrival, closeLedger, type Facts, isReceived, type Ledger } from "./ledger.ts";
+import type { Load } from "./load.ts";
+import type { System } from "./system.ts";
+
+/** What has come to the receivers so far, and what is still to come. */
+export interface Books {
+  readonly arrivals: readonly Arrival[];
+  /** Fetches what has come since the last time. */
+  update(): Promise<void>;
+  /**
+   * Waits until all that was committed before the call has arrived, but for what fails for good; rejects after `limitMs`.
+   */
+  untilArrived(limitMs: number): Promise<void>;
+  /**
+   * Waits until each due pair has arrived or is explained and no delivery is under way, and closes the books. Nobody may write any more.
+   *
+   * @returns Also how long it took; undefined when it was not done within `limitMs`.
+   */
+  close(
+    load: Load,
+    limitMs: number,
+  ): Promise<{ readonly ledger: Ledger; readonly drainedAfterMs: number | undefined }>;
+}
+
+export function openBooks(system: System): Books {
+  const { pool, audiences, receivers } = system;
+  const arrivals: Arrival[] = [];
+  /** Subscription and change. */
+  const received = new Set<string>();
+
+  async function update(): Promise<void> {
+    for (const arrival of (await receivers.ask({ kind: "take" })).arrivals) {
+      arrivals.push(arrival);
+      if (isReceived(arrival)) received.add(`${arrival.path} ${arrival.change}`);
+    }
+  }
+
+  return {
+    arrivals,
+    update,
+    async untilArrived(limitMs) {
+      const lasting = audiences.filter(({ path }) => path !== "/broken");
+      let missing = (await readJournal(pool)).flatMap(({ change, ownerId }) =>
+        lasting.filter((one) => matches(one, change, ownerId)).map(({ path }) => `${path} ${change}`),
+      );
+      const isDone = async (): Promise<boolean> => {
+        await sleep(200);
+        await update();
+        missing = missing.filter((pair) => !received.has(pair));
+        return missing.length === 0;
+      };
+      await until(isDone, { what: "all to arrive that was committed", timeoutMs: limitMs });
+    },
+    async close(load, limitMs) {
+      const startedAt = performance.now();
+      for (;;) {
+        const isQuiet = (await countOpen(pool)) === 0;
+        const drainedAfterMs = performance.now() - startedAt;
+        const isOver = drainedAfterMs > limitMs;
+        if (isQuiet || isOver) {
+          // Receivers settle what they are answering, and duplicates that are on their way come.
+          await sleep(1_000);
+          await update();
+          const ledger = closeLedger({ ...(await readFacts(system)), tried: load.tried(), arrivals });
+          const isDrained = isQuiet && ledger.lost.length === 0;
+          if (isDrained || isOver) return { ledger, drainedAfterMs: isDrained ? drainedAfterMs : undefined };
+        }
+        await sleep(500);
+      }
+    },
+  };
+}
+
+type Pool = System["pool"];
+
+async function countOpen(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ readonly open: number }>(
+    "SELECT count(*)::int AS open FROM svc.deliveries WHERE status NOT IN ('delivered', 'failed', 'cancelled')",
+  );
+  return rows[0]?.open ?? Number.NaN;
+}
+
+async function readJournal(pool: Pool): Promise<Facts["journal"]> {
+  const text = `SELECT change, owner_id AS "ownerId" FROM journal`;
+  return (await pool.query<Facts["journal"][number]>(text)).rows;
+}
+
+/** Of the service's tables only columns that every version of it has. */
+async function readFacts({ pool, audiences }: System): Promise<Omit<Facts, "tried" | "arrivals">> {
+  const events = await pool.query<{ readonly uuid: string }>("SELECT uuid FROM svc.events");
+  const deliveries = await pool.query<Facts["deliveries"][number]>(
+    `SELECT event_uuid AS event, subscription_id AS "subscriptionId", status, last_error AS reason FROM svc.deliveries`,
+  );
+  return {
+    journal: await readJournal(pool),
+    audiences,
+    events: events.rows.map(({ uuid }) => uuid),
+    deliveries: deliveries.rows,
+  };
+}

@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../../src/errors.ts";
+import { createFault } from "./faults.ts";
+import type { DoneFault } from "./recovery.ts";
+import type { PlannedFault } from "./schedule.ts";
+import type { System } from "./system.ts";
+
+export interface FaultRun {
+  readonly system: System;
+  /** No fault begins after it aborts. */
+  readonly ending: AbortSignal;
+  readonly progress: (text: string) => void;
+  /** Takes what could not be done. */
+  readonly troubles: string[];
+  /** What the next fault waits for besides its own time. */
+  readonly untilRecovered?: () => Promise<void>;
+}
+
+const mostHeals = 5;
+
+/** Does one fault after the other; the last one is healed early when `ending` aborts. */
+export async function doFaults(
+  planned: readonly PlannedFault[],
+  { system, ending, progress, troubles, untilRecovered }: FaultRun,
+): Promise<readonly DoneFault[]> {
+  const done: DoneFault[] = [];
+  for (const one of planned) {
+    await pause(one.waitMs, ending);
+    if (ending.aborted) break;
+    const fault = createFault(system, one);
+    const attempt = async (act: () => Promise<unknown>): Promise<boolean> => {
+      try {
+        await act();
+        return true;
+      } catch (error) {
+        const trouble = `${one.kind}: ${messageOf(error)}`;
+        troubles.push(trouble);
+        progress(trouble);
+        return false;
+      }
+    };
+    const startedAtMs = Date.now();
+    progress(lineOf(one));
+    await attempt(() => fault.begin());
+    await pause(one.holdMs, ending);
+    // What stays broken would be blamed on the service.
+    for (let left = mostHeals; left > 0 && !(await attempt(() => fault.heal())); left -= 1);
+    done.push({ ...one, startedAtMs, healedAtMs: Date.now() });
+    if (untilRecovered !== undefined) await attempt(untilRecovered);
+  }
+  return done;
+}
+
+function lineOf({ lane, kind, targets, holdMs }: PlannedFault): string {
+  const whose = lane === "processes" || lane === "receivers" ? ` (${targets.join(" and ")})` : "";
+  return `${kind}${whose}${holdMs > 0 ? ` for ${(holdMs / 1000).toFixed(1)} s` : ""}`;
+}
+
+async function pause(ms: number, ending: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: ending }).catch(() => undefined);
+}

@@ -1,0 +1,69 @@
+import { deleteQueues, purgeQueues } from "../../test/support/queues.ts";
+import type { Manner } from "./receivers.ts";
+import type { FaultKind, PlannedFault } from "./schedule.ts";
+import { faultyReceivers, ownApplication, receiverManners, type System } from "./system.ts";
+
+/** What breaks something, and what puts it right again. */
+export interface Fault {
+  begin(): Promise<unknown>;
+  heal(): Promise<unknown>;
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+/** What `rabbitmqctl` sets by default; memory beyond it stops publishers. */
+const usualWatermark = "0.4";
+
+/** How each kind of fault is done to the system. */
+export function createFault(
+  { postgres, rabbitMq, apis, dispatchers, receivers, pool }: System,
+  { kind, targets }: PlannedFault,
+): Fault {
+  const killed = (processes: System["apis"]): Fault => ({
+    begin: () => Promise.all(targets.map((target) => processes[target]?.kill())),
+    heal: async () => targets.forEach((target) => processes[target]?.revive()),
+  });
+  const stopped = (processes: System["apis"]): Fault => ({
+    begin: async () => targets.forEach((target) => processes[target]?.program.signal("SIGSTOP")),
+    heal: async () => targets.forEach((target) => processes[target]?.program.signal("SIGCONT")),
+  });
+  const receiverThat = (manner: Manner): Fault => {
+    const receiver = faultyReceivers[targets[0] ?? 0] ?? faultyReceivers[0];
+    const behave = (how: Manner): Promise<unknown> =>
+      receivers.ask({ kind: "behave", receiver, manner: how });
+    return { begin: () => behave(manner), heal: () => behave(receiverManners[receiver] ?? "well") };
+  };
+  const faults: Readonly<Record<FaultKind, () => Fault>> = {
+    "api killed": () => killed(apis),
+    "dispatcher killed": () => killed(dispatchers),
+    "api stopped": () => stopped(apis),
+    "dispatcher stopped": () => stopped(dispatchers),
+    "connections terminated": () => ({
+      begin: () =>
+        pool.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE backend_type = 'client backend' AND application_name <> $1`,
+          [ownApplication],
+        ),
+      heal: nothing,
+    }),
+    "PostgreSQL crashed": () => ({ begin: () => postgres.crash(), heal: () => postgres.start() }),
+    "RabbitMQ killed": () => ({ begin: () => rabbitMq.kill(), heal: () => rabbitMq.start() }),
+    "RabbitMQ connections closed": () => ({
+      begin: () => rabbitMq.ctl("close_all_connections", "chaos"),
+      heal: nothing,
+    }),
+    "queues purged": () => ({ begin: () => purgeQueues(rabbitMq.url), heal: nothing }),
+    "queues deleted": () => ({ begin: () => deleteQueues(rabbitMq.url), heal: nothing }),
+    "RabbitMQ memory alarm": () => ({
+      begin: () => rabbitMq.ctl("set_vm_memory_high_watermark", "0.0001"),
+      heal: () => rabbitMq.ctl("set_vm_memory_high_watermark", usualWatermark),
+    }),
+    "receiver down": () => receiverThat("down"),
+    "receiver hanging": () => receiverThat("hanging"),
+    "receiver resetting": () => receiverThat("resetting"),
+    "receiver dripping": () => receiverThat("dripping"),
+    "receiver endless": () => receiverThat("endless"),
+  };
+  return faults[kind]();
+}

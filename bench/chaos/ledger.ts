@@ -1,0 +1,188 @@
+import { matches, type Audience } from "../../test/support/ledger.ts";
+import type { TriedChange } from "../../test/support/writers.ts";
+
+/** One POST that came to a receiver. */
+export interface Arrival {
+  readonly receiver: number;
+  /** Tells the subscription. */
+  readonly path: string;
+  /** As in the journal. */
+  readonly change: string;
+  /** `X-Service-Delivery`. */
+  readonly delivery: string;
+  /** `X-Service-Event`. */
+  readonly event: string;
+  /** When the writer's transaction made the change, by the database; ms since 1970. */
+  readonly occurredAtMs: number;
+  readonly receivedAtMs: number;
+  /** Of the body's bytes. */
+  readonly digest: string;
+  /** The signature is that of the subscription, and the ids in the headers are those in the body. */
+  readonly isGenuine: boolean;
+  /** 2xx and complete; 2xx and a body that did not end; another status; none, or half of one. */
+  readonly answer: "accepted" | "begun" | "refused" | "none";
+}
+
+/** What is known when everything has come to rest. */
+export interface Facts {
+  /** What the database has committed, by a trigger of the run's own. */
+  readonly journal: readonly { readonly change: string; readonly ownerId: number }[];
+  readonly tried: readonly TriedChange[];
+  readonly audiences: readonly Audience[];
+  readonly arrivals: readonly Arrival[];
+  /** UUIDs in `svc.events`. */
+  readonly events: readonly string[];
+  /** Of `svc.deliveries`. */
+  readonly deliveries: readonly {
+    readonly event: string;
+    readonly subscriptionId: number;
+    readonly status: string;
+    readonly reason: string | null;
+  }[];
+}
+
+export interface Ledger {
+  readonly changes: {
+    readonly committed: number;
+    readonly acknowledged: number;
+    /** Rolled back, or never received. */
+    readonly refused: number;
+    /** The writer got no answer; the database tells. */
+    readonly unknown: { readonly committed: number; readonly not: number };
+  };
+  /** Rows of `svc.events`: as many as changes are committed. */
+  readonly events: number;
+  /** Rows of `svc.deliveries` by status. */
+  readonly deliveries: Readonly<Record<string, number>>;
+  /** Pairs of a committed change and a subscription that matches it. */
+  readonly due: number;
+  /** Due pairs that a receiver answered with 2xx. */
+  readonly delivered: number;
+  /** Due pairs that were not, with why by their row. */
+  readonly explained: Readonly<Record<string, number>>;
+  /** Due pairs that were not, and nothing says why: subscription and change. */
+  readonly lost: readonly string[];
+  /** What came and is not due, or is not signed as it must be. */
+  readonly phantom: readonly string[];
+  /** POSTs of a delivery after one that was answered with 2xx. */
+  readonly duplicates: number;
+  /** Pairs that came under more than one delivery UUID. */
+  readonly doubled: readonly string[];
+  /** Deliveries that came with other bytes the next time. */
+  readonly altered: readonly string[];
+  /** Acknowledged to the writer and not in the database, or rolled back and there. */
+  readonly broken: readonly string[];
+}
+
+/** Closes the books. Pure. */
+export function closeLedger({ journal, tried, audiences, arrivals, events, deliveries }: Facts): Ledger {
+  const committed = new Set(journal.map(({ change }) => change));
+  const known = new Set(events);
+  const comings = inOrder(arrivals);
+  const byPair = groupBy(comings, ({ path, change }) => `${path} ${change}`);
+  const byDelivery = groupBy(comings, ({ delivery }) => delivery);
+  // Every change has an audience that its receiver never fails, which tells the event of a change that did not come elsewhere.
+  const eventOf = new Map(comings.map(({ change, event }) => [change, event]));
+  const reasonOf = new Map(
+    deliveries
+      .filter(({ status, reason }) => (status === "failed" || status === "cancelled") && Boolean(reason))
+      .map(({ event, subscriptionId, status, reason }) => [
+        `${subscriptionId} ${event}`,
+        `${status}: ${reason}`,
+      ]),
+  );
+
+  const due = new Set<string>();
+  const explained: Record<string, number> = {};
+  const lost: string[] = [];
+  let delivered = 0;
+  for (const { change, ownerId } of journal) {
+    for (const audience of audiences.filter((one) => matches(one, change, ownerId))) {
+      const pair = `${audience.path} ${change}`;
+      due.add(pair);
+      const reason = reasonOf.get(`${audience.subscriptionId} ${eventOf.get(change)}`);
+      if (byPair.get(pair)?.some(isReceived) === true) delivered += 1;
+      else if (reason === undefined) lost.push(pair);
+      else explained[reason] = (explained[reason] ?? 0) + 1;
+    }
+  }
+
+  const isPhantom = ({ path, change, event, isGenuine }: Arrival): boolean =>
+    !isGenuine || !due.has(`${path} ${change}`) || !known.has(event);
+  const unknown = tried.filter(({ outcome }) => outcome === "unanswered");
+  const unknownCommitted = unknown.filter(({ change }) => committed.has(change)).length;
+  return {
+    changes: {
+      committed: committed.size,
+      acknowledged: countOf(tried, "acknowledged"),
+      refused: countOf(tried, "refused"),
+      unknown: { committed: unknownCommitted, not: unknown.length - unknownCommitted },
+    },
+    events: known.size,
+    deliveries: countBy(deliveries, ({ status }) => status),
+    due: due.size,
+    delivered,
+    explained,
+    lost,
+    phantom: [...new Set(comings.filter(isPhantom).map(phantomLine))],
+    duplicates: [...byDelivery.values()].reduce((sum, posts) => sum + repeatedIn(posts), 0),
+    doubled: pairsWithSeveral(byPair, ({ delivery }) => delivery),
+    altered: pairsWithSeveral(byDelivery, ({ digest }) => digest),
+    broken: tried
+      .filter(
+        ({ change, outcome }) =>
+          outcome !== "unanswered" && committed.has(change) !== (outcome === "acknowledged"),
+      )
+      .map(({ change, outcome }) => `${outcome}: ${change}`),
+  };
+}
+
+/** Whether the run is to succeed: what must never happen has not. */
+export function isClean({ lost, phantom, broken }: Ledger): boolean {
+  return lost.length === 0 && phantom.length === 0 && broken.length === 0;
+}
+
+/** Whether the receiver has it, as far as it told the sender: an answer of 2xx need not have ended. */
+export function isReceived({ isGenuine, answer }: Arrival): boolean {
+  return isGenuine && (answer === "accepted" || answer === "begun");
+}
+
+/** POSTs after the first that was answered completely: a sender that heard half of an answer may try again. */
+function repeatedIn(posts: readonly Arrival[]): number {
+  const first = posts.findIndex(({ answer }) => answer === "accepted");
+  return first === -1 ? 0 : posts.length - 1 - first;
+}
+
+function phantomLine({ path, change, delivery, isGenuine }: Arrival): string {
+  return `${path} ${change} (delivery ${delivery}${isGenuine ? "" : ", not signed as it must be"})`;
+}
+
+function pairsWithSeveral(
+  groups: ReadonlyMap<string, readonly Arrival[]>,
+  read: (arrival: Arrival) => string,
+): readonly string[] {
+  return [...groups].filter(([, posts]) => new Set(posts.map(read)).size > 1).map(([key]) => key);
+}
+
+function inOrder(arrivals: readonly Arrival[]): readonly Arrival[] {
+  return arrivals.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs);
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+function countBy<T>(items: readonly T[], keyOf: (item: T) => string): Readonly<Record<string, number>> {
+  return Object.fromEntries([...groupBy(items, keyOf)].map(([key, group]) => [key, group.length]));
+}
+
+function countOf(tried: readonly TriedChange[], outcome: TriedChange["outcome"]): number {
+  return tried.filter((one) => one.outcome === outcome).length;
+}

@@ -1,0 +1,155 @@
+import { spreadOf, type Spread } from "../numbers.ts";
+import { type Arrival, isReceived } from "./ledger.ts";
+import type { FaultKind, PlannedFault } from "./schedule.ts";
+
+/** A fault as it went. */
+export interface DoneFault extends PlannedFault {
+  readonly startedAtMs: number;
+  /** When the harness had put right what it broke: the server serves, the process is started, the receiver answers. */
+  readonly healedAtMs: number;
+}
+
+/** A time from the end of a fault on. */
+export interface Span {
+  readonly ms: number;
+  /** Another fault of processes, database or broker was there meanwhile, and may be to blame. */
+  readonly isDisturbed: boolean;
+}
+
+/** How long the system took after a fault was healed; undefined where nothing told before the load ended. */
+export interface Recovery {
+  readonly kind: FaultKind;
+  /**
+   * Until a change made after it, by each of the sources, had arrived: at the receiver that never fails, or, for a fault of a
+   * receiver, at that one by any of them.
+   */
+  readonly flowing: Span | undefined;
+  /** Until all changes from just before the fault to its end had arrived there. */
+  readonly caughtUp: Span | undefined;
+}
+
+/** The part of a change that tells its source: `on_create <source> 17`. */
+const sourceOf = (change: string): string => change.split(" ")[1] ?? "";
+/** What was under way when the fault came was made in this time. */
+const beforeMs = 2_000;
+
+/**
+ * Reads the recoveries off the arrivals. Pure.
+ *
+ * @param steady The receiver that never fails.
+ * @param faulty The receivers that `targets` of their faults name.
+ * @param sources Those that write all the time.
+ */
+export function recoveriesOf({
+  faults,
+  arrivals,
+  steady,
+  faulty,
+  sources,
+}: {
+  readonly faults: readonly DoneFault[];
+  readonly arrivals: readonly Arrival[];
+  readonly steady: number;
+  readonly faulty: readonly number[];
+  readonly sources: readonly string[];
+}): readonly Recovery[] {
+  const firsts = firstReceipts(arrivals);
+  const seenBy = new Map(
+    [steady, ...faulty].map((one) => [one, firsts.filter(({ receiver }) => receiver === one)]),
+  );
+  return faults.map((fault) => {
+    const isOfReceiver = fault.lane === "receivers";
+    const seen = seenBy.get(isOfReceiver ? (faulty[fault.targets[0] ?? 0] ?? steady) : steady) ?? [];
+    const flowingMs = isOfReceiver
+      ? untilFlowing(fault, seen)
+      : latest(
+          sources.map((source) =>
+            untilFlowing(
+              fault,
+              seen.filter(({ change }) => sourceOf(change) === source),
+            ),
+          ),
+        );
+    const spanOf = (ms: number | undefined): Span | undefined =>
+      ms === undefined ? undefined : { ms, isDisturbed: isDisturbed(fault, ms, faults) };
+    return { kind: fault.kind, flowing: spanOf(flowingMs), caughtUp: spanOf(untilCaughtUp(fault, seen)) };
+  });
+}
+
+export interface KindRecovery {
+  readonly kind: FaultKind;
+  readonly count: number;
+  readonly flowing: Spans;
+  readonly caughtUp: Spans;
+}
+
+/** In ms. */
+export interface Spans {
+  /** Those that no other fault disturbed. */
+  readonly alone: Spread;
+  readonly disturbed: Spread;
+}
+
+/** One line for each kind of fault that came, in the order in which they did. */
+export function byKind(recoveries: readonly Recovery[]): readonly KindRecovery[] {
+  return [...new Set(recoveries.map(({ kind }) => kind))].map((kind) => {
+    const all = recoveries.filter((one) => one.kind === kind);
+    return {
+      kind,
+      count: all.length,
+      flowing: spansOf(all.map(({ flowing }) => flowing)),
+      caughtUp: spansOf(all.map(({ caughtUp }) => caughtUp)),
+    };
+  });
+}
+
+function spansOf(spans: readonly (Span | undefined)[]): Spans {
+  const those = (areDisturbed: boolean): Spread =>
+    spreadOf(spans.flatMap((span) => (span?.isDisturbed === areDisturbed ? [span.ms] : [])));
+  return { alone: those(false), disturbed: those(true) };
+}
+
+function isDisturbed(fault: DoneFault, ms: number, faults: readonly DoneFault[]): boolean {
+  return faults.some(
+    (other) =>
+      other !== fault &&
+      other.lane !== "receivers" &&
+      other.startedAtMs < fault.healedAtMs + ms &&
+      other.healedAtMs > fault.healedAtMs,
+  );
+}
+
+/** Of each delivery, the first POST that was answered with 2xx. */
+function firstReceipts(arrivals: readonly Arrival[]): readonly Arrival[] {
+  const firsts = new Map<string, Arrival>();
+  for (const arrival of arrivals) {
+    const first = firsts.get(arrival.delivery);
+    const isFirst = first === undefined || arrival.receivedAtMs < first.receivedAtMs;
+    if (isReceived(arrival) && isFirst) firsts.set(arrival.delivery, arrival);
+  }
+  return [...firsts.values()];
+}
+
+function untilFlowing({ healedAtMs }: DoneFault, seen: readonly Arrival[]): number | undefined {
+  const times = seen.filter(({ occurredAtMs }) => occurredAtMs >= healedAtMs);
+  return times.length === 0
+    ? undefined
+    : times.reduce((least, { receivedAtMs }) => Math.min(least, receivedAtMs), Infinity) - healedAtMs;
+}
+
+function untilCaughtUp({ startedAtMs, healedAtMs }: DoneFault, seen: readonly Arrival[]): number | undefined {
+  const made = seen.filter(
+    ({ occurredAtMs }) => occurredAtMs >= startedAtMs - beforeMs && occurredAtMs <= healedAtMs,
+  );
+  if (made.length === 0) return undefined;
+  return made.reduce((most, { receivedAtMs }) => Math.max(most, receivedAtMs - healedAtMs), 0);
+}
+
+/** The largest; undefined when one is. */
+function latest(times: readonly (number | undefined)[]): number | undefined {
+  return defined(times).length === times.length ? Math.max(...defined(times)) : undefined;
+}
+
+function defined(values: readonly (number | undefined)[]): readonly number[] {
+  return values.filter((value) => value !== undefined);
+}

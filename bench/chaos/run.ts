@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../../src/errors.ts";
+import type { AtEnd } from "../run-to-end.ts";
+import { openBooks } from "./books.ts";
+import { doFaults } from "./fault-runs.ts";
+import { isClean, type Ledger } from "./ledger.ts";
+import { sources, startLoad } from "./load.ts";
+import { byKind, type KindRecovery, recoveriesOf } from "./recovery.ts";
+import { inTurns, planFaults } from "./schedule.ts";
+import { faultyReceivers, startSystem, steadyReceiver } from "./system.ts";
+
+export interface ChaosOptions {
+  readonly seed: number;
+  /** How long faults are done. */
+  readonly durationMs: number;
+  /** Changes a second, at most. */
+  readonly ratePerSecond: number;
+  /** Each fault waits until the system has recovered from the one before: fewer of them, and times that are their own. */
+  readonly isOneByOne: boolean;
+  /** How long it may take afterwards until everything has arrived. */
+  readonly drainLimitMs: number;
+  /** Releases also when the run fails half-way. */
+  readonly atEnd: AtEnd;
+  /** Takes a line on what is going on. */
+  readonly progress: (text: string) => void;
+}
+
+export interface ChaosResult {
+  readonly seed: number;
+  readonly durationMs: number;
+  readonly ratePerSecond: number;
+  readonly ledger: Ledger;
+  /** Undefined: not everything had arrived within the limit. */
+  readonly drainedAfterMs: number | undefined;
+  readonly recoveries: readonly KindRecovery[];
+  /** Answers of the API by status. */
+  readonly statuses: Readonly<Record<string, number>>;
+  /** Answers of the API that no fault accounts for. */
+  readonly unexpected: readonly string[];
+  /** Of the harness: faults that could not be done, a recovery that took too long to wait for. */
+  readonly troubles: readonly string[];
+  /** By process: the largest resident set, and what it wrote before it ended without having been killed. */
+  readonly processes: readonly {
+    readonly name: string;
+    readonly peakBytes: number;
+    readonly endings: readonly string[];
+  }[];
+  /** Nothing lost, nothing invented, and all of it drained. */
+  readonly isPassed: boolean;
+}
+
+/** After the last fault, for the changes that tell how long the system took to recover. */
+const calmMs = 5_000;
+const reportEveryMs = 10_000;
+const recoveryLimitMs = 90_000;
+
+/** Starts the system, does the faults of the seed to it under load, heals everything and closes the books. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const { seed, durationMs, ratePerSecond, isOneByOne, drainLimitMs, atEnd, progress } = options;
+  progress("starting PostgreSQL, RabbitMQ, two APIs and two dispatchers");
+  const system = await startSystem(atEnd);
+  const load = startLoad(system, ratePerSecond);
+  const books = openBooks(system);
+  const troubles: string[] = [];
+  const reports = setInterval(() => {
+    books.update().catch((error: unknown) => troubles.push(messageOf(error)));
+    progress(`${load.acknowledged()} changes acknowledged, ${books.arrivals.length} POSTs received`);
+  }, reportEveryMs);
+  atEnd(() => clearInterval(reports));
+
+  progress(`seed ${seed}: faults for ${durationMs / 1000} s`);
+  const ending = AbortSignal.timeout(durationMs);
+  const run = { system, ending, progress, troubles };
+  const plan = planFaults(seed, durationMs);
+  const untilRecovered = (): Promise<void> => books.untilArrived(recoveryLimitMs);
+  const done = isOneByOne
+    ? [await doFaults(inTurns(plan), { ...run, untilRecovered })]
+    : await Promise.all(Object.values(plan).map((lane) => doFaults(lane, run)));
+  await sleep(calmMs);
+  await load.stop();
+  clearInterval(reports);
+
+  progress("everything is healed and nobody writes: waiting until all has arrived");
+  const { ledger, drainedAfterMs } = await books.close(load, drainLimitMs);
+  const recoveries = recoveriesOf({
+    faults: done.flat(),
+    arrivals: books.arrivals,
+    steady: steadyReceiver,
+    faulty: faultyReceivers,
+    sources,
+  });
+  return {
+    seed,
+    durationMs,
+    ratePerSecond,
+    ledger,
+    drainedAfterMs,
+    recoveries: byKind(recoveries),
+    statuses: load.statuses(),
+    unexpected: load.unexpected(),
+    troubles,
+    processes: [...system.apis, ...system.dispatchers].map((one) => ({
+      name: one.name,
+      peakBytes: one.peakBytes(),
+      endings: one.endings,
+    })),
+    isPassed: isClean(ledger) && drainedAfterMs !== undefined,
+  };
+}

@@ -1,0 +1,127 @@
+/** What is done to the system, by the part of it that suffers. Faults of one lane follow each other; those of different lanes overlap. */
+export const faultKinds = {
+  processes: ["api killed", "dispatcher killed", "api stopped", "dispatcher stopped"],
+  database: ["connections terminated", "PostgreSQL crashed"],
+  broker: [
+    "RabbitMQ killed",
+    "RabbitMQ connections closed",
+    "queues purged",
+    "queues deleted",
+    "RabbitMQ memory alarm",
+  ],
+  receivers: [
+    "receiver down",
+    "receiver hanging",
+    "receiver resetting",
+    "receiver dripping",
+    "receiver endless",
+  ],
+} as const;
+
+export type Lane = keyof typeof faultKinds;
+export type FaultKind = (typeof faultKinds)[Lane][number];
+
+export interface PlannedFault {
+  readonly lane: Lane;
+  readonly kind: FaultKind;
+  /** From the time when the fault before it in its lane was healed. */
+  readonly waitMs: number;
+  /** How long it is left as it is; 0 for what is over as soon as it is done. */
+  readonly holdMs: number;
+  /** Which of the two processes or receivers; now and then both processes. */
+  readonly targets: readonly number[];
+}
+
+interface Range {
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
+
+const waits: Readonly<Record<Lane, Range>> = {
+  processes: { leastMs: 1_500, mostMs: 6_000 },
+  database: { leastMs: 4_000, mostMs: 12_000 },
+  broker: { leastMs: 1_500, mostMs: 7_000 },
+  receivers: { leastMs: 1_500, mostMs: 6_000 },
+};
+const atOnce: Range = { leastMs: 0, mostMs: 0 };
+const briefly: Range = { leastMs: 0, mostMs: 3_000 };
+const forAWhile: Range = { leastMs: 1_000, mostMs: 6_000 };
+const holds: Readonly<Record<FaultKind, Range>> = {
+  "api killed": briefly,
+  "dispatcher killed": briefly,
+  "api stopped": forAWhile,
+  "dispatcher stopped": forAWhile,
+  "connections terminated": atOnce,
+  "PostgreSQL crashed": briefly,
+  "RabbitMQ killed": briefly,
+  "RabbitMQ connections closed": atOnce,
+  "queues purged": atOnce,
+  "queues deleted": atOnce,
+  "RabbitMQ memory alarm": forAWhile,
+  "receiver down": forAWhile,
+  "receiver hanging": forAWhile,
+  "receiver resetting": forAWhile,
+  "receiver dripping": forAWhile,
+  "receiver endless": forAWhile,
+};
+
+/** Beyond the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that it wakes up with them lost. */
+const pastLeases: Range = { leastMs: 21_000, mostMs: 25_000 };
+/** Shorter runs have no time for those. */
+const leastForLongStopsMs = 120_000;
+
+/**
+ * The faults of a run, lane by lane: the same ones for the same seed. Every kind of a lane comes once before one comes again. What
+ * the faults themselves take is not known here, so that a run does not get through all of them.
+ */
+export function planFaults(
+  seed: number,
+  durationMs: number,
+): Readonly<Record<Lane, readonly PlannedFault[]>> {
+  const plan = (lane: Lane, place: number): readonly PlannedFault[] =>
+    planLane(lane, durationMs, createRandom(seed * 31 + place));
+  return {
+    processes: plan("processes", 1),
+    database: plan("database", 2),
+    broker: plan("broker", 3),
+    receivers: plan("receivers", 4),
+  };
+}
+
+/** The same faults as one sequence: the first of each lane, then the second of each, until one has no more. */
+export function inTurns(plan: Readonly<Record<Lane, readonly PlannedFault[]>>): readonly PlannedFault[] {
+  const lanes = Object.values(plan);
+  const turns = Math.min(...lanes.map(({ length }) => length));
+  return Array.from({ length: turns }, (_, turn) =>
+    lanes.flatMap((lane) => lane.slice(turn, turn + 1)),
+  ).flat();
+}
+
+function planLane(lane: Lane, durationMs: number, random: () => number): readonly PlannedFault[] {
+  const within = ({ leastMs, mostMs }: Range): number => Math.round(leastMs + random() * (mostMs - leastMs));
+  const planned: PlannedFault[] = [];
+  let left: FaultKind[] = [];
+  for (let at = 0; at < durationMs;) {
+    if (left.length === 0) left = [...faultKinds[lane]];
+    const [kind] = left.splice(Math.floor(random() * left.length), 1) as [FaultKind];
+    const isLong = kind.endsWith("stopped") && durationMs >= leastForLongStopsMs && random() < 0.25;
+    const waitMs = within(waits[lane]);
+    const holdMs = within(isLong ? pastLeases : holds[kind]);
+    const target = Math.floor(random() * 2);
+    const areBoth = lane === "processes" && random() < 0.2;
+    planned.push({ lane, kind, waitMs, holdMs, targets: areBoth ? [0, 1] : [target] });
+    at += waitMs + holdMs;
+  }
+  return planned;
+}
+
+/** Numbers in [0, 1) that only the seed decides (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

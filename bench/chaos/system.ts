@@ -1,0 +1,139 @@
+import { randomBytes } from "node:crypto";
+import { Pool } from "pg";
+import { journalSql, notesYaml, type Audience } from "../../test/support/ledger.ts";
+import { type PrivatePostgres, startPrivatePostgres } from "../../test/support/postgres.ts";
+import { admin, writeConfiguration } from "../../test/support/program.ts";
+import { type PrivateRabbitMq, startPrivateRabbitMq } from "../../test/support/rabbitmq.ts";
+import { request } from "../../test/support/service.ts";
+import { startPeer, type Peer } from "../peer.ts";
+import type { AtEnd } from "../run-to-end.ts";
+import { type Process, startWatched } from "./processes.ts";
+import type { Manner, ReceiversAnswer, ReceiversQuestion } from "./receivers.ts";
+
+/** The whole service as an operator runs it, on servers of its own, with users, subscriptions and receivers. */
+export interface System {
+  readonly postgres: PrivatePostgres;
+  readonly rabbitMq: PrivateRabbitMq;
+  readonly apis: readonly Process[];
+  readonly dispatchers: readonly Process[];
+  readonly receivers: Peer<ReceiversQuestion, ReceiversAnswer>;
+  /** Connections of the run's own, which no fault is aimed at. */
+  readonly pool: Pool;
+  readonly audiences: readonly Audience[];
+  /** Ada and Eve write through the API, each through one of its processes; the records of SQL are theirs and Ida's. */
+  readonly writers: readonly { readonly name: string; readonly token: string }[];
+  readonly ownerIds: readonly number[];
+}
+
+export const prefix = "/svc-api";
+/** By which the run's own connections are told from all others. */
+export const ownApplication = "chaos";
+
+/** Indices of `receiverManners`: the one that never fails, and those that faults are aimed at. */
+export const steadyReceiver = 0;
+export const faultyReceivers = [1, 2] as const;
+/** How each receiver is while no fault says otherwise. */
+export const receiverManners: readonly Manner[] = ["well", "flaky", "flaky", "broken"];
+
+/** Retries are quick, so that a receiver's fault of seconds fails no delivery for good; all else is as by default. */
+const service = `
+database:
+  poolSize: 6
+webhooks:
+  timeout: 2
+  maxAttempts: 8
+  backoff: [0.5, 1, 2, 5]
+  allowedNetworks: [127.0.0.0/8]
+`;
+
+const all = ["on_create", "on_update", "on_delete"];
+
+export async function startSystem(atEnd: AtEnd): Promise<System> {
+  const held = async <T extends { dispose(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const started = await starting;
+    atEnd(() => started.dispose());
+    return started;
+  };
+  const [postgres, rabbitMq] = await Promise.all([
+    // Commits must outlive an immediate shutdown.
+    held(startPrivatePostgres({ fsync: true })),
+    held(startPrivateRabbitMq()),
+  ]);
+  const configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+  atEnd(() => configuration.dispose());
+  const env = {
+    ...configuration.env,
+    DATABASE_URL: postgres.url,
+    AMQP_URL: rabbitMq.url,
+    SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+    SVC_LOG_LEVEL: "warn",
+  };
+  await admin(["migrate"], env);
+  const startTwo = (name: "api" | "dispatcher"): Promise<readonly Process[]> =>
+    Promise.all([held(startWatched(name, env)), held(startWatched(name, env))]);
+  const [apis, dispatchers] = await Promise.all([startTwo("api"), startTwo("dispatcher")]);
+
+  const pool = new Pool({ connectionString: postgres.url, application_name: ownApplication, max: 4 });
+  // The server is stopped under it.
+  pool.on("error", () => undefined);
+  atEnd(() => pool.end());
+  await pool.query(journalSql);
+  const receivers = startPeer<ReceiversQuestion, ReceiversAnswer>("chaos/receivers.ts");
+  atEnd(() => receivers.end());
+  const { ports } = await receivers.ask({ kind: "open", manners: receiverManners });
+
+  const [ada, eve, ida, grace] = await Promise.all([
+    createUser("Ada", env),
+    createUser("Eve", env),
+    createUser("Ida", env),
+    createUser("Grace", env, "--admin"),
+  ]);
+  const origin = apis[0]?.program.origin ?? "";
+  const audiences: Audience[] = [];
+  const secrets: Record<string, string> = {};
+  for (const { path, receiver, token, triggers, ownerId } of [
+    // Everything, so that each change comes at least once to a receiver that never fails.
+    { path: "/grace", receiver: steadyReceiver, token: grace.token, triggers: all, ownerId: undefined },
+    { path: "/ada", receiver: steadyReceiver, token: ada.token, triggers: all, ownerId: ada.id },
+    { path: "/eve", receiver: 1, token: eve.token, triggers: ["on_create", "on_delete"], ownerId: eve.id },
+    { path: "/graces-updates", receiver: 1, token: grace.token, triggers: ["on_update"], ownerId: undefined },
+    { path: "/ida", receiver: 2, token: ida.token, triggers: all, ownerId: ida.id },
+    { path: "/adas-creates", receiver: 2, token: ada.token, triggers: ["on_create"], ownerId: ada.id },
+    { path: "/broken", receiver: 3, token: ida.token, triggers: ["on_delete"], ownerId: ida.id },
+  ]) {
+    const { status, body } = await request({
+      url: `${origin}${prefix}/webhooks`,
+      method: "POST",
+      token,
+      body: { url: `http://127.0.0.1:${ports[receiver]}${path}`, resource: "notes", events: triggers },
+    });
+    if (status !== 201) throw new Error(`POST /webhooks answered ${status} ${JSON.stringify(body)}`);
+    audiences.push({ path, subscriptionId: Number(body["id"]), triggers, ownerId });
+    secrets[path] = String(body["secret"]);
+  }
+  await receivers.ask({ kind: "secrets", secrets });
+  return {
+    postgres,
+    rabbitMq,
+    apis,
+    dispatchers,
+    receivers,
+    pool,
+    audiences,
+    writers: [
+      { name: "ada", token: ada.token },
+      { name: "eve", token: eve.token },
+    ],
+    ownerIds: [ada.id, eve.id, ida.id],
+  };
+}
+
+async function createUser(
+  name: string,
+  env: Readonly<Record<string, string>>,
+  ...options: readonly string[]
+): Promise<{ readonly id: number; readonly token: string }> {
+  const args = ["create-user", "--name", name, "--email", `${name.toLowerCase()}@example.com`, ...options];
+  const { id, token } = await admin(args, env);
+  return { id: Number(id), token: String(token) };
+}

@@ -1,0 +1,162 @@
+import { promises, type LookupAddress } from "node:dns";
+import { isIP } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { LookupError } from "./failure.ts";
+import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
+
+export interface ResolvedName {
+  /** Not empty; IPv4 first: a machine without the one family finds no route to it and tries the other at once. */
+  readonly addresses: readonly LookupAddress[];
+  /** How long the answer holds; 0 is possible. */
+  readonly ttlMs: number;
+}
+
+/** Looks a name up; rejects with a `LookupError`. */
+export type ResolveName = (name: string) => Promise<ResolvedName>;
+
+/** Until a question is repeated. c-ares doubles it with each turn through the servers, and our own limit ends it all. */
+const repeatMs = 1_000;
+/** Once one family has addresses, the other gets this long: some servers never answer questions for IPv6. */
+const otherFamilyMs = 500;
+/** The addresses of a file hold until it is read again. */
+const fileTtlMs = 1_000;
+
+/** One server says nothing about the others: c-ares as Node sets it up would take this for the answer, glibc asks the next server. */
+const serverFailures = ["ESERVFAIL", "ENOTIMP", "EREFUSED"];
+/** No answer at all for one form of a name: its other forms would not fare better. */
+const silences = ["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"];
+
+/**
+ * Resolves names as `getaddrinfo` does, from /etc/hosts and by the search list of /etc/resolv.conf, but without a thread: questions to
+ * dead name servers cost nobody else anything.
+ *
+ * Each look-up has a c-ares channel of its own (30 us): only a channel as a whole can be cancelled, it reads the name servers when it
+ * is made and never again (a restarted DNS would stay unknown), it learns time limits of its own from answers to others
+ * (nodejs/node#57839), and a new source port for each makes answers harder to forge.
+ *
+ * Not followed: `LOCALDOMAIN`, `RES_OPTIONS`, and sources of nsswitch.conf other than `files` and `dns`.
+ *
+ * @param limitMs For a look-up with all its questions.
+ * @param servers Instead of those of resolv.conf; with a port after a colon when it is not 53.
+ */
+export function createNameResolver({
+  limitMs = 5_000,
+  servers,
+  readFiles = createNameFiles(),
+}: {
+  readonly limitMs?: number;
+  readonly servers?: readonly string[];
+  readonly readFiles?: () => Promise<NameFiles>;
+} = {}): ResolveName {
+  return async (name) => {
+    const files = await readFiles();
+    const local = localAddresses(name, files);
+    if (local.length > 0) return { addresses: local, ttlMs: fileTtlMs };
+    const channels = openChannels(servers);
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      channels.cancel();
+    }, limitMs);
+    try {
+      return await search(channels, name, files);
+    } catch (error) {
+      throw isOver ? new LookupError("ETIMEOUT") : error;
+    } finally {
+      clearTimeout(timer);
+      channels.cancel();
+    }
+  };
+}
+
+/** Of /etc/hosts; and of localhost in any case (RFC 6761), which name servers are not asked for. */
+function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddress[] {
+  const bare = name.toLowerCase().replace(/\.$/, "");
+  const ofFile = (hosts.get(bare) ?? []).filter((address) => isIP(address) !== 0);
+  const isLocalhost = /(^|\.)localhost$/.test(bare);
+  const addresses = ofFile.length === 0 && isLocalhost ? ["127.0.0.1", "::1"] : ofFile;
+  return addresses.map((address) => ({ address, family: isIP(address) }));
+}
+
+/** The channels of one look-up: each asks all servers, beginning with another one. */
+interface Channels {
+  readonly count: number;
+  beginningWith(server: number): promises.Resolver;
+  /** Ends every question with ECANCELLED. */
+  cancel(): void;
+}
+
+const openChannel = (): promises.Resolver => new promises.Resolver({ timeout: repeatMs, tries: 4 });
+
+function openChannels(servers: readonly string[] | undefined): Channels {
+  const first = openChannel();
+  if (servers !== undefined) first.setServers(servers);
+  const all = first.getServers();
+  const channels = [first];
+  return {
+    count: all.length,
+    beginningWith(server) {
+      const known = channels[server];
+      if (known !== undefined) return known;
+      const channel = openChannel();
+      channel.setServers([...all.slice(server), ...all.slice(0, server)]);
+      channels[server] = channel;
+      return channel;
+    },
+    cancel() {
+      for (const channel of channels) channel.cancel();
+    },
+  };
+}
+
+/** The first form of the name that has an address; of several failures that of the name as it stands. */
+async function search(channels: Channels, name: string, files: NameFiles): Promise<ResolvedName> {
+  let failure: LookupError | undefined;
+  for (const candidate of candidatesOf(name, files)) {
+    const found = await resolve(channels, candidate);
+    if (!(found instanceof LookupError)) return found;
+    if (silences.includes(found.code)) throw found;
+    if (failure === undefined || name.startsWith(candidate)) failure = found;
+  }
+  throw failure ?? new LookupError("ENOTFOUND");
+}
+
+async function resolve(channels: Channels, name: string): Promise<ResolvedName | LookupError> {
+  for (let server = 0; ; server++) {
+    const found = await ask(channels.beginningWith(server), name);
+    const isLast = server + 1 >= channels.count;
+    if (!(found instanceof LookupError) || isLast || !serverFailures.includes(found.code)) return found;
+  }
+}
+
+/** Both families at the same time. */
+async function ask(channel: promises.Resolver, name: string): Promise<ResolvedName | LookupError> {
+  const found: { readonly address: string; readonly family: 4 | 6; readonly ttl: number }[] = [];
+  const codes: string[] = [];
+  const questions = ([4, 6] as const).map(async (family) => {
+    try {
+      const records =
+        family === 4
+          ? await channel.resolve4(name, { ttl: true })
+          : await channel.resolve6(name, { ttl: true });
+      for (const { address, ttl } of records) found.push({ address, family, ttl });
+    } catch (error) {
+      codes.push((error as NodeJS.ErrnoException).code ?? "EBADRESP");
+      throw error;
+    }
+  });
+  const enough = Promise.any(questions).then(() => pause(otherFamilyMs, undefined, { ref: false }));
+  await Promise.race([Promise.allSettled(questions), enough.catch(() => undefined)]);
+  if (found.length === 0) return new LookupError(tellingOf(codes));
+  return {
+    addresses: found
+      .toSorted((a, b) => a.family - b.family)
+      .map(({ address, family }) => ({ address, family })),
+    ttlMs: Math.min(...found.map(({ ttl }) => ttl)) * 1_000,
+  };
+}
+
+/** A name that has no address of the one family, while nothing is known of the other, may have one. */
+function tellingOf(codes: readonly string[]): string {
+  return codes.find((code) => code !== "ENODATA" && code !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
+}

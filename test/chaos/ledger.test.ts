@@ -1,0 +1,160 @@
+import { expect } from "chai";
+import { type Arrival, closeLedger, type Facts, isClean, type Ledger } from "../../bench/chaos/ledger.ts";
+
+const steady = { path: "/all", subscriptionId: 1, triggers: ["on_create", "on_delete"], ownerId: undefined };
+const ofSeven = { path: "/seven", subscriptionId: 2, triggers: ["on_create"], ownerId: 7 };
+
+/** A POST of the first change to the first subscription, as it must be. */
+const arrival: Arrival = {
+  receiver: 0,
+  path: "/all",
+  change: "on_create ada 1",
+  delivery: "delivery-1",
+  event: "event-1",
+  occurredAtMs: 1_000,
+  receivedAtMs: 1_010,
+  digest: "a",
+  isGenuine: true,
+  answer: "accepted",
+};
+const toSeven: Arrival = { ...arrival, path: "/seven", delivery: "delivery-2" };
+
+/** One change of user 7, that two subscriptions are for and got. */
+const facts: Facts = {
+  journal: [{ change: "on_create ada 1", ownerId: 7 }],
+  tried: [{ change: "on_create ada 1", outcome: "acknowledged" }],
+  audiences: [steady, ofSeven],
+  arrivals: [arrival, toSeven],
+  events: ["event-1"],
+  deliveries: [
+    { event: "event-1", subscriptionId: 1, status: "delivered", reason: null },
+    { event: "event-1", subscriptionId: 2, status: "delivered", reason: null },
+  ],
+};
+
+function ledgerOf(changes: Partial<Facts>): Ledger {
+  return closeLedger({ ...facts, ...changes });
+}
+
+describe("closeLedger", () => {
+  it("finds nothing wrong where every due pair came once", () => {
+    const ledger = ledgerOf({});
+
+    expect(ledger).to.deep.equal({
+      changes: { committed: 1, acknowledged: 1, refused: 0, unknown: { committed: 0, not: 0 } },
+      events: 1,
+      deliveries: { delivered: 2 },
+      due: 2,
+      delivered: 2,
+      explained: {},
+      lost: [],
+      phantom: [],
+      duplicates: 0,
+      doubled: [],
+      altered: [],
+      broken: [],
+    });
+    expect(isClean(ledger)).to.equal(true);
+  });
+
+  for (const [what, arrivals] of [
+    ["never came, whatever its row says", [arrival]],
+    ["was never answered with 2xx", [arrival, { ...toSeven, answer: "refused" }]],
+    ["came without its signature", [arrival, { ...toSeven, isGenuine: false }]],
+  ] as const) {
+    it(`calls lost what ${what}`, () => {
+      const ledger = ledgerOf({ arrivals });
+
+      expect(ledger.lost).to.deep.equal(["/seven on_create ada 1"]);
+      expect(ledger.delivered).to.equal(1);
+      expect(isClean(ledger)).to.equal(false);
+    });
+  }
+
+  it("calls everything of a change lost that no receiver got", () => {
+    expect(ledgerOf({ arrivals: [] }).lost).to.deep.equal(["/all on_create ada 1", "/seven on_create ada 1"]);
+  });
+
+  for (const status of ["failed", "cancelled"]) {
+    it(`explains what is ${status} with a reason, and only then`, () => {
+      const rows = (reason: string | null): Facts["deliveries"] => [
+        { event: "event-1", subscriptionId: 2, status, reason },
+      ];
+      const explained = ledgerOf({ arrivals: [arrival], deliveries: rows("answered 500") });
+      const unexplained = ledgerOf({ arrivals: [arrival], deliveries: rows(null) });
+
+      expect(explained.explained).to.deep.equal({ [`${status}: answered 500`]: 1 });
+      expect(explained.lost).to.deep.equal([]);
+      expect(unexplained.lost).to.have.length(1);
+    });
+  }
+
+  it("takes an answer that did not end for a delivery, and its repetition for none too many", () => {
+    const begun: Arrival = { ...toSeven, answer: "begun" };
+    const once = ledgerOf({ arrivals: [arrival, begun] });
+    const twice = ledgerOf({ arrivals: [arrival, begun, { ...toSeven, receivedAtMs: 2_000 }] });
+
+    expect([once.delivered, once.duplicates]).to.deep.equal([2, 0]);
+    expect([twice.delivered, twice.duplicates]).to.deep.equal([2, 0]);
+  });
+
+  for (const [what, stray] of [
+    ["a change that was rolled back", { change: "on_create sql 9" }],
+    ["a subscription that does not match", { path: "/seven", change: "on_delete ada 1" }],
+    ["an event that is not there", { event: "event-2" }],
+    ["a wrong signature", { isGenuine: false }],
+  ] as const) {
+    it(`calls phantom what came of ${what}`, () => {
+      const journal = [...facts.journal, { change: "on_delete ada 1", ownerId: 7 }];
+      const arrivals = [...facts.arrivals, { ...arrival, change: "on_delete ada 1" }];
+      const before = ledgerOf({ journal, arrivals });
+      const after = ledgerOf({ journal, arrivals: [...arrivals, { ...arrival, ...stray }] });
+
+      expect(before.phantom).to.deep.equal([]);
+      expect(after.phantom).to.have.length(1);
+      expect(isClean(after)).to.equal(false);
+    });
+  }
+
+  it("calls phantom what came to a user whose record it is not", () => {
+    const ledger = ledgerOf({ journal: [{ change: "on_create ada 1", ownerId: 8 }] });
+
+    expect(ledger.phantom).to.deep.equal(["/seven on_create ada 1 (delivery delivery-2)"]);
+  });
+
+  it("counts the POSTs of a delivery after the one that was accepted, not those before", () => {
+    const refused: Arrival = { ...arrival, receivedAtMs: 1_005, answer: "refused" };
+    const again: Arrival = { ...arrival, receivedAtMs: 1_020 };
+    const cutOff: Arrival = { ...arrival, receivedAtMs: 1_030, answer: "none" };
+
+    const ledger = ledgerOf({ arrivals: [again, cutOff, ...facts.arrivals, refused] });
+    const never = ledgerOf({ arrivals: [refused, { ...refused, receivedAtMs: 1_015 }] });
+
+    expect([ledger.duplicates, never.duplicates]).to.deep.equal([2, 0]);
+    expect(isClean(ledger)).to.equal(true);
+  });
+
+  it("calls doubled what came under two delivery UUIDs, and altered what came with other bytes", () => {
+    const ledger = ledgerOf({
+      arrivals: [...facts.arrivals, { ...arrival, delivery: "delivery-3" }, { ...toSeven, digest: "b" }],
+    });
+
+    expect(ledger.doubled).to.deep.equal(["/all on_create ada 1"]);
+    expect(ledger.altered).to.deep.equal(["delivery-2"]);
+  });
+
+  it("holds the database to what writers were told, and asks it where they were told nothing", () => {
+    const ledger = ledgerOf({
+      tried: [
+        { change: "on_create ada 1", outcome: "unanswered" },
+        { change: "on_create ada 2", outcome: "unanswered" },
+        { change: "on_create ada 3", outcome: "acknowledged" },
+        { change: "on_create ada 4", outcome: "refused" },
+      ],
+    });
+
+    expect(ledger.changes.unknown).to.deep.equal({ committed: 1, not: 1 });
+    expect(ledger.broken).to.deep.equal(["acknowledged: on_create ada 3"]);
+    expect(isClean(ledger)).to.equal(false);
+  });
+});

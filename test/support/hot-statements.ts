@@ -1,0 +1,319 @@
+import { randomUUID } from "node:crypto";
+import type { PrismaClient } from "../../src/db/generated/client.ts";
+import type { Sql, Transact } from "../../src/db/sql.ts";
+import { readDeliveryBacklog } from "../../src/deliveries/backlog.ts";
+import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
+import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
+import { createDeliveryHistory } from "../../src/deliveries/history.ts";
+import { pruneEvents } from "../../src/deliveries/prune.ts";
+import { createDeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
+import { readOutboxBacklog } from "../../src/events/backlog.ts";
+import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
+import { createOutbox } from "../../src/events/outbox.ts";
+import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
+import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
+
+/** Statements that the service runs on a long history (`makeLongHistory`). */
+export interface HotWork {
+  readonly name: string;
+  /** Rows that one statement of it may read: a few for each that it answers or writes. */
+  readonly mostRead: number;
+  /** By which connections; each kind has settings of its own. Backlogs and lists besides are read by `createIndexSql`. */
+  readonly pool: "pool" | "lists" | "relay" | "fast";
+  readonly isByIndex?: true;
+  readonly run: (sql: Sql) => Promise<unknown>;
+}
+
+const flightMs = 60_000;
+const batch = 100;
+
+/** @param plain Runs what only looks around. */
+export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
+  const found = async (text: string): Promise<readonly string[]> =>
+    (await plain<{ id: string }>(text)).map(({ id }) => id);
+  const backlog = await found(
+    "SELECT event_id AS id FROM svc.outbox WHERE resource = 'orders' ORDER BY event_id LIMIT 200",
+  );
+  const flying = await plain<{ id: string; uuid: string }>(
+    `SELECT delivery.id, uuid FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (delivery_id) JOIN svc.deliveries AS delivery ON delivery.id = delivery_id
+      ORDER BY delivery.id LIMIT ${batch}`,
+  );
+  const flights = await found("SELECT id FROM svc.flights ORDER BY id LIMIT 5");
+  const [event = "0"] = await found(
+    "SELECT id FROM svc.events WHERE resource = 'notes' ORDER BY id OFFSET 1000 LIMIT 1",
+  );
+  const [failed = "0"] = await found(
+    "SELECT id FROM svc.deliveries WHERE problem = 'failed' ORDER BY id DESC LIMIT 1",
+  );
+
+  const writing: readonly HotWork[] = [
+    { name: "outbox: read", pool: "relay", mostRead: 1_700, run: readOutbox },
+    { name: "outbox: find", pool: "relay", mostRead: 400, run: (sql) => createOutbox({ sql }).find(backlog) },
+    {
+      name: "outbox: waiting",
+      pool: "relay",
+      mostRead: 200,
+      run: (sql) => createOutbox({ sql }).waiting(backlog),
+    },
+    {
+      name: "outbox: resources",
+      pool: "relay",
+      mostRead: 5,
+      run: (sql) => createOutbox({ sql }).resources(),
+    },
+    { name: "outbox: backlog", pool: "pool", mostRead: 10_010, isByIndex: true, run: readOutboxBacklog },
+    { name: "insert", pool: "fast", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
+    {
+      name: "takeDue",
+      pool: "fast",
+      mostRead: 8 * batch,
+      run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: undefined }),
+    },
+    {
+      name: "takeDue, of late",
+      pool: "fast",
+      mostRead: 8 * batch,
+      run: (sql) => createDeliveryStore({ sql }).takeDue({ limit: batch, flightMs, sinceMs: 10_000 }),
+    },
+    {
+      name: "findParked",
+      pool: "pool",
+      mostRead: 4 * batch + subscriptions,
+      run: (sql) => createDeliveryStore({ sql }).findParked({ after: 0, limit: batch }),
+    },
+    {
+      name: "takeParked, of one",
+      pool: "fast",
+      mostRead: 8 * batch,
+      run: (sql) =>
+        createDeliveryStore({ sql }).takeParked({
+          wanted: [{ subscriptionId: parkedSubscription, oldest: batch / 2, newest: batch / 2 }],
+          flightMs,
+        }),
+    },
+    {
+      name: "takeParked, of many",
+      pool: "fast",
+      mostRead: 8 * batch,
+      run: (sql) =>
+        createDeliveryStore({ sql }).takeParked({
+          wanted: Array.from({ length: batch / 2 }, (_, index) => ({
+            subscriptionId: index + 3,
+            oldest: 1,
+            newest: 1,
+          })),
+          flightMs,
+        }),
+    },
+    {
+      name: "dataOf",
+      pool: "pool",
+      mostRead: 2 * batch,
+      run: (sql) => createDeliveryStore({ sql }).dataOf(backlog.map((_, index) => String(index + 1))),
+    },
+    {
+      name: "record",
+      pool: "fast",
+      mostRead: 3 * batch,
+      run: (sql) =>
+        createDeliveryStore({ sql }).record({
+          outcomes: flying.map(({ id, uuid }, index) => ({
+            id,
+            uuid,
+            status: index % 2 === 0 ? "delivered" : "retrying",
+            attemptsBefore: 0,
+            delayMs: 5_000,
+            result: { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false },
+          })),
+          landed: flights,
+        }),
+    },
+    {
+      name: "putBack",
+      pool: "fast",
+      mostRead: 3 * batch,
+      run: (sql) =>
+        createDeliveryStore({ sql }).putBack({
+          returns: flying.map(({ id }) => ({ id, delayMs: undefined })),
+          landed: flights,
+        }),
+    },
+    {
+      name: "endOverdueFlights",
+      pool: "fast",
+      mostRead: 3 * inHand,
+      run: (sql) => createDeliveryStore({ sql }).endOverdueFlights(batch),
+    },
+    {
+      name: "nextDueInMs",
+      pool: "pool",
+      mostRead: 1,
+      run: (sql) => createDeliveryStore({ sql }).nextDueInMs(),
+    },
+    {
+      name: "cancelOrphans",
+      pool: "pool",
+      mostRead: 5 * batch + 2 * inHand,
+      run: (sql) =>
+        createDeliveryStore({ sql }).cancelOrphans({ subscriptionId: parkedSubscription, limit: batch }),
+    },
+    {
+      name: "findOrphaned",
+      pool: "pool",
+      mostRead: 3 * subscriptions,
+      run: (sql) => createDeliveryStore({ sql }).findOrphaned(batch),
+    },
+    {
+      name: "findUndeadLettered",
+      pool: "pool",
+      mostRead: 80,
+      run: (sql) => createDeliveryStore({ sql }).findUndeadLettered({ limit: 20, olderThanMs: 60_000 }),
+    },
+    {
+      name: "markDeadLettered",
+      pool: "pool",
+      mostRead: 20,
+      run: (sql) => createDeliveryStore({ sql }).markDeadLettered([failed]),
+    },
+    {
+      name: "deliveries: backlog",
+      pool: "pool",
+      mostRead: 45_000,
+      isByIndex: true,
+      run: readDeliveryBacklog,
+    },
+    { name: "subscription: delete", pool: "pool", mostRead: 5_500, run: deleteSubscription },
+    { name: "prune, a page", pool: "pool", mostRead: 9_000, run: (sql) => prune(sql, false) },
+    { name: "prune --plan, a page", pool: "pool", mostRead: 4_000, run: (sql) => prune(sql, true) },
+    {
+      name: "delivery: retry",
+      pool: "pool",
+      mostRead: 10,
+      run: (sql) =>
+        createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) }).retry({
+          id: failed,
+          limit: 5,
+        }),
+    },
+    {
+      name: "delivery: show",
+      pool: "pool",
+      mostRead: 2,
+      run: async (sql) => {
+        const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
+        await history.find(failed);
+        await history.attemptsOf(failed);
+      },
+    },
+  ];
+
+  const scopes: readonly (readonly [string, DeliveryFilter])[] = [
+    ["all", {}],
+    ["user with most", { userId: 1 }],
+    ["user", { userId: 50 }],
+    ["webhook with most", { subscriptionId: 1 }],
+    ["webhook", { subscriptionId: 300 }],
+    ["own webhook", { userId: 1, subscriptionId: 1 }],
+    ["somebody else's webhook", { userId: 2, subscriptionId: 1 }],
+    ["event", { eventId: event }],
+    ["user, event", { userId: 1, eventId: event }],
+    ["webhook, event", { subscriptionId: 1, eventId: event }],
+  ];
+  const lists = scopes.flatMap(([scope, filter]) =>
+    [undefined, ...deliveryStatuses].map((status): HotWork => {
+      const name = `list: ${[scope, status ?? []].flat().join(", ")}`;
+      // A count reads 10,001; what waits is looked up in the history, and what is in hand once more. Not so where others lie before what
+      // is looked for: the statuses of what waits are not in its index, and "delivered" is in none.
+      const isBehind = scope === "all" && (status === "retrying" || status === "delivered");
+      return {
+        name,
+        pool: "lists",
+        isByIndex: true,
+        mostRead: (isBehind ? 25 : 2) * 10_001 + inHand + 60,
+        run: (sql) => list(sql, { ...filter, status }),
+      };
+    }),
+  );
+  return [...writing, ...lists];
+}
+
+async function list(sql: Sql, filter: DeliveryFilter): Promise<void> {
+  const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
+  await history.list({ filter, skip: 0, take: 15 });
+}
+
+async function readOutbox(sql: Sql): Promise<void> {
+  const resources = ["orders", "notes"];
+  const outbox = createOutbox({ sql });
+  const cursor = createOutboxCursor(resources);
+  // The first read takes everything for new; later ones have what it left over besides.
+  for (let turn = 0; turn < 3; turn += 1) {
+    const share = { name: "svc bench", pool: "pool", others: [], index: 0 };
+    const scans = cursor.scans(resources);
+    const { snapshot, scanned } = await outbox.read({
+      scans,
+      share,
+      known: [],
+      limit: 200,
+      maxBytes: 4_000_000,
+    });
+    cursor.advance(snapshot, scanned);
+  }
+}
+
+function insert(sql: Sql, events: readonly string[]): Promise<unknown> {
+  const deliveries = events.flatMap((eventId) =>
+    [1, 2].map((subscriptionId): NewDelivery => ({
+      uuid: randomUUID(),
+      eventId,
+      eventUuid: randomUUID(),
+      subscriptionId,
+      userId: 1,
+      resource: "orders",
+      url: "http://127.0.0.1:9/",
+      maxAttempts: 3,
+      isTaken: subscriptionId === 1,
+    })),
+  );
+  return createDeliveryStore({ sql }).insert({
+    events: events.map((id) => ({ id, data: "{}" })),
+    deliveries,
+    isComplete: true,
+    flightMs,
+  });
+}
+
+/** The store works through Prisma; this answers for it. */
+function deleteSubscription(sql: Sql): Promise<unknown> {
+  const prisma = {
+    $executeRaw: () => Promise.resolve(0),
+    $queryRaw: (parts: readonly string[], ...values: readonly unknown[]) =>
+      sql(
+        parts.reduce((text, part, index) => `${text}$${index}${part}`),
+        values,
+      ),
+    $transaction: (queries: readonly Promise<unknown>[]) => Promise.all(queries),
+  };
+  const secretBox = { encrypt: () => Buffer.alloc(0) };
+  const store = createSubscriptionStore({ prisma: prisma as unknown as PrismaClient, secretBox });
+  return store.delete(parkedSubscription, 2 + parkedSubscription, { kind: "service", source: undefined });
+}
+
+const enough = new Error("enough pages");
+
+async function prune(sql: Sql, isPlan: boolean): Promise<void> {
+  let pages = 0;
+  const onProgress = (): void => {
+    pages += 1;
+    if (pages === 3) throw enough;
+  };
+  await pruneEvents({ transact: transactOf(sql), olderThanMs: 7 * 86_400_000, isPlan, onProgress }).catch(
+    (error: unknown) => {
+      if (error !== enough) throw error;
+    },
+  );
+}
+
+function transactOf(sql: Sql): Transact {
+  return (work) => work(sql);
+}

@@ -1,0 +1,171 @@
+import type { Sql } from "../../src/db/sql.ts";
+
+/** A database in which a lot has happened, and a lot waits. */
+export interface LongHistory {
+  /** Each has two deliveries. */
+  readonly events: number;
+  /** At most half as many, of each kind: events of one resource, retries due now and tomorrow, deliveries parked for one subscription, and for a thousand. */
+  readonly waiting: number;
+}
+
+/** User 1 is an admin and has subscription 1, which gets every event; another thousand of subscriptions of 200 users share the others. */
+export const subscriptions = 1_001;
+/** Its deliveries wait for a slot. */
+export const parkedSubscription = 2;
+/** Of all flights together, 20 in each. */
+export const inHand = 400;
+
+/**
+ * Makes it by SQL, in a database that has the service's tables and nothing in them. PostgreSQL's statistics are those of the empty tables
+ * until `learnStatistics`.
+ *
+ * The first half of the events are a month old, and all their deliveries at their end; 1 delivery of 100 has failed, and 1 of 200 was cancelled.
+ */
+export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory): Promise<void> {
+  for (const table of [
+    "events",
+    "event_data",
+    "outbox",
+    "deliveries",
+    "delivery_queue",
+    "flights",
+    "attempts",
+  ]) {
+    await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
+    await sql(`ANALYZE svc.${table}`);
+  }
+  await sql(`INSERT INTO svc.users (id, name, email, is_admin)
+    SELECT id, 'User', id || '@example.com', id = 1 FROM generate_series(1, 201) AS id`);
+  await sql(
+    `INSERT INTO svc.subscriptions (id, user_id, url, resource, events, encrypted_secret, secret_hint)
+    SELECT id, CASE id WHEN 1 THEN 1 ELSE 2 + id % 200 END, 'http://127.0.0.1:9/' || id, 'notes', '{on_create}', '', 'hint'
+    FROM generate_series(1, $1) AS id`,
+    [subscriptions],
+  );
+  await sql("ALTER TABLE svc.events DISABLE TRIGGER enqueue_event");
+  await sql(
+    `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot, occurred_at)
+    SELECT 'notes', 'on_create', number::text, '1', '{"id": 1, "title": "A record as records are", "user_id": 1}',
+      now() - CASE WHEN number <= $1 / 2 THEN interval '31 days' ELSE interval '1 day' END
+    FROM generate_series(1, $1::int) AS number`,
+    [events],
+  );
+  await sql("ALTER TABLE svc.events ENABLE TRIGGER enqueue_event");
+  await sql(
+    `INSERT INTO svc.event_data (event_id, data) SELECT id, '{"id":1,"title":"A record as records are"}' FROM svc.events`,
+  );
+  await addDeliveries(sql, {
+    from: `svc.events AS event CROSS JOIN (VALUES (1), (2)) AS place (number)`,
+    subscription: `CASE place.number WHEN 1 THEN 1 ELSE 2 + (event.id % ${subscriptions - 1})::int END`,
+    status: `CASE WHEN event.id % 100 = 50 THEN 'failed' WHEN event.id % 200 = 51 THEN 'cancelled' ELSE 'delivered' END`,
+    order: "event.id, place.number",
+  });
+  await sql(`UPDATE svc.deliveries SET dead_lettered_at = NULL WHERE id IN (
+    SELECT id FROM svc.deliveries WHERE problem = 'failed' ORDER BY id DESC LIMIT 30)`);
+  await sql(`INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code)
+    SELECT id, 1, updated_at, 12, 200 FROM svc.deliveries`);
+  await addWaiting(sql, { events, waiting });
+}
+
+/** What ANALYZE and VACUUM tell the planner. */
+export async function learnStatistics(sql: Sql): Promise<void> {
+  for (const table of [
+    "events",
+    "event_data",
+    "outbox",
+    "deliveries",
+    "delivery_queue",
+    "flights",
+    "attempts",
+  ])
+    await sql(`VACUUM (ANALYZE) svc.${table}`);
+}
+
+async function addWaiting(sql: Sql, { events, waiting }: LongHistory): Promise<void> {
+  for (const [resource, count] of [
+    ["orders", waiting],
+    ["notes", 20],
+  ])
+    await sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
+      SELECT $1, 'on_create', '1', '1', '{"id": 1}' FROM generate_series(1, $2::int)`,
+      [resource, count],
+    );
+  const parts = [
+    {
+      status: "retrying",
+      subscription: `2 + number % ${subscriptions - 1}`,
+      dueAt: "now() - number * interval '1 millisecond'",
+    },
+    {
+      status: "retrying",
+      subscription: `2 + number % ${subscriptions - 1}`,
+      dueAt: "now() + interval '1 day' + number * interval '1 millisecond'",
+    },
+    { status: "pending", subscription: String(parkedSubscription), dueAt: "NULL" },
+    { status: "pending", subscription: `2 + number % ${subscriptions - 1}`, dueAt: "NULL" },
+  ];
+  for (const { status, subscription, dueAt } of parts) {
+    const before = await lastDelivery(sql);
+    // Of young events, which prune leaves alone.
+    await addDeliveries(sql, {
+      from: `generate_series(1, ${waiting}) AS number JOIN svc.events AS event ON event.id = ${events / 2} + number`,
+      subscription,
+      status: `'${status}'`,
+      order: "number",
+      isManual: true,
+    });
+    await sql(
+      `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+      SELECT id, subscription_id, user_id, ${dueAt.replaceAll("number", "row_number() OVER (ORDER BY id)")} FROM svc.deliveries WHERE id > $1`,
+      [before],
+    );
+  }
+  const before = await lastDelivery(sql);
+  await addDeliveries(sql, {
+    from: `generate_series(1, ${inHand}) AS number JOIN svc.events AS event ON event.id = ${events / 2} + number`,
+    subscription: `2 + number % ${subscriptions - 1}`,
+    status: "'pending'",
+    order: "number",
+    isManual: true,
+  });
+  await sql(
+    `INSERT INTO svc.flights (delivery_ids, ends_at)
+    SELECT array_agg(id), CASE WHEN id / 20 % 4 = 0 THEN now() - interval '1 minute' ELSE now() + interval '1 hour' END
+    FROM svc.deliveries WHERE id > $1 GROUP BY id / 20`,
+    [before],
+  );
+}
+
+async function lastDelivery(sql: Sql): Promise<string> {
+  return (await sql<{ id: string }>("SELECT max(id) AS id FROM svc.deliveries"))[0]?.id ?? "0";
+}
+
+async function addDeliveries(
+  sql: Sql,
+  {
+    from,
+    subscription,
+    status,
+    order,
+    isManual = false,
+  }: {
+    readonly from: string;
+    readonly subscription: string;
+    readonly status: string;
+    readonly order: string;
+    readonly isManual?: boolean;
+  },
+): Promise<void> {
+  await sql(`
+    INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, status,
+      attempt, max_attempts, url, updated_at, dead_lettered_at)
+    SELECT nextval('svc.deliveries_id_seq'), currval('svc.deliveries_id_seq'), uuid, event_id, event_uuid, subscription_id,
+      CASE subscription_id WHEN 1 THEN 1 ELSE 2 + subscription_id % 200 END, 'notes', '${isManual ? "manual" : "automatic"}', status,
+      CASE status WHEN 'pending' THEN 0 ELSE 1 END, 3, 'http://127.0.0.1:9/', occurred_at, CASE status WHEN 'failed' THEN occurred_at END
+    FROM (
+      SELECT gen_random_uuid() AS uuid, event.id AS event_id, event.uuid AS event_uuid, event.occurred_at,
+        ${subscription} AS subscription_id, ${status} AS status
+      FROM ${from} ORDER BY ${order}
+    ) AS made`);
+}
