@@ -13,12 +13,10 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
   (
     await pool.query(
       `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
-        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
+        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name,
+          current_setting('enable_seqscan') AS scans`,
     )
   ).rows[0];
-const commitOf = async (pool: Database["pool"]): Promise<unknown> =>
-  (await pool.query("SELECT current_setting('synchronous_commit') AS value")).rows[0]?.value;
-
 describe("openDatabase", () => {
   let created: TestDatabase;
   let database: Database;
@@ -32,11 +30,6 @@ describe("openDatabase", () => {
     await database.close();
     await created.drop();
   });
-  /** The server of the tests itself does not wait for the disk. */
-  const waitForDisk = (): Promise<unknown> =>
-    database.pool.query(
-      "DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END$$",
-    );
 
   it("gives every session UTC, limits for statements and idle transactions, and a name", async () => {
     expect(await settingsOf(database.pool)).to.deep.equal({
@@ -44,52 +37,38 @@ describe("openDatabase", () => {
       statement: "30s",
       idle: "1min",
       name: database.name,
+      scans: "on",
     });
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
-  it("has connections of its own for the relay and for the dispatcher, whose commits alone do not wait for the disk", async () => {
-    await waitForDisk();
-    const options = {
-      url: created.url,
-      poolSize: 3,
-      program: "all",
-      relays: true,
-      dispatches: true,
-    } as const;
-    const other = await openDatabase({ ...options, isEmbedded: false, log });
-    try {
-      const [own, relay, fast] = await Promise.all([other.pool, other.relay, other.fast].map(settingsOf));
+  for (const [isEmbedded, scans] of [
+    [false, "off"],
+    [true, "on"],
+  ] as const) {
+    it(`has connections of its own for the relay and the dispatcher, ${isEmbedded ? "as the planner likes" : "which read by index"} (embedded: ${isEmbedded})`, async () => {
+      const limits = { poolSize: 1, relays: true, dispatches: true, isEmbedded } as const;
+      const other = await openDatabase({ url: created.url, program: "all", ...limits, log });
+      const pools = [other.pool, other.relay, other.dispatcher];
+      try {
+        const settings = await Promise.all(pools.map(settingsOf));
 
-      expect(new Set([other.pool, other.relay, other.fast]).size).to.equal(3);
-      expect(own).to.include({ statement: "30s" });
-      expect(relay).to.include({ statement: "2s" });
-      expect(fast).to.include({ statement: "30s" });
-      const commits = await Promise.all([other.pool, other.relay, other.fast].map(commitOf));
-      expect(commits).to.deep.equal(["on", "on", "off"]);
-      // The outbox tells by it whose events are whose.
-      for (const settings of [own, relay, fast]) expect(settings).to.include({ name: other.name });
-      expect(other.name)
-        .to.match(/^svc all [0-9a-f]{8}$/)
-        .and.not.equal(database.name);
-    } finally {
-      await other.close();
-    }
-  });
-
-  it("waits for the disk with every commit of the embedded database", async () => {
-    await waitForDisk();
-    const embedded = await openDatabase({
-      url: created.url,
-      poolSize: 1,
-      dispatches: true,
-      isEmbedded: true,
-      log,
+        expect(new Set(pools).size).to.equal(3);
+        const name = other.name;
+        // The outbox tells by the name whose events are whose.
+        expect(settings).to.deep.equal([
+          { zone: "UTC", statement: "30s", idle: "1min", name, scans: "on" },
+          { zone: "UTC", statement: "2s", idle: "1min", name, scans },
+          { zone: "UTC", statement: "30s", idle: "1min", name, scans },
+        ]);
+        expect(name)
+          .to.match(/^svc all [0-9a-f]{8}$/)
+          .and.not.equal(database.name);
+      } finally {
+        await other.close();
+      }
     });
-
-    expect(await commitOf(embedded.fast)).to.equal("on");
-    await embedded.close();
-  });
+  }
 
   it("runs the core client on the same pool, with named statements", async () => {
     await database.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;
