@@ -13,10 +13,10 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
   (
     await pool.query(
       `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
-        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name`,
+        current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name,
+          current_setting('enable_seqscan') AS scans`,
     )
   ).rows[0];
-
 describe("openDatabase", () => {
   let created: TestDatabase;
   let database: Database;
@@ -37,37 +37,38 @@ describe("openDatabase", () => {
       statement: "30s",
       idle: "1min",
       name: database.name,
+      scans: "on",
     });
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
-  it("has connections of its own for the relay and for the dispatcher", async () => {
-    const options = {
-      url: created.url,
-      poolSize: 3,
-      program: "all",
-      relays: true,
-      dispatches: true,
-    } as const;
-    const other = await openDatabase({ ...options, isEmbedded: false, log });
-    try {
-      const [own, relay, dispatcher] = await Promise.all(
-        [other.pool, other.relay, other.dispatcher].map(settingsOf),
-      );
+  for (const [isEmbedded, scans] of [
+    [false, "off"],
+    [true, "on"],
+  ] as const) {
+    it(`has connections of its own for the relay and the dispatcher, ${isEmbedded ? "as the planner likes" : "which read by index"} (embedded: ${isEmbedded})`, async () => {
+      const limits = { poolSize: 1, relays: true, dispatches: true, isEmbedded } as const;
+      const other = await openDatabase({ url: created.url, program: "all", ...limits, log });
+      const pools = [other.pool, other.relay, other.dispatcher];
+      try {
+        const settings = await Promise.all(pools.map(settingsOf));
 
-      expect(new Set([other.pool, other.relay, other.dispatcher]).size).to.equal(3);
-      expect(own).to.include({ statement: "30s" });
-      expect(relay).to.include({ statement: "2s" });
-      expect(dispatcher).to.include({ statement: "30s" });
-      // The outbox tells by it whose events are whose.
-      for (const settings of [own, relay, dispatcher]) expect(settings).to.include({ name: other.name });
-      expect(other.name)
-        .to.match(/^svc all [0-9a-f]{8}$/)
-        .and.not.equal(database.name);
-    } finally {
-      await other.close();
-    }
-  });
+        expect(new Set(pools).size).to.equal(3);
+        const name = other.name;
+        // The outbox tells by the name whose events are whose.
+        expect(settings).to.deep.equal([
+          { zone: "UTC", statement: "30s", idle: "1min", name, scans: "on" },
+          { zone: "UTC", statement: "2s", idle: "1min", name, scans },
+          { zone: "UTC", statement: "30s", idle: "1min", name, scans },
+        ]);
+        expect(name)
+          .to.match(/^svc all [0-9a-f]{8}$/)
+          .and.not.equal(database.name);
+      } finally {
+        await other.close();
+      }
+    });
+  }
 
   it("runs the core client on the same pool, with named statements", async () => {
     await database.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;

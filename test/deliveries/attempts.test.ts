@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import type { PoolClient } from "pg";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Done, Place } from "../../src/deliveries/admission.ts";
@@ -19,7 +18,6 @@ import { runWorkers, type Running } from "../../src/running.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
-import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
 import { createWork, failure, secretBox, success, type Work } from "../support/work.ts";
 
@@ -266,127 +264,6 @@ describe("createAttempts", () => {
     expect(await work.flights()).to.deep.equal([]);
   });
 
-  describe("of several in one flight", () => {
-    beforeEach(async () => {
-      for (let count = 0; count < 2; count++) await work.addDelivery(subscription);
-    });
-
-    it("keeps the flight until the last is written", async () => {
-      const answers: (() => void)[] = [];
-      open(() => new Promise((resolve) => answers.push(() => resolve(success()))));
-      await startAll();
-      await until(() => answers.length === 3, { what: "the POSTs" });
-
-      for (const stillOpen of [2, 1]) {
-        answers.shift()?.();
-        await until(
-          async () =>
-            (await work.deliveries()).filter(({ status }) => status === "pending").length === stillOpen,
-          {
-            what: `${stillOpen} left`,
-          },
-        );
-        expect(await work.flights()).to.have.length(1);
-      }
-      answers.shift()?.();
-      await attempts.drain();
-
-      expect(await work.flights()).to.deep.equal([]);
-    });
-
-    it("ends the flight when outcomes and returns are written at once", async () => {
-      let together: (() => void) | undefined;
-      const both = new Promise<void>((resolve) => (together = resolve));
-      let writes = 0;
-      const meet = async <T>(write: Promise<T>): Promise<T> => {
-        const written = await write;
-        writes += 1;
-        if (writes === 2) together?.();
-        await both;
-        return written;
-      };
-      open(success, {
-        store: {
-          ...store,
-          record: (options) => meet(store.record(options)),
-          putBack: (options) => meet(store.putBack(options)),
-        },
-      });
-      const [one, other, third] = (await take()) as [DeliveryInHand, DeliveryInHand, DeliveryInHand];
-
-      attempts.start(one, free);
-      attempts.start(other, free);
-      attempts.putBack(third, { id: third.id, delayMs: undefined });
-      await attempts.drain();
-
-      expect(await work.flights()).to.deep.equal([]);
-    });
-
-    it("keeps the flight of the others when a dead letter cannot be noted down", async () => {
-      await core.sql("UPDATE svc.deliveries SET attempt = 2 WHERE id = $1", [String(delivery.id)]);
-      open(failure, { store: { ...store, markDeadLettered: () => Promise.reject(new Error("no")) } });
-      const [one] = (await take()) as [DeliveryInHand];
-
-      attempts.start(one, free);
-      await attempts.drain();
-
-      expect(await current()).to.include({ status: "failed", deadLetteredAt: null });
-      expect(one.flight.inHand).to.equal(2);
-      expect(await work.flights()).to.have.length(1);
-    });
-  });
-
-  describe("when the database is away", () => {
-    let other: PoolClient;
-
-    beforeEach(async () => {
-      other = await core.database.pool.connect();
-    });
-
-    afterEach(async () => {
-      await other.query("ROLLBACK");
-      other.release();
-    });
-
-    it("writes the outcome of a POST later, and does not make the POST again", async () => {
-      await other.query("BEGIN; LOCK TABLE svc.attempts IN ACCESS EXCLUSIVE MODE");
-      open(success);
-      await startAll();
-
-      // Cuts the connection that waits with the outcome.
-      await until(
-        async () => {
-          const { rows } = await other.query<{ cut: boolean }>(
-            "SELECT pg_terminate_backend(pid) AS cut FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-          );
-          return rows.some(({ cut }) => cut);
-        },
-        { what: "the write of the outcome" },
-      );
-      await until(() => lines.some(({ msg }) => msg === "outcome not written; trying again"), {
-        what: "a retry",
-      });
-      await other.query("COMMIT");
-      await attempts.drain();
-
-      expect(await current()).to.include({ status: "delivered", attempt: 1 });
-      expect(posts).to.have.length(1);
-      expect(await work.attemptsOf(delivery.id)).to.have.length(1);
-      expect(await work.flights()).to.deep.equal([]);
-    });
-  });
-
-  it("puts back, with its flight ended, what the database does not take for a fault of its own", async () => {
-    open(success, { store: { ...store, record: () => Promise.reject(new Error("a bug")) } });
-
-    await startAll();
-    await attempts.drain();
-
-    expect(await work.queued(delivery.id)).to.not.equal(null);
-    expect(await work.flights()).to.deep.equal([]);
-    expect(lines.some(({ err }) => (err as Error | undefined)?.message === "a bug")).to.equal(true);
-  });
-
   describe("after the last attempt", () => {
     beforeEach(() => core.sql("UPDATE svc.deliveries SET attempt = 2"));
 
@@ -413,62 +290,6 @@ describe("createAttempts", () => {
       await attempts.drain();
 
       expect(await current()).to.include({ status: "failed", deadLetteredAt: null });
-    });
-  });
-
-  describe("on stop", () => {
-    it("waits for the attempts in flight, and records them", async () => {
-      let answer: (() => void) | undefined;
-      open(() => new Promise((resolve) => (answer = () => resolve(success()))));
-      await startAll();
-      await until(() => answer, { what: "the POST" });
-
-      const stopped = running?.stop();
-      answer?.();
-      await stopped;
-
-      expect(await current()).to.include({ status: "delivered", attempt: 1 });
-      expect(await work.flights()).to.deep.equal([]);
-    });
-
-    it("begins none any more, and leaves what waited for a slot due at once", async () => {
-      await work.addDelivery(subscription);
-      const visits: Visit[] = [];
-      let answer: (() => void) | undefined;
-      open(() => new Promise((resolve) => (answer = () => resolve(success()))));
-      const [first, second] = (await take()) as [DeliveryInHand, DeliveryInHand];
-      // The second waits for the slot of the first.
-      const slot: Done = () => visits[1]?.begin((...result) => done.push(result));
-      attempts.start(
-        first,
-        place((visit) => (visits.push(visit), visit.begin(slot))),
-      );
-      attempts.start(
-        second,
-        place((visit) => visits.push(visit)),
-      );
-      await until(() => answer, { what: "the POST" });
-
-      const stopped = running?.stop();
-      answer?.();
-      await stopped;
-
-      expect([posts.length, done]).to.deep.equal([1, [[]]]);
-      expect((await work.queued(BigInt(second.id)))?.dueAt?.getTime()).to.be.at.most(Date.now() + 1);
-      expect(await work.flights()).to.deep.equal([]);
-    });
-
-    it("leaves the place of one that comes after it", async () => {
-      open(success);
-      const [one] = (await take()) as [DeliveryInHand];
-      await running?.stop();
-
-      attempts.start(one, free);
-      await attempts.drain();
-
-      expect([left, posts.length]).to.deep.equal([1, 0]);
-      expect(await work.queued(delivery.id)).to.not.equal(null);
-      expect(await work.flights()).to.deep.equal([]);
     });
   });
 

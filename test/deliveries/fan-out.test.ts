@@ -1,8 +1,7 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { createSeal } from "../../src/broker/seal.ts";
-import { exchanges, queues } from "../../src/broker/topology.ts";
+import { exchanges } from "../../src/broker/topology.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempts.ts";
 import type { Place } from "../../src/deliveries/admission.ts";
@@ -35,13 +34,6 @@ const messageOf = ({ id, uuid, ownerId }: Pick<EventModel, "id" | "uuid" | "owne
     data: '{"text":"é"}',
     seal,
   });
-
-const foreignMessage: OutgoingMessage = {
-  exchange: exchanges.events,
-  routingKey: "x",
-  messageId: "theirs",
-  body: Buffer.from("what is this?"),
-};
 
 describe("createFanOut", () => {
   let core: CoreDatabase;
@@ -117,10 +109,6 @@ describe("createFanOut", () => {
   const untilTurns = (count: number): Promise<unknown> =>
     until(() => lines.filter(({ event: name }) => name === "fan_out.turn").length >= count, {
       what: `${count} turns`,
-    });
-  const untilFailed = (): Promise<unknown> =>
-    until(() => lines.some(({ msg }) => msg === "fan-out turn failed; giving the events back"), {
-      what: "a failed turn",
     });
   const addEvents = async (count: number): Promise<readonly EventModel[]> => {
     const events = [];
@@ -237,31 +225,6 @@ describe("createFanOut", () => {
     expect(turn?.["durationMs"]).to.be.within(0, 10_000);
   });
 
-  it("makes one delivery, attempted once, of an event that comes again and again, and keeps no slot for the others", async () => {
-    start();
-    await broker.publish([messageOf(event), messageOf(event)]);
-    await untilTurns(1);
-
-    await broker.publish([messageOf(event)]);
-    await untilTurns(2);
-
-    expect(await work.deliveries()).to.have.length(1);
-    expect(started).to.have.length(1);
-    expect(admission.held).to.equal(1);
-    expect(started[0]?.flight.inHand).to.equal(1);
-  });
-
-  it("makes nothing of an event that is not in the outbox", async () => {
-    start();
-
-    await broker.publish([messageOf({ id: 9_000_000n, uuid: randomUUID(), ownerId: event.ownerId })]);
-    await untilTurns(1);
-
-    expect(await work.deliveries()).to.deep.equal([]);
-    expect(admission.held).to.equal(0);
-    expect(await broker.depth(queues.fanout)).to.equal(0);
-  });
-
   it("takes an event out of the outbox that nobody subscribes to", async () => {
     await core.sql("DELETE FROM svc.subscriptions");
     start();
@@ -302,134 +265,5 @@ describe("createFanOut", () => {
     expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([
       500, 500, 101,
     ]);
-  });
-
-  describe("with a fault", () => {
-    it("gives the events back while the database is away, with their slots, and loses none", async () => {
-      const events = [event, ...(await addEvents(4))];
-      let isAway = true;
-      start({
-        store: {
-          insert: (options) =>
-            isAway
-              ? Promise.reject(Object.assign(new Error("cut"), { code: "ECONNREFUSED" }))
-              : store.insert(options),
-        },
-      });
-      await broker.publish(events.map(messageOf));
-      await untilFailed();
-      expect([admission.held, started.length]).to.deep.equal([0, 0]);
-
-      isAway = false;
-
-      await until(async () => (await work.deliveries()).length === 5, { what: "a delivery for every event" });
-      await until(() => started.length === 5, { what: "every attempt" });
-      expect(admission.held).to.equal(5);
-    });
-
-    it("halves a batch until the event is alone that fails, which stays in the outbox, and fans out the others once", async () => {
-      const others = await addEvents(6);
-      const bad = others[3] as EventModel;
-      start({
-        store: {
-          async insert(options) {
-            if (options.events.some(({ id }) => id === String(bad.id))) throw new Error("cannot be written");
-            return store.insert(options);
-          },
-        },
-      });
-
-      await broker.publish([event, ...others].map(messageOf));
-      await until(() => lines.some(({ eventUuid }) => eventUuid === bad.uuid), {
-        what: "the line of the bad one",
-      });
-      await until(() => started.length === 6, { what: "the others" });
-      await running?.stop();
-
-      expect(await work.outbox()).to.deep.equal([bad.id]);
-      expect(await work.deliveries()).to.have.length(6);
-      expect(admission.held).to.equal(6);
-      // The relay publishes it again.
-      expect(await broker.depth(queues.fanout)).to.equal(0);
-    });
-
-    it("goes on with what is missing after a batch that failed half way, and attempts none twice", async () => {
-      await core.sql(
-        `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
-         SELECT user_id, url || n, resource, events, encrypted_secret, secret_hint FROM svc.subscriptions CROSS JOIN generate_series(1, 600) AS n`,
-      );
-      let inserts = 0;
-      start({
-        store: {
-          async insert(options) {
-            inserts += 1;
-            if (inserts === 2) throw Object.assign(new Error("cut"), { code: "ECONNREFUSED" });
-            return store.insert(options);
-          },
-        },
-      });
-
-      await broker.publish([messageOf(event)]);
-      await untilFailed();
-      expect([started.length, admission.held]).to.deep.equal([500, 500]);
-      await until(() => started.length === 601, { what: "every attempt" });
-
-      expect(new Set(started.map(({ id }) => id)).size).to.equal(601);
-      expect(await work.deliveries()).to.have.length(601);
-      expect(await work.outbox()).to.deep.equal([]);
-      expect(admission.held).to.equal(601);
-    });
-  });
-
-  for (const [what, message] of [
-    ["a message that is no event", () => foreignMessage],
-    [
-      "an event with somebody else's seal",
-      () => ({
-        ...messageOf(event),
-        headers: { "x-svc-id": String(event.id), "x-svc-data": "0:1", "x-svc-seal": "AAAA" },
-      }),
-    ],
-  ] as const) {
-    it(`puts ${what} on svc.dead as it came, and goes on with the others`, async () => {
-      const [other] = await addEvents(1);
-      const foreign = message();
-      start();
-
-      await broker.publish([foreign, messageOf(other as EventModel)]);
-      await untilTurns(1);
-      await running?.stop();
-
-      const [dead] = madeOfIt();
-      expect(dead).to.include({ exchange: exchanges.dead, messageId: foreign.messageId, body: foreign.body });
-      expect(dead?.headers).to.deep.equal({ "x-svc-reason": "not an event of this service" });
-      expect((await work.deliveries()).map(({ eventUuid }) => eventUuid)).to.deep.equal([other?.uuid]);
-      expect(await work.outbox()).to.deep.equal([event.id]);
-      expect(await broker.depth(queues.fanout)).to.equal(0);
-    });
-  }
-
-  it("gives a foreign message back while svc.dead does not confirm it", async () => {
-    broker.refuses = ({ exchange }) => exchange === exchanges.dead;
-    start();
-    await broker.publish([foreignMessage]);
-    await until(() => madeOfIt().length > 0, { what: "the try" });
-
-    broker.refuses = () => false;
-
-    await until(async () => (await broker.depth(queues.dead)) === 1, { what: "the dead letter" });
-  });
-
-  it("finishes on stop what it had taken, and takes no more", async () => {
-    start();
-    await broker.publish([messageOf(event)]);
-    await until(async () => (await broker.depth(queues.fanout)) === 0, { what: "the message taken" });
-
-    await running?.stop();
-    await broker.publish([messageOf(event)]);
-
-    expect(await work.outbox()).to.deep.equal([]);
-    expect(started).to.have.length(1);
-    expect(await broker.depth(queues.fanout)).to.equal(1);
   });
 });

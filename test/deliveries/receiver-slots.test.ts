@@ -36,6 +36,25 @@ const enter = (place: Place): Visit => {
 };
 const begunOf = (visits: readonly Visit[]): number => visits.filter(({ state }) => state === "begun").length;
 
+/** Reserves and enters; undefined without a place. */
+const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
+  const hasRoom = slots.hasRoom(holder(origin, userId));
+  const place = slots.reserve(holder(origin, userId));
+  expect(hasRoom).to.equal(place !== undefined);
+  return place && enter(place);
+};
+
+/** Visits for as long as there are places. */
+const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
+  const visits: Visit[] = [];
+  for (let next = visit(slots, origin, userId); next !== undefined; next = visit(slots, origin, userId))
+    visits.push(next);
+  return visits;
+};
+/** Makes what is usual of a receiver known. */
+const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
+  visit(slots, origin, userId)?.release(durationMs);
+
 describe("createReceiverSlots", () => {
   let nowMs: number;
 
@@ -53,23 +72,6 @@ describe("createReceiverSlots", () => {
       now: () => nowMs,
       ...options,
     });
-  /** Reserves and enters; undefined without a place. */
-  const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
-    const hasRoom = slots.hasRoom(holder(origin, userId));
-    const place = slots.reserve(holder(origin, userId));
-    expect(hasRoom).to.equal(place !== undefined);
-    return place && enter(place);
-  };
-  /** Visits for as long as there are places. */
-  const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
-    const visits: Visit[] = [];
-    for (let next = visit(slots, origin, userId); next !== undefined; next = visit(slots, origin, userId))
-      visits.push(next);
-    return visits;
-  };
-  /** Makes what is usual of a receiver known. */
-  const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
-    visit(slots, origin, userId)?.release(durationMs);
 
   describe("of a receiver that is not known to be lively", () => {
     it("gives each its share, and no more, and keeps nobody waiting", () => {

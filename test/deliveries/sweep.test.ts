@@ -2,7 +2,6 @@ import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempts.ts";
-import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import {
   createDeliveryStore,
   type DeliveryStore,
@@ -122,11 +121,6 @@ describe("createSweep", () => {
 
   const age = (hours: number): Promise<unknown> =>
     core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
-  const addParked = async (count: number, of = subscription): Promise<readonly DeliveryModel[]> => {
-    const deliveries = [];
-    for (let one = 0; one < count; one++) deliveries.push(await work.addDelivery(of, { due: "parked" }));
-    return deliveries;
-  };
 
   describe("of what is due", () => {
     it("has it attempted, all of a turn in one flight, fresh work apart from retries", async () => {
@@ -315,140 +309,6 @@ describe("createSweep", () => {
         expect(outcomes).to.deep.equal([]);
       });
     }
-  });
-
-  describe("of what waits for a slot", () => {
-    it("has as much attempted as there are slots for, from both ends, and leaves no place reserved", async () => {
-      const line = await addParked(6);
-      let slots = 3;
-      const isFree = (): boolean => admission.held < slots;
-      admission.refuses = () => (isFree() ? undefined : "busy");
-      const turns = watchTurns();
-      const sweep = start({ intervalMs: never, store: turns.store });
-      await untilStarted(3);
-      expect(startedIds()).to.have.members([line[0], line[1], line[5]].map((one) => String(one?.id)));
-      expect(admission.held).to.equal(3);
-      expect(returns).to.deep.equal([]);
-
-      slots = 6;
-      sweep.onFree();
-
-      await untilStarted(6);
-      expect(new Set(startedIds()).size).to.equal(6);
-    });
-
-    it("parts the slots among the subscriptions", async () => {
-      const other = await work.addSubscription();
-      await addParked(10);
-      await addParked(10, other);
-      admission.refuses = () => (admission.held < 4 ? undefined : "busy");
-
-      start({ intervalMs: never });
-      await untilStarted(4);
-
-      expect(
-        started.map(({ subscriptionId }) => subscriptionId).toSorted((one, next) => one - next),
-      ).to.deep.equal([subscription.id, subscription.id, other.id, other.id]);
-    });
-
-    it("leaves it alone while its subscription is paused, and has it attempted once that is active", async () => {
-      const [delivery] = await addParked(1);
-      await core.sql("UPDATE svc.subscriptions SET is_active = false");
-      const turns = watchTurns();
-      start({ store: turns.store });
-      await turns.next(2);
-      expect([started, returns]).to.deep.equal([[], []]);
-
-      await core.sql("UPDATE svc.subscriptions SET is_active = true");
-
-      await untilStarted(1);
-      expect(startedIds()).to.deep.equal(idsOf(delivery as DeliveryModel));
-    });
-
-    it("looks for it when it is told that something waits and a slot falls free", async () => {
-      const turns = watchTurns();
-      const sweep = start({ intervalMs: never, store: turns.store });
-      await turns.next(0);
-      await until(async () => lines.length === 0, { what: "nothing" });
-      await addParked(1);
-
-      sweep.onQueued(undefined);
-      sweep.onFree();
-
-      await untilStarted(1);
-    });
-
-    it("keeps in mind what it is told in the course of its look", async () => {
-      let isFirst = true;
-      const sweep: Sweep = start({
-        intervalMs: never,
-        store: {
-          ...store,
-          async findParked(options) {
-            const found = await store.findParked(options);
-            if (isFirst) {
-              isFirst = false;
-              await addParked(1);
-              sweep.onQueued(undefined);
-            }
-            return found;
-          },
-        },
-      });
-      await until(() => !isFirst, { what: "a look" });
-      await until(() => started.length > 0 || (sweep.onFree(), false), { what: "the attempt" });
-    });
-
-    it("goes through all subscriptions, however many have something that waits", async () => {
-      await core.sql(
-        `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint, is_active)
-         SELECT user_id, url, resource, events, encrypted_secret, secret_hint, false FROM svc.subscriptions CROSS JOIN generate_series(1, 250)`,
-      );
-      await core.sql(
-        `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
-         SELECT 1000000 + id, id, user_id FROM svc.subscriptions WHERE NOT is_active`,
-      );
-      const last = await work.addSubscription();
-      await addParked(1, last);
-
-      start({ intervalMs: never });
-
-      await untilStarted(1);
-      expect(started[0]?.subscriptionId).to.equal(last.id);
-    });
-  });
-
-  describe("of messages", () => {
-    it("looks into the queue when another dispatcher tells of a delivery", async () => {
-      const turns = watchTurns();
-      start({ intervalMs: never, store: turns.store });
-      await turns.next(0);
-      const { id, uuid } = await work.addDelivery(subscription, { due: "parked" });
-
-      await broker.publish([deliveryMessage({ id: String(id), uuid }, "retry")]);
-
-      await untilStarted(1);
-      expect(await broker.depth(queues.retry)).to.equal(0);
-    });
-
-    it("puts one that stands for no delivery on svc.dead, and gives it back while that is not confirmed", async () => {
-      broker.refuses = ({ exchange }) => exchange === exchanges.dead;
-      const body = Buffer.from("what is this?");
-      start({ intervalMs: never });
-      await broker.publish([
-        { exchange: exchanges.deliveries, routingKey: "first", messageId: "theirs", body },
-      ]);
-      await until(() => broker.published.length > 1, { what: "the try" });
-
-      broker.refuses = () => false;
-
-      await until(async () => (await broker.depth(queues.dead)) === 1, { what: "the dead letter" });
-      expect(broker.published.at(-1)).to.deep.include({
-        messageId: "theirs",
-        body,
-        headers: { "x-svc-reason": "not a delivery" },
-      });
-    });
   });
 
   it("has attempted what a process had in hand that died", async () => {
