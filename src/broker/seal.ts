@@ -15,11 +15,6 @@ export function createSeal(secretKey: Uint8Array, previous: readonly Uint8Array[
   const [own, ...others] = [secretKey, ...previous].map((key) =>
     Buffer.from(hkdfSync("sha256", key, "", "svc broker messages", 32)),
   ) as [Buffer, ...Buffer[]];
-  const digest = (key: Buffer, parts: readonly (string | Uint8Array)[]): Buffer => {
-    const hmac = createHmac("sha256", key);
-    for (const part of parts) hmac.update(part);
-    return hmac.digest();
-  };
   return {
     sign: (parts) => digest(own, parts).toString("base64"),
     isValid(parts, seal) {
@@ -30,4 +25,10 @@ export function createSeal(secretKey: Uint8Array, previous: readonly Uint8Array[
       );
     },
   };
+}
+
+function digest(key: Buffer, parts: readonly (string | Uint8Array)[]): Buffer {
+  const hmac = createHmac("sha256", key);
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
 }

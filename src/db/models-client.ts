@@ -99,7 +99,7 @@ export async function openModelsClient({
     relayDelegate: (model) => delegateOf((relayClient ??= open(relay)), model),
     transaction: (work) => client.$transaction((inside) => work((model) => delegateOf(inside, model))),
     async close() {
-      await Promise.all([client, listClient, relayClient].map((one) => one?.$disconnect()));
+      for (const one of new Set([client, listClient, relayClient])) await one?.$disconnect();
     },
   };
 }

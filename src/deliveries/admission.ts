@@ -115,9 +115,6 @@ export function createAdmission({
     else log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
   }
 
-  const receiverOf = ({ userId, url }: { readonly userId: number; readonly url: string }): string =>
-    `${userId} ${url}`;
-
   return {
     refusalOf({ lane, ...candidate }) {
       if (hasBreakers && !breakers.mayAsk(receiverOf(candidate))) return "silent";
@@ -163,6 +160,11 @@ export function createAdmission({
     },
     breakerCounts: () => breakers.counts(),
   };
+}
+
+/** What has a breaker. */
+function receiverOf({ userId, url }: Pick<Candidate, "userId" | "url">): string {
+  return `${userId} ${url}`;
 }
 
 function originOf(url: string): string {

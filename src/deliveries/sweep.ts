@@ -285,9 +285,10 @@ export function createSweep(options: SweepOptions): Sweep {
 const neverAborted = new AbortController().signal;
 
 function inHand(
-  { bytes: _, waitedMs: _waited, ownerId: _owner, eventAgeMs, ...delivery }: TakenDelivery,
-  { isActive: _active, ...subscription }: NonNullable<TakenDelivery["subscription"]>,
+  delivery: TakenDelivery,
+  subscription: NonNullable<TakenDelivery["subscription"]>,
   flight: Flight,
 ): DeliveryInHand {
-  return { ...delivery, subscription, happenedAtMs: performance.now() - eventAgeMs, data: undefined, flight };
+  const happenedAtMs = performance.now() - delivery.eventAgeMs;
+  return { ...delivery, subscription, happenedAtMs, data: undefined, flight };
 }

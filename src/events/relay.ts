@@ -7,9 +7,12 @@ import { noTracing, type Tracing } from "../tracing.ts";
 import { createAlarm, type Worker } from "../worker.ts";
 import { eventMessage } from "./event-message.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
+import { maxMessageBytes } from "./message-limit.ts";
 import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import { beginPublish } from "./publish-span.ts";
+import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
 import type { RelayShares } from "./relay-shares.ts";
+import { createRestingResources, type RestingResources } from "./resting-resources.ts";
 import { createWaitingRoom, type WaitingRoom } from "./waiting-room.ts";
 
 /** The record of an event as JSON, or why it cannot be had now. */
@@ -48,17 +51,6 @@ export interface RelayOptions {
   readonly requeueAfterMs: number;
 }
 
-/** An event that was published, or is being published, and is not known to be fanned out. */
-interface InFlight {
-  readonly event: Pick<OutboxEvent, "id" | "transaction" | "resource" | "bytes">;
-  readonly sinceMs: number;
-  /** Since when it has been out of the outbox. */
-  goneSinceMs?: number;
-}
-
-/** Published and not fanned out. What waits beyond stays in the outbox: it costs the broker and the dispatchers no memory there. */
-const mostInFlight = 1_000;
-const mostBytesInFlight = 8 * 1024 ** 2;
 const beatMs = 1_000;
 const checkMs = 1_000;
 /** While the window is full. */
@@ -69,18 +61,13 @@ const lostAfterMs = 5_000;
 const failingFrom = 10;
 const longestPauseMs = 300_000;
 /**
- * The fan-out commits without waiting for the disk (`synchronous_commit`): a crash of the database can bring an event back that was gone. It
- * cannot any more after three times `wal_writer_delay`, 0.6 s.
- */
-const sureAfterMs = 2_000;
-/**
  * A crash of the database gives the ids of transactions that were not on disk to others, which the cursor has passed then. A new session of
  * the database says that there may have been one; and now and then everything is read again in any case.
  */
 const wholeEveryMs = 300_000;
 const strangersEveryMs = 300_000;
-/** When too many events wait one by one, their resource does. */
-const fullPauseMs = 5_000;
+
+const now = (): number => performance.now();
 
 /**
  * Publishes captured events to the exchange `svc.events`: read, transform, publish. Nothing is written: an event leaves the outbox when
@@ -93,29 +80,25 @@ export function createRelay(options: RelayOptions): Relay {
     options;
   const { tracing = noTracing } = options;
   const alarm = createAlarm();
-  const inFlight = new Map<string, InFlight>();
-  const postponed: WaitingRoom = createWaitingRoom({ longestPauseMs, now: () => performance.now() });
+  const window: PublishWindow = createPublishWindow({ now });
+  const postponed: WaitingRoom = createWaitingRoom({ longestPauseMs, now });
+  const resting: RestingResources = createRestingResources({ longestPauseMs, now });
   /** Resources whose events are being presented. */
   const busy = new Set<string>();
-  /** Resources that fail as a whole, and when they are asked again, with a single event. */
-  const failing = new Map<string, { failures: number; retryAtMs: number }>();
   const underWay = new Set<Promise<void>>();
   let cursor: OutboxCursor = createOutboxCursor(resources);
   let share: Share | undefined;
-  /** Of those that are not out of the outbox. */
-  let countInFlight = 0;
-  let bytesInFlight = 0;
   let nextBeatMs = 0;
   let nextCheckMs = 0;
   let nextStrangersMs = 0;
-  let nextWholeMs = performance.now() + wholeEveryMs;
+  let nextWholeMs = now() + wholeEveryMs;
   /** Of the database, that reads were answered by. */
   const sessions = new Set<number>();
 
   /** Renews this relay's share; a share that changed is read from its beginning. */
   async function beat(): Promise<Share> {
-    if (share !== undefined && performance.now() < nextBeatMs) return share;
-    nextBeatMs = performance.now() + beatMs;
+    if (share !== undefined && now() < nextBeatMs) return share;
+    nextBeatMs = now() + beatMs;
     const before = share;
     share = await shares.beat();
     if (before !== undefined && !isSame(before, share)) beginAnew();
@@ -125,38 +108,22 @@ export function createRelay(options: RelayOptions): Relay {
   /** Has the whole outbox read again; what is at work is known by its id. */
   function beginAnew(): void {
     cursor = createOutboxCursor(resources);
-    nextWholeMs = performance.now() + wholeEveryMs;
-  }
-
-  function hasRoom(): boolean {
-    return countInFlight < mostInFlight && bytesInFlight < mostBytesInFlight;
-  }
-
-  function land(id: string): void {
-    const entry = inFlight.get(id);
-    if (entry === undefined) return;
-    inFlight.delete(id);
-    if (entry.goneSinceMs === undefined) count(entry, -1);
-  }
-
-  function count({ event }: InFlight, direction: 1 | -1): void {
-    countInFlight += direction;
-    bytesInFlight += direction * event.bytes;
+    nextWholeMs = now() + wholeEveryMs;
   }
 
   /** Reads what is new or left over, and begins to publish it. Answers whether there may be more to read at once. */
   async function readNext(own: Share): Promise<boolean> {
-    const limit = Math.max(1, Math.min(batchSize, mostInFlight - countInFlight));
-    const readable = resources.filter((resource) => !busy.has(resource) && !failing.has(resource));
+    const room = window.room();
+    const readable = resources.filter((resource) => !busy.has(resource) && !resting.has(resource));
     // Also when none is readable: what becomes visible now must not be passed later.
     const scans = cursor.scans(readable);
     const reading = cursor;
     const { session, snapshot, events, scanned } = await outbox.read({
       scans,
       share: own,
-      known: knownSince(cursor.firstNew()),
-      limit,
-      maxBytes: mostBytesInFlight - bytesInFlight,
+      known: window.idsSince(cursor.firstNew()),
+      limit: Math.max(1, Math.min(batchSize, room.events)),
+      maxBytes: room.bytes,
     });
     if (!sessions.has(session)) {
       const isFirst = sessions.size === 0;
@@ -170,28 +137,21 @@ export function createRelay(options: RelayOptions): Relay {
     reading.advance(snapshot, scanned);
     for (const [resource, group] of groupByResource(events.filter(isUnknown)))
       begin(resource, group, { isProbe: false });
-    return hasRoom() && cursor.hasLeftOver(readable.filter((resource) => !busy.has(resource)));
-  }
-
-  /** Of what may be read again, the ids that need not come. */
-  function knownSince(transaction: bigint): readonly string[] {
-    return [...inFlight.values()]
-      .filter(({ event }) => BigInt(event.transaction) >= transaction)
-      .map(({ event }) => event.id);
+    return window.hasRoom() && cursor.hasLeftOver(readable.filter((resource) => !busy.has(resource)));
   }
 
   function isUnknown({ id }: OutboxEvent): boolean {
-    return !inFlight.has(id) && !postponed.has(id);
+    return !window.has(id) && !postponed.has(id);
   }
 
   /** Asks a resource that failed for its oldest event and one of its newest. */
   async function probe(own: Share): Promise<void> {
-    for (const [resource, { retryAtMs }] of failing) {
-      if (busy.has(resource) || performance.now() < retryAtMs) continue;
+    for (const resource of resting.due()) {
+      if (busy.has(resource)) continue;
       const scans = cursor.leftOver(resource);
       const { events } = await outbox.read({ scans, share: own, known: [], limit: 2, maxBytes: 1024 ** 2 });
       const unknown = events.filter(isUnknown);
-      if (unknown.length === 0) failing.delete(resource);
+      if (unknown.length === 0) resting.wake(resource);
       else begin(resource, unknown, { isProbe: true });
     }
   }
@@ -213,47 +173,25 @@ export function createRelay(options: RelayOptions): Relay {
 
   /** Takes those out of the window that were fanned out, and publishes again what the broker must have lost. */
   async function check(): Promise<void> {
-    const now = performance.now();
-    if (inFlight.size === 0 || now < nextCheckMs) return;
-    nextCheckMs = now + (hasRoom() ? checkMs : urgentCheckMs);
-    const ids = new Set(inFlight.keys());
-    const waiting = await outbox.waiting([...ids]);
-    for (const [id, entry] of inFlight) {
-      if (waiting.has(id)) {
-        if (entry.goneSinceMs !== undefined) count(entry, 1);
-        delete entry.goneSinceMs;
-      } else if (entry.goneSinceMs === undefined) {
-        if (!ids.has(id)) continue;
-        count(entry, -1);
-        entry.goneSinceMs = now;
-      } else if (now - entry.goneSinceMs > sureAfterMs) {
-        land(id);
-        postponed.forget(id);
-      }
-    }
-    const old = [...inFlight].filter(
-      ([, { sinceMs, goneSinceMs }]) => goneSinceMs === undefined && now - sinceMs > lostAfterMs,
-    );
-    if (old.length === 0) return;
+    const asked = new Set(window.ids());
+    if (asked.size === 0 || now() < nextCheckMs) return;
+    nextCheckMs = now() + (window.hasRoom() ? checkMs : urgentCheckMs);
+    for (const id of window.note(asked, await outbox.waiting([...asked]))) postponed.forget(id);
+    if (window.olderThan(lostAfterMs).length === 0) return;
     const isQueueEmpty = (await broker.depth(queues.fanout)) === 0;
-    const lost = old.filter(([, { sinceMs }]) => isQueueEmpty || now - sinceMs > options.requeueAfterMs);
+    const lost = window.olderThan(isQueueEmpty ? lostAfterMs : options.requeueAfterMs);
     if (lost.length === 0) return;
     log.warn(
       { event: "relay.stranded", events: lost.length },
       "events were not fanned out in time; publishing them again",
     );
     metrics.republished(lost.length);
-    for (const [id] of lost) postpone(id);
+    for (const id of lost) postpone(id);
   }
 
   function begin(resource: string, events: readonly OutboxEvent[], how: { readonly isProbe: boolean }): void {
     busy.add(resource);
-    for (const event of events) {
-      const { id, transaction, bytes } = event;
-      const entry = { event: { id, transaction, resource, bytes }, sinceMs: performance.now() };
-      inFlight.set(id, entry);
-      count(entry, 1);
-    }
+    for (const event of events) window.enter(event);
     const done = present(resource, events)
       .finally(() => busy.delete(resource))
       .then((presented) => publish(resource, events, presented, how))
@@ -271,7 +209,7 @@ export function createRelay(options: RelayOptions): Relay {
     presented: PresentedAll,
     { isProbe }: { readonly isProbe: boolean },
   ): Promise<void> {
-    const presentedAt = performance.now();
+    const presentedAt = now();
     const answers = presented.kind === "each" ? presented.answers : events.map(() => presented);
     const refused = events.filter((_, index) => answers[index]?.kind !== "presented");
     if (refused.length > 0) metrics.postponed("refused", refused.length);
@@ -285,7 +223,7 @@ export function createRelay(options: RelayOptions): Relay {
         reason: reason ?? "refused",
         isPassing: presented.kind === "none" && presented.isPassing,
       });
-    if (failing.delete(resource))
+    if (resting.wake(resource))
       log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");
     for (const { id } of refused) postpone(id);
     if (refused.length > 0)
@@ -299,7 +237,23 @@ export function createRelay(options: RelayOptions): Relay {
       if (answer?.kind !== "presented") return [];
       const span = beginPublish(tracing, event);
       const data = JSON.stringify(answer.data ?? null);
-      return [{ event, span, message: eventMessage({ event, data, traceparent: span.traceparent, seal }) }];
+      const message = eventMessage({ event, data, traceparent: span.traceparent, seal });
+      if (message.body.length <= maxMessageBytes) return [{ event, span, message }];
+      // The broker would close the channel, and take all that is on it along.
+      span.end("too_large");
+      metrics.postponed("refused", 1);
+      postpone(event.id);
+      log.error(
+        {
+          event: "relay.too_large",
+          resource,
+          eventUuid: event.uuid,
+          bytes: message.body.length,
+          most: maxMessageBytes,
+        },
+        "an event is too large for the broker; it waits until its resource's transform makes less of it",
+      );
+      return [];
     });
     const outcomes = await broker.publish(ready.map(({ message }) => message));
     let whyNot: string | undefined;
@@ -334,7 +288,7 @@ export function createRelay(options: RelayOptions): Relay {
         published: ready.length - unconfirmed.length,
         eventUuids: uuidsOf(events),
         oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
-        publishMs: Math.round(performance.now() - presentedAt),
+        publishMs: Math.round(now() - presentedAt),
       },
       "relay turn",
     );
@@ -346,9 +300,7 @@ export function createRelay(options: RelayOptions): Relay {
     events: readonly OutboxEvent[],
     { reason, isPassing }: { readonly reason: string; readonly isPassing: boolean },
   ): void {
-    const failures = isPassing ? 0 : (failing.get(resource)?.failures ?? 0) + 1;
-    const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
-    failing.set(resource, { failures, retryAtMs: performance.now() + pauseMs });
+    const pauseMs = resting.rest(resource, { isPassing });
     for (const event of events) giveBack(event);
     log.error(
       { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
@@ -356,8 +308,8 @@ export function createRelay(options: RelayOptions): Relay {
     );
   }
 
-  function giveBack(event: InFlight["event"]): void {
-    land(event.id);
+  function giveBack(event: Pick<OutboxEvent, "id" | "transaction" | "resource">): void {
+    window.leave(event.id);
     postponed.forget(event.id);
     const { transaction, event: id } = positionOf(event);
     cursor.giveBack(event.resource, {
@@ -367,19 +319,20 @@ export function createRelay(options: RelayOptions): Relay {
   }
 
   function postpone(id: string): void {
-    const entry = inFlight.get(id);
-    land(id);
+    const event = window.get(id);
+    window.leave(id);
     if (!postponed.isFull() || postponed.has(id)) postponed.add(id);
-    else if (entry !== undefined) {
-      giveBack(entry.event);
-      failing.set(entry.event.resource, { failures: 1, retryAtMs: performance.now() + fullPauseMs });
+    else if (event !== undefined) {
+      // When too many events wait one by one, their resource does.
+      giveBack(event);
+      resting.rest(event.resource, { isPassing: false });
     }
   }
 
   /** Says now and then what waits for a resource that is not in the mapping files. */
   async function watchStrangers(): Promise<void> {
-    if (performance.now() < nextStrangersMs) return;
-    nextStrangersMs = performance.now() + strangersEveryMs;
+    if (now() < nextStrangersMs) return;
+    nextStrangersMs = now() + strangersEveryMs;
     const strangers = (await outbox.resources()).filter((resource) => !resources.includes(resource));
     for (const resource of strangers)
       log.warn(
@@ -391,8 +344,8 @@ export function createRelay(options: RelayOptions): Relay {
   async function turn(): Promise<boolean> {
     const own = await beat();
     await check();
-    if (!hasRoom()) return false;
-    if (performance.now() > nextWholeMs) beginAnew();
+    if (!window.hasRoom()) return false;
+    if (now() > nextWholeMs) beginAnew();
     await retryPostponed();
     await probe(own);
     await watchStrangers();
@@ -412,7 +365,7 @@ export function createRelay(options: RelayOptions): Relay {
           log.error({ err: error }, "relay turn failed; trying again");
           await alarm.wait(1_000, signal);
         }
-        const waitMs = hasRoom() ? pollIntervalMs : urgentCheckMs;
+        const waitMs = window.hasRoom() ? pollIntervalMs : urgentCheckMs;
         if (!isMore) await alarm.wait(waitMs, signal);
       }
       await Promise.all(underWay);

@@ -262,7 +262,7 @@ describe("createFanOut", () => {
       [101, true, false],
     ]);
     expect(new Set(started.map(({ id }) => id)).size).to.equal(1_101);
-    expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([
+    expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.have.members([
       500, 500, 101,
     ]);
   });

@@ -260,7 +260,7 @@ describe("createDeliveryStore", () => {
         problem: null,
       });
       isNear((await work.queued(delivery.id))?.dueAt, 30);
-      expect((await work.flights()).map(({ id }) => String(id))).to.deep.equal([other]);
+      expect((await work.flights()).map(({ id }) => id)).to.deep.equal([other]);
       const [attempt, ...more] = await work.attemptsOf(delivery.id);
       expect(more).to.deep.equal([]);
       expect(attempt).to.deep.include({

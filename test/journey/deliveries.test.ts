@@ -337,7 +337,10 @@ for (const mode of modes) {
       const reasons = Object.fromEntries(
         dead.map(({ messageId, headers }) => [messageId, headers["x-svc-reason"]]),
       );
-      expect(reasons).to.include({ "strange-1": "not an event", "strange-2": "not a delivery" });
+      expect(reasons).to.include({
+        "strange-1": "not an event of this service",
+        "strange-2": "not a delivery",
+      });
       await consumption.stop();
     });
   });

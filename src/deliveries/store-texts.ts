@@ -1,0 +1,240 @@
+import type { TakenDelivery } from "./store.ts";
+
+/**
+ * The commit does not wait for the disk. For what is found again when a crash of the database takes the last commits back (0.6 s of them): an
+ * outcome that is lost is an attempt that is made once more, under the same UUID. New deliveries wait: nobody would know of their attempts.
+ */
+const withoutWaiting = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
+
+const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
+
+/** The row of the outbox is what lets one fan-out in at a time, and never again after it: another that holds it makes the same deliveries. */
+const insertText = (isComplete: boolean): string => `
+  WITH due AS MATERIALIZED (
+    SELECT event_id FROM svc.outbox WHERE event_id = ANY($1::bigint[]) ORDER BY event_id FOR UPDATE SKIP LOCKED
+  ), ${
+    isComplete
+      ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`
+      : `taken AS (SELECT event_id FROM due)`
+  }, data AS (
+    INSERT INTO svc.event_data (event_id, data)
+    SELECT given.event_id, given.data FROM unnest($1::bigint[], $2::text[]) AS given (event_id, data) JOIN taken USING (event_id)
+    WHERE given.data IS NOT NULL
+    ON CONFLICT (event_id) DO NOTHING
+  ), fresh AS MATERIALIZED (
+    SELECT nextval('svc.deliveries_id_seq') AS id, given.*
+    FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[])
+      AS given (uuid, event_id, event_uuid, subscription_id, user_id, resource, url, max_attempts, traceparent, is_taken)
+    JOIN taken USING (event_id)
+  ), inserted AS (
+    INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, url,
+      max_attempts, traceparent)
+    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent FROM fresh
+    ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
+    RETURNING id
+  ), flight AS (
+    INSERT INTO svc.flights (delivery_ids, ends_at)
+    SELECT array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
+    RETURNING id
+  ), parked AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
+    SELECT id, subscription_id, user_id FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
+  )
+  SELECT fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+    (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
+  FROM fresh JOIN inserted USING (id)`;
+export interface InsertedRow {
+  readonly id: string;
+  readonly uuid: string;
+  readonly flightId: string | null;
+  readonly databaseTimeMs: number;
+}
+
+export const insertAllText = insertText(true);
+export const insertSomeText = insertText(false);
+
+/** What a claim has found leaves the queue and is noted as in flight, in one commit. One that is at its end was put back by mistake. */
+const takeText = (found: string, flightMs: string): string => `
+  WITH found AS MATERIALIZED (${found}), gone AS (
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING delivery_id
+  ), taken AS MATERIALIZED (
+    SELECT delivery.* FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
+    WHERE delivery.status IN ('pending', 'retrying')
+  ), flight AS (
+    INSERT INTO svc.flights (delivery_ids, ends_at)
+    SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
+    RETURNING id
+  )
+  SELECT flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
+    event.trigger AS event, taken.resource, ${timestampOfEvent}, taken.attempt, taken.max_attempts AS "maxAttempts",
+    taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
+    event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
+    taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
+    subscription.url, subscription.encrypted_secret AS "encryptedSecret",
+    subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
+    subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
+  FROM flight CROSS JOIN taken
+  JOIN svc.events AS event ON event.id = taken.event_id
+  LEFT JOIN svc.event_data AS data ON data.event_id = taken.event_id
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = taken.subscription_id
+  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  WHERE ${withoutWaiting}
+  ORDER BY taken.id`;
+
+export interface TakenRow extends Omit<TakenDelivery, "subscription"> {
+  readonly flightId: string;
+  readonly url: string | null;
+  readonly encryptedSecret: Buffer;
+  readonly isActive: boolean;
+  readonly userId: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+// With a lower bound, a claim does not pass the dead versions of what was due before: a long transaction keeps them all.
+export const takeDueText = takeText(
+  `SELECT delivery_id FROM svc.delivery_queue
+    WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now()
+    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
+  "$2",
+);
+
+export const takeParkedText = takeText(
+  `SELECT picked.delivery_id
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (subscription_id, oldest, newest)
+    CROSS JOIN LATERAL (
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id LIMIT wanted.oldest FOR UPDATE SKIP LOCKED) AS oldest
+      UNION ALL
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+        ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
+    ) AS picked`,
+  "$4",
+);
+
+// From one subscription to the next by the index, however many deliveries of each wait.
+export const findParkedText = `
+  WITH RECURSIVE parked AS (
+    (SELECT subscription_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id > $1 ORDER BY subscription_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT next.subscription_id FROM svc.delivery_queue AS next
+      WHERE next.due_at IS NULL AND next.subscription_id > parked.subscription_id ORDER BY next.subscription_id LIMIT 1)
+    FROM parked WHERE parked.subscription_id IS NOT NULL
+  ), found AS (
+    SELECT subscription_id FROM parked WHERE subscription_id IS NOT NULL LIMIT $2
+  )
+  SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
+    coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"
+  FROM found
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
+  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  ORDER BY found.subscription_id`;
+
+export const findOrphanedText = `
+  WITH RECURSIVE waiting AS (
+    (SELECT subscription_id FROM svc.delivery_queue ORDER BY subscription_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT next.subscription_id FROM svc.delivery_queue AS next
+      WHERE next.subscription_id > waiting.subscription_id ORDER BY next.subscription_id LIMIT 1)
+    FROM waiting WHERE waiting.subscription_id IS NOT NULL
+  )
+  SELECT subscription_id AS id FROM waiting
+  WHERE subscription_id IS NOT NULL AND NOT EXISTS (SELECT FROM svc.subscriptions WHERE id = waiting.subscription_id)
+  LIMIT $1`;
+
+export const dataText = `SELECT event_id AS id, data FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
+
+// A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
+export const recordText = `
+  WITH outcome AS (
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
+        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[])
+      AS given (id, status, attempts_before, delay_ms, last_error, started_at, duration_ms, status_code, error, response_headers,
+        response_body, response_truncated, uuid)
+  ), written AS (
+    UPDATE svc.deliveries AS delivery
+    SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END,
+      status = CASE WHEN delivery.status = 'cancelled' THEN delivery.status ELSE outcome.status END,
+      last_error = CASE WHEN delivery.status = 'cancelled' THEN delivery.last_error ELSE outcome.last_error END,
+      updated_at = now()
+    FROM outcome
+    WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before
+      AND delivery.status IN ('pending', 'retrying', 'cancelled')
+    RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
+  ), again AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
+    ON CONFLICT (delivery_id) DO UPDATE SET due_at = EXCLUDED.due_at
+  ), attempts AS (
+    INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
+    SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
+    FROM outcome JOIN written USING (id)
+    WHERE outcome.started_at IS NOT NULL
+  ), landed AS (
+    DELETE FROM svc.flights WHERE id = ANY($14::uuid[])
+  )
+  SELECT id FROM written WHERE ${withoutWaiting}`;
+
+export const putBackText = `
+  WITH back AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + given.delay_ms * interval '1 millisecond'
+    FROM unnest($1::bigint[], $2::float8[]) AS given (id, delay_ms)
+    JOIN svc.deliveries AS delivery ON delivery.id = given.id
+    WHERE delivery.status IN ('pending', 'retrying')
+    ON CONFLICT (delivery_id) DO NOTHING
+  )
+  DELETE FROM svc.flights WHERE id = ANY($3::uuid[]) AND ${withoutWaiting}`;
+
+export const endFlightsText = `
+  WITH over AS (
+    DELETE FROM svc.flights WHERE id = ANY(ARRAY(
+      SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
+    RETURNING delivery_ids
+  ), due AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, date_trunc('milliseconds', now())
+    FROM over CROSS JOIN unnest(over.delivery_ids) AS taken (id)
+    JOIN svc.deliveries AS delivery ON delivery.id = taken.id
+    WHERE delivery.status IN ('pending', 'retrying')
+    ON CONFLICT (delivery_id) DO NOTHING
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM due`;
+
+export const nextDueText = `
+  SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms
+  FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;
+
+// Those in hand too: the attempt's outcome then finds them cancelled. Flights are few.
+export const cancelText = `
+  WITH gone AS (
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
+      SELECT delivery_id FROM svc.delivery_queue WHERE subscription_id = $1 ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
+    RETURNING delivery_id
+  ), unfinished AS (
+    SELECT delivery_id FROM gone
+    UNION
+    SELECT taken.id FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (id)
+  ), cancelled AS (
+    UPDATE svc.deliveries AS delivery
+    SET status = 'cancelled', last_error = 'The subscription was deleted.', updated_at = now()
+    WHERE id = ANY(ARRAY(SELECT delivery_id FROM unfinished)) AND subscription_id = $1 AND status IN ('pending', 'retrying')
+  )
+  SELECT count(*)::int AS count FROM gone`;
+
+export const findUndeadLetteredText = `
+  SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
+    ${timestampOfEvent}, delivery.last_error AS "lastError", data.data
+  FROM (
+    SELECT * FROM svc.deliveries
+    WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'
+    ORDER BY id LIMIT $1
+  ) AS delivery
+  JOIN svc.events AS event ON event.id = delivery.event_id
+  JOIN svc.event_data AS data ON data.event_id = delivery.event_id`;
+
+export const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now() WHERE id = ANY($1::bigint[])`;
