@@ -23,7 +23,7 @@ export interface DeliveryMetrics {
   failed(): void;
   /** Dead letters that the broker has confirmed: of deliveries that are `spent`, or messages that are `foreign` to the consumers. */
   deadLettered(reason: "spent" | "foreign", count: number): void;
-  /** Deliveries that the sweep has published: due retries, and what a lost message or a dead process left behind. */
+  /** Deliveries that the sweep has taken out of the queue because they were due. */
   swept(count: number): void;
 }
 
@@ -75,7 +75,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const swept = new Counter({
     name: "svc_deliveries_swept_total",
-    help: "Deliveries that the sweep has published: due retries, and what a lost message or a dead process left behind.",
+    help: "Deliveries that the sweep has taken out of the queue because they were due: retries, and what a dead process left behind.",
     registers,
   });
   const postponed = new Counter({
