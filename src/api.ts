@@ -41,6 +41,10 @@ export function createApi({
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
   const listTurns = createTurns(halfOf(database.lists));
+  const resourceTurns = {
+    records: createTurns<string>(mostOf(database.pool)),
+    lists: createTurns<string>(mostOf(database.lists)),
+  };
   const relaySql = createSql({ pool: database.relay, isEmbedded });
   const relay = createRelay({
     outbox: createOutbox({ sql: relaySql }),
@@ -67,6 +71,7 @@ export function createApi({
     bodyLimitBytes,
     maxPerPage,
     listTurns,
+    resourceTurns,
     urlOf,
     onChange: () => relay.wake(),
   });
@@ -101,6 +106,11 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };
+}
+
+/** What one resource may have of the connections. */
+function mostOf(pool: Pool): number {
+  return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
 /** What one user may have of the connections. */

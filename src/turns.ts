@@ -1,11 +1,11 @@
 /** Lets so many of one holder do something at one time; the others of that holder wait, in the order in which they came. */
-export interface Turns {
+export interface Turns<Id extends number | string = number> {
   /** Undefined when there is a place at once. */
-  take(holder: number): Promise<void> | undefined;
+  take(holder: Id): Promise<void> | undefined;
   /** Gives the place to the next of the holder that waits. */
-  leave(holder: number): void;
+  leave(holder: Id): void;
   /** Does something in its turn. */
-  run<T>(holder: number, act: () => Promise<T>): Promise<T>;
+  run<T>(holder: Id, act: () => Promise<T>): Promise<T>;
 }
 
 interface Holder {
@@ -14,9 +14,9 @@ interface Holder {
 }
 
 /** @param places Of each holder. */
-export function createTurns(places: number): Turns {
-  const holders = new Map<number, Holder>();
-  const turns: Turns = {
+export function createTurns<Id extends number | string = number>(places: number): Turns<Id> {
+  const holders = new Map<Id, Holder>();
+  const turns: Turns<Id> = {
     take(id) {
       let holder = holders.get(id);
       if (holder === undefined) {

@@ -9,6 +9,7 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
 import type { Turns } from "../turns.ts";
+import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { callCode } from "./code-module.ts";
 import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
@@ -29,6 +30,7 @@ export interface ResourceRoutesOptions {
   readonly maxPerPage: number;
   /** Of users, at lists of all resources together. */
   readonly listTurns: Turns;
+  readonly resourceTurns: ResourceTurns;
   /** For the page links. */
   readonly urlOf: UrlOf;
   /** Called after every successful write. */
@@ -82,9 +84,19 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  { definitions, models, sql, bodyLimitBytes, maxPerPage, listTurns, urlOf, onChange }: ResourceRoutesOptions,
+  {
+    definitions,
+    models,
+    sql,
+    bodyLimitBytes,
+    maxPerPage,
+    listTurns,
+    resourceTurns,
+    urlOf,
+    onChange,
+  }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
-  const store = createStore({ definition, models });
+  const store = takingTurns(createStore({ definition, models }), definition.name, resourceTurns);
   const pageSizes = createPageSizes();
   const transform = createTransform(definition, definitions);
   const lookup = createLookup({ own: definition, definitions, sql });

@@ -46,6 +46,7 @@ export async function startApi(
     bodyLimitBytes,
     maxPerPage: 100,
     listTurns: createTurns(10),
+    resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     onChange: () => changes++,
   });

@@ -1,0 +1,23 @@
+import type { Turns } from "../turns.ts";
+import type { RecordStore } from "./store.ts";
+
+/** Connections that the requests of one resource may have, by its name. */
+export interface ResourceTurns {
+  readonly records: Turns<string>;
+  readonly lists: Turns<string>;
+}
+
+/** A store whose requests take turns: a table that somebody has locked keeps no more than its resource's share of the connections. */
+export function takingTurns(
+  store: RecordStore,
+  name: string,
+  { records, lists }: ResourceTurns,
+): RecordStore {
+  return {
+    list: (query, page) => lists.run(name, () => store.list(query, page)),
+    find: (key, where, shape) => records.run(name, () => store.find(key, where, shape)),
+    create: (options) => records.run(name, () => store.create(options)),
+    update: (key, options) => records.run(name, () => store.update(key, options)),
+    remove: (key, where) => records.run(name, () => store.remove(key, where)),
+  };
+}
