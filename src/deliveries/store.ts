@@ -304,12 +304,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
 }
 
 function takenIn(rows: readonly TakenRow[]): Taken {
-  const deliveries = rows.map(
-    ({ url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery }) => ({
-      ...delivery,
-      subscription:
-        url === null ? null : { url, encryptedSecret, isActive, user: { id: userId, name, email, isAdmin } },
-    }),
-  );
+  const deliveries = rows.map((row) => {
+    const { flightId: _, url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery } = row;
+    const user = { id: userId, name, email, isAdmin };
+    return { ...delivery, subscription: url === null ? null : { url, encryptedSecret, isActive, user } };
+  });
   return { flightId: rows[0]?.flightId, deliveries };
 }

@@ -30,7 +30,7 @@ interface Entry {
 }
 
 const mostEvents = 1_000;
-const mostBytes = 8 * 1024 ** 2;
+const mostBytes = 4 * 1024 ** 2;
 /**
  * A crash of the database can bring an event back that was gone, when the commit that took it out was not on disk yet (where
  * `synchronous_commit` is off: for three times `wal_writer_delay`, 0.6 s).

@@ -55,6 +55,8 @@ const beatMs = 1_000;
 const checkMs = 1_000;
 /** While the window is full. */
 const urgentCheckMs = 25;
+/** Of one read: an event is in memory as text, as a record, as JSON and as a message at a time. */
+const mostBytesRead = 1024 ** 2;
 /** With nothing in the queue of the fan-out, an event that is not fanned out after this long was lost with the queue. */
 const lostAfterMs = 5_000;
 /** So many events of a resource refused in one read, and none presented: it is the resource that fails. */
@@ -123,7 +125,7 @@ export function createRelay(options: RelayOptions): Relay {
       share: own,
       known: window.idsSince(cursor.firstNew()),
       limit: Math.max(1, Math.min(batchSize, room.events)),
-      maxBytes: room.bytes,
+      maxBytes: Math.min(room.bytes, mostBytesRead),
     });
     if (!sessions.has(session)) {
       const isFirst = sessions.size === 0;
