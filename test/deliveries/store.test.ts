@@ -8,6 +8,7 @@ import {
   type Outcome,
 } from "../../src/deliveries/store.ts";
 import type { DeliveryModel, EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import { pause } from "../../src/worker.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, inSeconds, type Work } from "../support/work.ts";
 
@@ -169,6 +170,27 @@ describe("createDeliveryStore", () => {
         dueAt: null,
       });
       expect(await work.flights()).to.deep.equal([]);
+    });
+
+    it("writes a portion of an event's deliveries although another fan-out that was at it fails", async () => {
+      const event = await work.addEvent();
+      const [first, last] = [newDelivery(event), newDelivery(event, { subscriptionId: subscription.id + 1 })];
+      const other = await core.database.pool.connect();
+      try {
+        await other.query("BEGIN");
+        await other.query("SELECT FROM svc.outbox FOR UPDATE");
+        const portion = insert([event], [first], false);
+        // A moment in which it could pass the event over.
+        await Promise.race([portion, pause(200, new AbortController().signal)]);
+        await other.query("ROLLBACK");
+        await portion;
+        await insert([event], [last]);
+      } finally {
+        other.release();
+      }
+
+      expect((await work.deliveries()).map(({ uuid }) => uuid)).to.have.members([first.uuid, last.uuid]);
+      expect(await work.outbox()).to.deep.equal([]);
     });
 
     it("takes an event out of the outbox that nobody subscribes to, and keeps no record of it", async () => {
