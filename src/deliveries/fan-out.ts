@@ -232,15 +232,16 @@ export function createFanOut(options: FanOutOptions): Worker {
     const outcomes = await broker.publish(
       messages.map((message) => deadMessage(message, "not an event of this service")),
     );
-    for (const [index, message] of messages.entries()) {
-      if (outcomes[index]?.kind === "confirmed") {
-        metrics.deadLettered("foreign", 1);
-        message.ack();
-        continue;
-      }
-      await pause(1_000, signal);
-      message.requeue();
-    }
+    const [buried, kept]: [IncomingMessage[], IncomingMessage[]] = [[], []];
+    messages.forEach((message, index) =>
+      (outcomes[index]?.kind === "confirmed" ? buried : kept).push(message),
+    );
+    metrics.deadLettered("foreign", buried.length);
+    for (const message of buried) message.ack();
+    if (kept.length === 0) return;
+    // Once for all of them: the events of this service wait behind it.
+    await pause(1_000, signal);
+    for (const message of kept) message.requeue();
   }
 
   return {
