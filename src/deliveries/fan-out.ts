@@ -130,6 +130,7 @@ export function createFanOut(options: FanOutOptions): Worker {
         const { flightId, ids, databaseTimeMs } = await store.insert({
           events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
             id: received.event.id,
+            uuid: received.event.event_id,
             data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
           })),
           deliveries: some.map(({ received, subscriber, uuid, place }) => ({

@@ -14,7 +14,10 @@ const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM
  */
 const insertText = (isComplete: boolean): string => `
   WITH due AS MATERIALIZED (
-    SELECT event_id FROM svc.outbox WHERE event_id = ANY($1::bigint[]) ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
+    SELECT event_id FROM svc.outbox WHERE event_id = ANY(ARRAY(
+      SELECT id FROM unnest($1::bigint[], $14::uuid[]) AS given (id, uuid)
+      WHERE (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
+    ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
   ), ${
     isComplete
       ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`

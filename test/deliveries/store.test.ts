@@ -75,12 +75,12 @@ describe("createDeliveryStore", () => {
     ...overrides,
   });
   const insert = (
-    events: readonly Pick<EventModel, "id">[],
+    events: readonly Pick<EventModel, "id" | "uuid">[],
     deliveries: readonly NewDelivery[],
     isComplete = true,
   ): ReturnType<DeliveryStore["insert"]> =>
     store.insert({
-      events: events.map(({ id }) => ({ id: String(id), data: `{"of":${id}}` })),
+      events: events.map(({ id, uuid }) => ({ id: String(id), uuid, data: `{"of":${id}}` })),
       deliveries,
       isComplete,
       flightMs,
@@ -111,7 +111,7 @@ describe("createDeliveryStore", () => {
     try {
       const event = await work.addEvent();
       const rest = { flightMs, isComplete: true };
-      const given = { events: [{ id: String(event.id), data: "{}" }], deliveries: [newDelivery(event)] };
+      const given = { events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }], deliveries: [newDelivery(event)] };
       expect(await modeOf(watched.insert({ ...given, ...rest })), "insert").to.equal("on");
       const delivery = await work.addDelivery(subscription);
       const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
@@ -197,7 +197,7 @@ describe("createDeliveryStore", () => {
       const event = await work.addEvent();
 
       await store.insert({
-        events: [{ id: String(event.id), data: undefined }],
+        events: [{ id: String(event.id), uuid: event.uuid, data: undefined }],
         deliveries: [],
         isComplete: true,
         flightMs,
@@ -213,12 +213,20 @@ describe("createDeliveryStore", () => {
       const [again, other] = [newDelivery(done), newDelivery(fresh)];
       const stranger = newDelivery({ id: 9_000_000n, uuid: randomUUID() });
 
-      const { ids } = await insert([done, fresh, { id: 9_000_000n }], [again, stranger, other]);
+      const { ids } = await insert([done, fresh, { id: 9_000_000n, uuid: randomUUID() }], [again, stranger, other]);
 
       expect([...ids.keys()]).to.deep.equal([other.uuid]);
       expect(await work.deliveries()).to.have.length(2);
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([1, 1]);
       expect((await store.dataOf(["9000000"])).size).to.equal(0);
+    });
+
+    it("makes nothing of an event that the database lost in a crash, and leaves the one that got its id", async () => {
+      const event = await work.addEvent();
+      const lost = { ...event, uuid: randomUUID() };
+
+      expect((await insert([lost], [newDelivery(lost)])).ids.size).to.equal(0);
+      expect(await work.outbox()).to.deep.equal([event.id]);
     });
 
     it("leaves events in the outbox of which more deliveries follow, and makes each delivery once", async () => {
