@@ -8,7 +8,6 @@ import {
   type Outcome,
 } from "../../src/deliveries/store.ts";
 import type { DeliveryModel, EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import { pause } from "../../src/worker.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, inSeconds, type Work } from "../support/work.ts";
 
@@ -111,7 +110,10 @@ describe("createDeliveryStore", () => {
     try {
       const event = await work.addEvent();
       const rest = { flightMs, isComplete: true };
-      const given = { events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }], deliveries: [newDelivery(event)] };
+      const given = {
+        events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }],
+        deliveries: [newDelivery(event)],
+      };
       expect(await modeOf(watched.insert({ ...given, ...rest })), "insert").to.equal("on");
       const delivery = await work.addDelivery(subscription);
       const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
@@ -172,27 +174,6 @@ describe("createDeliveryStore", () => {
       expect(await work.flights()).to.deep.equal([]);
     });
 
-    it("writes a portion of an event's deliveries although another fan-out that was at it fails", async () => {
-      const event = await work.addEvent();
-      const [first, last] = [newDelivery(event), newDelivery(event, { subscriptionId: subscription.id + 1 })];
-      const other = await core.database.pool.connect();
-      try {
-        await other.query("BEGIN");
-        await other.query("SELECT FROM svc.outbox FOR UPDATE");
-        const portion = insert([event], [first], false);
-        // A moment in which it could pass the event over.
-        await Promise.race([portion, pause(200, new AbortController().signal)]);
-        await other.query("ROLLBACK");
-        await portion;
-        await insert([event], [last]);
-      } finally {
-        other.release();
-      }
-
-      expect((await work.deliveries()).map(({ uuid }) => uuid)).to.have.members([first.uuid, last.uuid]);
-      expect(await work.outbox()).to.deep.equal([]);
-    });
-
     it("takes an event out of the outbox that nobody subscribes to, and keeps no record of it", async () => {
       const event = await work.addEvent();
 
@@ -213,20 +194,15 @@ describe("createDeliveryStore", () => {
       const [again, other] = [newDelivery(done), newDelivery(fresh)];
       const stranger = newDelivery({ id: 9_000_000n, uuid: randomUUID() });
 
-      const { ids } = await insert([done, fresh, { id: 9_000_000n, uuid: randomUUID() }], [again, stranger, other]);
+      const { ids } = await insert(
+        [done, fresh, { id: 9_000_000n, uuid: randomUUID() }],
+        [again, stranger, other],
+      );
 
       expect([...ids.keys()]).to.deep.equal([other.uuid]);
       expect(await work.deliveries()).to.have.length(2);
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([1, 1]);
       expect((await store.dataOf(["9000000"])).size).to.equal(0);
-    });
-
-    it("makes nothing of an event that the database lost in a crash, and leaves the one that got its id", async () => {
-      const event = await work.addEvent();
-      const lost = { ...event, uuid: randomUUID() };
-
-      expect((await insert([lost], [newDelivery(lost)])).ids.size).to.equal(0);
-      expect(await work.outbox()).to.deep.equal([event.id]);
     });
 
     it("leaves events in the outbox of which more deliveries follow, and makes each delivery once", async () => {
@@ -252,21 +228,6 @@ describe("createDeliveryStore", () => {
       expect(made.flatMap(({ ids }) => [...ids])).to.have.length(1);
       expect(await work.deliveries()).to.have.length(1);
       expect(await work.flights()).to.have.length(1);
-    });
-
-    it("does not wait for a dispatcher that is at work on the event, and leaves it to that one", async () => {
-      const event = await work.addEvent();
-      const other = await core.database.pool.connect();
-      try {
-        await other.query("BEGIN");
-        await other.query("DELETE FROM svc.outbox WHERE event_id = $1", [String(event.id)]);
-
-        expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(0);
-        await other.query("ROLLBACK");
-      } finally {
-        other.release();
-      }
-      expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(1);
     });
   });
 
