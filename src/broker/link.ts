@@ -27,8 +27,8 @@ export interface Link {
   isUp(): boolean;
   /** Why RabbitMQ takes no messages at the moment (a memory or disk alarm); undefined when it does. */
   blockedBecause(): string | undefined;
-  /** A channel for one question. Rejects while there is no connection. */
-  openChannel(): Promise<Channel>;
+  /** Asks one question on a channel of its own. Rejects while there is no connection. */
+  ask<T>(question: (channel: Channel) => Promise<T>): Promise<T>;
   /**
    * Opens a channel now and after each loss, be it of the connection or of the channel alone, declares the topology on it and
    * hands it to `setUp`. A rejection of `setUp` counts as a loss.
@@ -101,11 +101,15 @@ export async function openLink({
   return {
     isUp: () => isUp,
     blockedBecause: () => blockedBecause,
-    async openChannel() {
+    async ask(question) {
       if (!isUp) throw new Error("not connected to RabbitMQ");
       const channel = await connection.createChannel();
       channel.on("error", () => undefined);
-      return channel;
+      try {
+        return await question(channel);
+      } finally {
+        await closeChannel(channel);
+      }
     },
     keepChannel: ({ open, setUp }) => keepChannel({ open: () => open(connection), setUp, log, facts }),
     async close() {
@@ -150,12 +154,11 @@ function keepChannel<C extends Channel>({
   /** Resolves when the channel is gone; rejects when it could not be set up. */
   async function useOneChannel(onSetUp: () => void): Promise<void> {
     const channel = await open();
-    // RabbitMQ sends no close-ok over a connection that is lost; "close" comes in any case.
     const closed = new Promise<void>((resolve) => channel.once("close", resolve));
     channel.on("error", (error: Error) =>
       log.warn({ ...facts, reason: error.message }, "RabbitMQ closed a channel"),
     );
-    closeCurrent = () => atMost(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
+    closeCurrent = () => closeChannel(channel);
     try {
       if (stopping.signal.aborted) return;
       await declareTopology(channel);
@@ -190,6 +193,13 @@ function keepChannel<C extends Channel>({
       await closeCurrent?.();
     },
   };
+}
+
+/** RabbitMQ sends no close-ok over a connection that is lost, and amqplib's promise is never settled then; "close" comes in any case. */
+function closeChannel(channel: Channel): Promise<void> {
+  const closed = new Promise<void>((resolve) => channel.once("close", resolve));
+  // It is closed already when RabbitMQ refused something.
+  return atMost(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
 }
 
 /** Doubles with each failure, up to a limit, and varies by half so that many processes do not come back at once. */

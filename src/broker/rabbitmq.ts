@@ -73,13 +73,8 @@ export async function connectRabbitMq({
       return consumption;
     },
     async depth(queue) {
-      const channel = await consuming.openChannel();
-      try {
-        return (await channel.checkQueue(queue)).messageCount;
-      } finally {
-        // It is closed already when there is no such queue.
-        await channel.close().catch(() => undefined);
-      }
+      const { messageCount } = await consuming.ask((channel) => channel.checkQueue(queue));
+      return messageCount;
     },
     isConnected,
     fault: () => (isConnected() ? upkeep.fault() : "not connected to RabbitMQ"),

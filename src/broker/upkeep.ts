@@ -42,21 +42,23 @@ export function startUpkeep({
 
   async function declare(): Promise<void> {
     const noted = [...unroutable];
-    const channel = await link.openChannel();
+    const declareMissing = refusal === undefined ? declareBindings : declareTopology;
+    let isAsked = false;
     try {
-      await (refusal === undefined ? declareBindings(channel) : declareTopology(channel));
+      await link.ask((channel) => {
+        isAsked = true;
+        return declareMissing(channel);
+      });
       for (const exchange of noted) unroutable.delete(exchange);
       if (refusal !== undefined) log.info("RabbitMQ has all exchanges, queues and bindings again");
       refusal = undefined;
     } catch (error) {
+      if (!isAsked) throw error;
       // The connection went, and not the topology.
       if (!link.isUp()) return;
       const reason = messageOf(error);
       if (reason !== refusal) log.error({ reason }, "an exchange, queue or binding is missing in RabbitMQ");
       refusal = reason;
-    } finally {
-      // It is closed already when RabbitMQ refused.
-      await channel.close().catch(() => undefined);
     }
   }
 

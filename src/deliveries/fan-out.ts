@@ -130,6 +130,7 @@ export function createFanOut(options: FanOutOptions): Worker {
         const { flightId, ids, databaseTimeMs } = await store.insert({
           events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
             id: received.event.id,
+            uuid: received.event.event_id,
             data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
           })),
           deliveries: some.map(({ received, subscriber, uuid, place }) => ({
@@ -232,15 +233,16 @@ export function createFanOut(options: FanOutOptions): Worker {
     const outcomes = await broker.publish(
       messages.map((message) => deadMessage(message, "not an event of this service")),
     );
-    for (const [index, message] of messages.entries()) {
-      if (outcomes[index]?.kind === "confirmed") {
-        metrics.deadLettered("foreign", 1);
-        message.ack();
-        continue;
-      }
-      await pause(1_000, signal);
-      message.requeue();
-    }
+    const [buried, kept]: [IncomingMessage[], IncomingMessage[]] = [[], []];
+    messages.forEach((message, index) =>
+      (outcomes[index]?.kind === "confirmed" ? buried : kept).push(message),
+    );
+    metrics.deadLettered("foreign", buried.length);
+    for (const message of buried) message.ack();
+    if (kept.length === 0) return;
+    // Once for all of them: the events of this service wait behind it.
+    await pause(1_000, signal);
+    for (const message of kept) message.requeue();
   }
 
   return {

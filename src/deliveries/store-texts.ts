@@ -8,10 +8,16 @@ const withoutWaiting = "(SELECT set_config('synchronous_commit', 'off', true)) I
 
 const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
-/** The row of the outbox is what lets one fan-out in at a time, and never again after it: another that holds it makes the same deliveries. */
+/**
+ * The row of the outbox is what lets one fan-out in at a time, and never again after it: another that holds it makes the same deliveries.
+ * A portion waits for that other, which may yet fail: passed over, its deliveries would be missing when the last portion takes the row away.
+ */
 const insertText = (isComplete: boolean): string => `
   WITH due AS MATERIALIZED (
-    SELECT event_id FROM svc.outbox WHERE event_id = ANY($1::bigint[]) ORDER BY event_id FOR UPDATE SKIP LOCKED
+    SELECT event_id FROM svc.outbox WHERE event_id = ANY(ARRAY(
+      SELECT id FROM unnest($1::bigint[], $14::uuid[]) AS given (id, uuid)
+      WHERE (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
+    ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
   ), ${
     isComplete
       ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`

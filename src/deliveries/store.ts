@@ -40,6 +40,8 @@ export interface NewDelivery {
 /** An event that is fanned out. */
 export interface FannedOutEvent {
   readonly id: string;
+  /** A part of the fence: a crash or fail-over of the database that takes back an event gives its id to another. */
+  readonly uuid: string;
   /** JSON of its record; undefined when no delivery needs it. */
   readonly data: string | undefined;
 }
@@ -222,6 +224,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         deliveries.map(({ traceparent }) => traceparent ?? null),
         deliveries.map(({ isTaken }) => isTaken),
         flightMs,
+        events.map(({ uuid }) => uuid),
       ]);
       return {
         flightId: rows[0]?.flightId ?? undefined,

@@ -55,6 +55,8 @@ export function createSweep(options: SweepOptions): Sweep {
   const alarm = createAlarm();
   let mayBeParked = true;
   let parkedAfter = 0;
+  /** Whether this walk over the subscriptions has come by one that a free slot would serve. */
+  let isSlotWanted = false;
   let tidiedAtMs = -Infinity;
   let orphansAtMs = -Infinity;
   let wholeAtMs = -Infinity;
@@ -152,7 +154,10 @@ export function createSweep(options: SweepOptions): Sweep {
     mayBeParked = false;
     const found = await store.findParked({ after: parkedAfter, limit: batchSize });
     const isLast = found.length < batchSize;
-    if (found.length > 0 || parkedAfter > 0) mayBeParked = true;
+    isSlotWanted ||= found.some(({ isActive }) => isActive);
+    // Of paused ones alone, no slot that falls free makes a turn.
+    if (isSlotWanted || !isLast) mayBeParked = true;
+    if (isLast) isSlotWanted = false;
     parkedAfter = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
     for (const { subscriptionId, url } of found)
       if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });

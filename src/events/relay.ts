@@ -92,6 +92,7 @@ export function createRelay(options: RelayOptions): Relay {
   let share: Share | undefined;
   let nextBeatMs = 0;
   let nextCheckMs = 0;
+  let nextDepthMs = 0;
   let nextStrangersMs = 0;
   let nextWholeMs = now() + wholeEveryMs;
   /** Of the database, that reads were answered by. */
@@ -179,7 +180,8 @@ export function createRelay(options: RelayOptions): Relay {
     if (asked.size === 0 || now() < nextCheckMs) return;
     nextCheckMs = now() + (window.hasRoom() ? checkMs : urgentCheckMs);
     for (const id of window.note(asked, await outbox.waiting([...asked]))) postponed.forget(id);
-    if (window.olderThan(lostAfterMs).length === 0) return;
+    if (now() < nextDepthMs || window.olderThan(lostAfterMs).length === 0) return;
+    nextDepthMs = now() + checkMs;
     const isQueueEmpty = (await broker.depth(queues.fanout)) === 0;
     const lost = window.olderThan(isQueueEmpty ? lostAfterMs : options.requeueAfterMs);
     if (lost.length === 0) return;

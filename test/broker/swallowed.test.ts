@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
+import { openLink } from "../../src/broker/link.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { createLog } from "../../src/log.ts";
@@ -63,6 +64,23 @@ describe("connectRabbitMq, when the network swallows everything", () => {
     const before = received.length;
     expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
     await until(() => received.length > before, { what: "the message" });
+  });
+
+  it("answers a question although the channel's end is never confirmed", async () => {
+    const link = await openLink({ url, name: "svc test", log });
+    try {
+      await until(() => link.isUp(), { what: "a connection" });
+
+      const answer = await link.ask(async () => {
+        proxy.stall();
+        return "yes";
+      });
+
+      expect(answer).to.equal("yes");
+    } finally {
+      proxy.resume();
+      await link.close();
+    }
   });
 
   it("gives up a connection whose greeting never comes, and tries again", async () => {

@@ -61,9 +61,9 @@ describe("the outcome of a delivery", () => {
       await migrateCore(core.pool);
       const sql = createSql({ pool: core.pool, isEmbedded: false });
       const store = createDeliveryStore({ sql });
-      const events = await sql<{ id: string }>(
+      const events = await sql<{ id: string; uuid: string }>(
         `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
-         SELECT 'notes', 'on_create', '1', '{"title": "A note"}' FROM generate_series(1, 10000) RETURNING id`,
+         SELECT 'notes', 'on_create', '1', '{"title": "A note"}' FROM generate_series(1, 10000) RETURNING id, uuid`,
       );
       for (let at = 0; at < events.length; at += 50) {
         const portion = events.slice(at, at + 50);
@@ -79,7 +79,7 @@ describe("the outcome of a delivery", () => {
           isTaken: true,
         }));
         const { ids, flightId = "0" } = await store.insert({
-          events: portion.map(({ id }) => ({ id, data: "{}" })),
+          events: portion.map(({ id, uuid }) => ({ id, uuid, data: "{}" })),
           deliveries,
           isComplete: true,
           flightMs: 60_000,

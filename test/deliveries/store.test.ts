@@ -74,12 +74,12 @@ describe("createDeliveryStore", () => {
     ...overrides,
   });
   const insert = (
-    events: readonly Pick<EventModel, "id">[],
+    events: readonly Pick<EventModel, "id" | "uuid">[],
     deliveries: readonly NewDelivery[],
     isComplete = true,
   ): ReturnType<DeliveryStore["insert"]> =>
     store.insert({
-      events: events.map(({ id }) => ({ id: String(id), data: `{"of":${id}}` })),
+      events: events.map(({ id, uuid }) => ({ id: String(id), uuid, data: `{"of":${id}}` })),
       deliveries,
       isComplete,
       flightMs,
@@ -110,7 +110,10 @@ describe("createDeliveryStore", () => {
     try {
       const event = await work.addEvent();
       const rest = { flightMs, isComplete: true };
-      const given = { events: [{ id: String(event.id), data: "{}" }], deliveries: [newDelivery(event)] };
+      const given = {
+        events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }],
+        deliveries: [newDelivery(event)],
+      };
       expect(await modeOf(watched.insert({ ...given, ...rest })), "insert").to.equal("on");
       const delivery = await work.addDelivery(subscription);
       const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
@@ -175,7 +178,7 @@ describe("createDeliveryStore", () => {
       const event = await work.addEvent();
 
       await store.insert({
-        events: [{ id: String(event.id), data: undefined }],
+        events: [{ id: String(event.id), uuid: event.uuid, data: undefined }],
         deliveries: [],
         isComplete: true,
         flightMs,
@@ -191,7 +194,10 @@ describe("createDeliveryStore", () => {
       const [again, other] = [newDelivery(done), newDelivery(fresh)];
       const stranger = newDelivery({ id: 9_000_000n, uuid: randomUUID() });
 
-      const { ids } = await insert([done, fresh, { id: 9_000_000n }], [again, stranger, other]);
+      const { ids } = await insert(
+        [done, fresh, { id: 9_000_000n, uuid: randomUUID() }],
+        [again, stranger, other],
+      );
 
       expect([...ids.keys()]).to.deep.equal([other.uuid]);
       expect(await work.deliveries()).to.have.length(2);
@@ -222,21 +228,6 @@ describe("createDeliveryStore", () => {
       expect(made.flatMap(({ ids }) => [...ids])).to.have.length(1);
       expect(await work.deliveries()).to.have.length(1);
       expect(await work.flights()).to.have.length(1);
-    });
-
-    it("does not wait for a dispatcher that is at work on the event, and leaves it to that one", async () => {
-      const event = await work.addEvent();
-      const other = await core.database.pool.connect();
-      try {
-        await other.query("BEGIN");
-        await other.query("DELETE FROM svc.outbox WHERE event_id = $1", [String(event.id)]);
-
-        expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(0);
-        await other.query("ROLLBACK");
-      } finally {
-        other.release();
-      }
-      expect((await insert([event], [newDelivery(event)])).ids.size).to.equal(1);
     });
   });
 

@@ -12,6 +12,7 @@ import {
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { createMetrics } from "../../src/metrics.ts";
 import { runWorkers, type Running } from "../../src/running.ts";
+import { pause } from "../../src/worker.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
@@ -166,6 +167,29 @@ describe("createSweep", () => {
 
       await untilStarted(1);
       expect(startedIds()).to.deep.equal(idsOf(delivery as DeliveryModel));
+    });
+
+    it("makes no turn for a slot that falls free while only paused subscriptions have something", async () => {
+      await addParked(1);
+      await core.sql("UPDATE svc.subscriptions SET is_active = false");
+      let looks = 0;
+      const sweep = start({
+        intervalMs: never,
+        store: {
+          ...store,
+          findParked(options) {
+            looks += 1;
+            return store.findParked(options);
+          },
+        },
+      });
+      await until(() => looks > 0, { what: "the first look" });
+      await pause(100, new AbortController().signal);
+
+      sweep.onFree();
+      await pause(100, new AbortController().signal);
+
+      expect(looks).to.equal(1);
     });
 
     it("looks for it when it is told that something waits and a slot falls free", async () => {

@@ -248,12 +248,22 @@ for (const [where, start] of [
             SET session_replication_role = replica; INSERT INTO notes VALUES (1, 'a'); TRUNCATE notes; RESET session_replication_role;
             ALTER TABLE notes DISABLE TRIGGER USER; INSERT INTO notes VALUES (2, 'b'); ALTER TABLE notes ENABLE TRIGGER USER`),
         ).to.deep.equal([]);
-        await client.query("ALTER TABLE notes ENABLE ALWAYS TRIGGER svc_capture_notes");
-        expect(
-          await eventsOf(
-            "SET session_replication_role = replica; INSERT INTO notes VALUES (3, 'c'); RESET session_replication_role",
-          ),
-        ).to.deep.equal(["on_create 3 c"]);
+        await client.query(
+          "ALTER TABLE notes ENABLE ALWAYS TRIGGER svc_capture_notes; ALTER TABLE svc.events ENABLE ALWAYS TRIGGER enqueue_event",
+        );
+        try {
+          expect(
+            await eventsOf(
+              "SET session_replication_role = replica; INSERT INTO notes VALUES (3, 'c'); RESET session_replication_role",
+            ),
+          ).to.deep.equal(["on_create 3 c"]);
+          const { rows } = await client.query(
+            "SELECT FROM svc.outbox WHERE event_id = (SELECT max(id) FROM svc.events)",
+          );
+          expect(rows).to.have.length(1);
+        } finally {
+          await client.query("ALTER TABLE svc.events ENABLE TRIGGER enqueue_event");
+        }
       });
 
       it("refuses TRUNCATE where a policy hides rows from the role that migrated", async () => {

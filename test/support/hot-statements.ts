@@ -34,6 +34,10 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const backlog = await found(
     "SELECT event_id AS id FROM svc.outbox WHERE resource = 'orders' ORDER BY event_id LIMIT 200",
   );
+  const captured = await plain<{ id: string; uuid: string }>(
+    "SELECT id, uuid FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id",
+    [backlog],
+  );
   const flying = await plain<{ id: string; uuid: string }>(
     `SELECT delivery.id, uuid FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (delivery_id) JOIN svc.deliveries AS delivery ON delivery.id = delivery_id
       ORDER BY delivery.id LIMIT ${batch}`,
@@ -62,7 +66,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       run: (sql) => createOutbox({ sql }).resources(),
     },
     { name: "outbox: backlog", pool: "pool", mostRead: 10_010, isByIndex: true, run: readOutboxBacklog },
-    { name: "insert", pool: "dispatcher", mostRead: 1_000, run: (sql) => insert(sql, backlog) },
+    { name: "insert", pool: "dispatcher", mostRead: 1_200, run: (sql) => insert(sql, captured) },
     {
       name: "takeDue",
       pool: "dispatcher",
@@ -261,12 +265,15 @@ async function readOutbox(sql: Sql): Promise<void> {
   }
 }
 
-function insert(sql: Sql, events: readonly string[]): Promise<unknown> {
-  const deliveries = events.flatMap((eventId) =>
+function insert(
+  sql: Sql,
+  events: readonly { readonly id: string; readonly uuid: string }[],
+): Promise<unknown> {
+  const deliveries = events.flatMap((event) =>
     [1, 2].map((subscriptionId): NewDelivery => ({
       uuid: randomUUID(),
-      eventId,
-      eventUuid: randomUUID(),
+      eventId: event.id,
+      eventUuid: event.uuid,
       subscriptionId,
       userId: 1,
       resource: "orders",
@@ -276,7 +283,7 @@ function insert(sql: Sql, events: readonly string[]): Promise<unknown> {
     })),
   );
   return createDeliveryStore({ sql }).insert({
-    events: events.map((id) => ({ id, data: "{}" })),
+    events: events.map(({ id, uuid }) => ({ id, uuid, data: "{}" })),
     deliveries,
     isComplete: true,
     flightMs,
