@@ -203,7 +203,8 @@ export function createFanOut(options: FanOutOptions): Worker {
         message.ack();
       }
     } catch (error) {
-      if (databaseFaultOf(error).kind === "unavailable" || signal.aborted) {
+      const isAway = databaseFaultOf(error).kind === "unavailable" && !isTooMuch(error);
+      if (isAway || signal.aborted) {
         log.error({ err: error }, "fan-out turn failed; giving the events back");
         // Without the pause the messages would come straight back, for as long as the database is away.
         await pause(1_000, signal);
@@ -275,4 +276,9 @@ export function createFanOut(options: FanOutOptions): Worker {
       await attempts.drain();
     },
   };
+}
+
+/** The statement took too long, or too much memory (PostgreSQL's 57014 and 53200): half of it may not. */
+function isTooMuch(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "57014" || error.code === "53200");
 }

@@ -251,7 +251,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data }) => [id, data]));
     },
-    async record({ outcomes, landed }) {
+    async record({ outcomes: given, landed }) {
+      // In the order in which everybody else locks deliveries.
+      const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
       const written = await sql<{ id: string }>(recordText, [
         outcomes.map(({ id }) => id),
         outcomes.map(({ status }) => status),

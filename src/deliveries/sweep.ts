@@ -44,6 +44,10 @@ const orphansEveryMs = 10_000;
 const mostOfOne = 100;
 /** Dispatchers that are told of deliveries for which this one has no slot. */
 const mostTold = 4;
+/** Dead letters at once: each may be of 15 MB. */
+const mostDead = 4;
+/** How often deliveries of receivers that answer nothing are looked at, whether they have waited for too long. */
+const judgeEveryMs = 60_000;
 
 /**
  * Takes what is due out of the queue and has it attempted: retries, what the fan-out had no slot for, and what a dead process left behind.
@@ -57,6 +61,7 @@ export function createSweep(options: SweepOptions): Sweep {
   let parkedAfter = 0;
   /** Whether this walk over the subscriptions has come by one that a free slot would serve. */
   let isSlotWanted = false;
+  let judgedAtMs = -Infinity;
   let tidiedAtMs = -Infinity;
   let orphansAtMs = -Infinity;
   let wholeAtMs = -Infinity;
@@ -154,14 +159,16 @@ export function createSweep(options: SweepOptions): Sweep {
     mayBeParked = false;
     const found = await store.findParked({ after: parkedAfter, limit: batchSize });
     const isLast = found.length < batchSize;
-    isSlotWanted ||= found.some(({ isActive }) => isActive);
-    // Of paused ones alone, no slot that falls free makes a turn.
+    const silent = found.filter(isSilent);
+    isSlotWanted ||= found.some((one) => one.isActive && !isSilent(one));
+    // Of paused and silent ones alone, no slot that falls free makes a turn.
     if (isSlotWanted || !isLast) mayBeParked = true;
     if (isLast) isSlotWanted = false;
     parkedAfter = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
     for (const { subscriptionId, url } of found)
       if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
     if (!isLast) alarm.wake();
+    await judge(silent);
     const counts = shareOut(found);
     if (counts.size === 0) return;
     // From both ends: what is new does not wait behind a backlog of hours.
@@ -172,6 +179,20 @@ export function createSweep(options: SweepOptions): Sweep {
     }));
     const taken = await store.takeParked({ wanted, flightMs });
     if (placeAll(taken) > 0) alarm.wake();
+  }
+
+  function isSilent({ url, userId, isActive }: ParkedSubscription): boolean {
+    if (url === null || userId === null || !isActive) return false;
+    return admission.refusalOf({ url, userId, lane: "first" }) === "silent";
+  }
+
+  /** Gives up what has waited for too long for receivers that answer nothing; the rest goes back. */
+  async function judge(silent: readonly ParkedSubscription[]): Promise<void> {
+    if (silent.length === 0 || performance.now() - judgedAtMs < judgeEveryMs) return;
+    judgedAtMs = performance.now();
+    const oldest = Math.ceil(batchSize / silent.length);
+    const wanted = silent.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
+    placeAll(await store.takeParked({ wanted, flightMs }));
   }
 
   /** How many deliveries of each subscription there are slots for: one for each in turn, until there are none. */
@@ -197,7 +218,7 @@ export function createSweep(options: SweepOptions): Sweep {
   }
 
   async function publishDead(): Promise<void> {
-    const dead = await store.findUndeadLettered({ limit: 20, olderThanMs: options.requeueAfterMs });
+    const dead = await store.findUndeadLettered({ limit: mostDead, olderThanMs: options.requeueAfterMs });
     if (dead.length === 0) return;
     const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
     const buried = dead.filter((_, index) => outcomes[index]?.kind === "confirmed");

@@ -182,9 +182,10 @@ export function createRelay(options: RelayOptions): Relay {
     for (const id of window.note(asked, await outbox.waiting([...asked]))) postponed.forget(id);
     if (now() < nextDepthMs || window.olderThan(lostAfterMs).length === 0) return;
     nextDepthMs = now() + checkMs;
-    const isQueueEmpty = (await broker.depth(queues.fanout)) === 0;
-    const lost = window.olderThan(isQueueEmpty ? lostAfterMs : options.requeueAfterMs);
-    if (lost.length === 0) return;
+    const depth = await broker.depth(queues.fanout);
+    const lost = window.olderThan(depth === 0 ? lostAfterMs : options.requeueAfterMs);
+    // As long as they can all be in the queue, nobody is there to take them: more messages would only be more memory.
+    if (lost.length === 0 || depth >= lost.length) return;
     log.warn(
       { event: "relay.stranded", events: lost.length },
       "events were not fanned out in time; publishing them again",

@@ -270,7 +270,7 @@ describe("webhook subscription routes", () => {
       expect((await send("GET", `/webhooks/${String(id)}`)).status).to.equal(404);
     });
 
-    it("cancels its unfinished deliveries, leased ones too, and leaves the rest alone", async () => {
+    it("cancels its unfinished deliveries, those in hand too, and leaves the rest alone", async () => {
       const { id } = await create();
       const other = await create();
       const [event] = await core.sql<{ id: string; uuid: string }>(
@@ -279,37 +279,50 @@ describe("webhook subscription routes", () => {
       const add = async (
         subscriptionId: unknown,
         status: string,
-        leasedUntil: string | null = null,
+        place?: "queue" | "flight",
       ): Promise<string> => {
         const uuid = randomUUID();
-        await core.sql(
+        const [row] = await core.sql<{ id: string }>(
           `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-             status, max_attempts, url, body, next_attempt_at, leased_until)
-           VALUES ($1, $2, $3, $4, $5, 'orders', 1, 'manual', $6, 3, 'https://example.com', '', now(), $7)`,
-          [uuid, event?.id, event?.uuid, subscriptionId, ada.id, status, leasedUntil],
+             status, max_attempts, url)
+           VALUES ($1, $2, $3, $4, $5, 'orders', 1, 'manual', $6, 3, 'https://example.com') RETURNING id`,
+          [uuid, event?.id, event?.uuid, subscriptionId, ada.id, status],
         );
+        if (place === "queue")
+          await core.sql(
+            "INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at) VALUES ($1, $2, $3, now())",
+            [row?.id, subscriptionId, ada.id],
+          );
+        if (place === "flight")
+          await core.sql(
+            "INSERT INTO svc.flights (delivery_ids, ends_at) VALUES (ARRAY[$1::bigint], now())",
+            [row?.id],
+          );
         return uuid;
       };
       const unfinished = [
-        await add(id, "pending"),
-        await add(id, "retrying"),
-        await add(id, "pending", "2100-01-01"),
+        await add(id, "pending", "queue"),
+        await add(id, "retrying", "queue"),
+        await add(id, "pending", "flight"),
       ];
-      const kept = [await add(id, "delivered"), await add(id, "failed"), await add(other["id"], "pending")];
+      const kept = [
+        await add(id, "delivered"),
+        await add(id, "failed"),
+        await add(other["id"], "pending", "queue"),
+      ];
 
       await send("DELETE", `/webhooks/${String(id)}`);
 
-      const rows = await core.sql<Json>(
-        "SELECT uuid, status, last_error, next_attempt_at FROM svc.deliveries",
-      );
+      const rows = await core.sql<Json>("SELECT uuid, status, last_error FROM svc.deliveries");
       const byUuid = new Map(rows.map(({ uuid, ...row }) => [uuid, row]));
       for (const uuid of unfinished) {
         expect(byUuid.get(uuid)).to.deep.equal({
           status: "cancelled",
           last_error: "The subscription was deleted.",
-          next_attempt_at: null,
         });
       }
+      const queued = await core.sql("SELECT subscription_id AS id FROM svc.delivery_queue");
+      expect(queued).to.deep.equal([{ id: other["id"] }]);
       expect(kept.map((uuid) => byUuid.get(uuid)?.["status"])).to.deep.equal([
         "delivered",
         "failed",

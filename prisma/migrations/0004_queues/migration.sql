@@ -29,7 +29,7 @@ $$;
 CREATE TRIGGER enqueue_event BEFORE INSERT ON svc.events FOR EACH ROW EXECUTE FUNCTION svc.enqueue_event();
 
 INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes)
-SELECT id, pg_current_xact_id()::text::bigint, resource, '', pg_column_size(snapshot) FROM svc.events WHERE fanned_out_at IS NULL;
+SELECT id, pg_current_xact_id()::text::bigint, resource, '', pg_column_size(snapshot || '{}') FROM svc.events WHERE fanned_out_at IS NULL;
 
 DROP INDEX svc.events_unpublished_idx;
 DROP INDEX svc.events_stranded_idx;
@@ -47,9 +47,11 @@ CREATE TABLE svc.event_data (
 );
 -- A body ends in `,"timestamp":"2026-03-28T14:30:00.123456Z"}`: 43 characters.
 INSERT INTO svc.event_data (event_id, data)
-SELECT DISTINCT ON (event_id) event_id, substr(body, strpos(body, ',"data":') + 8, length(body) - 43 - strpos(body, ',"data":') - 7)
-FROM (SELECT event_id, id, convert_from(body, 'UTF8') AS body FROM svc.deliveries) AS delivery
-ORDER BY event_id, id;
+SELECT event_id, substr(body, strpos(body, ',"data":') + 8, length(body) - 43 - strpos(body, ',"data":') - 7)
+FROM (
+  SELECT event_id, convert_from(body, 'UTF8') AS body
+  FROM (SELECT min(id) AS id FROM svc.deliveries GROUP BY event_id) AS first JOIN svc.deliveries USING (id)
+) AS delivery;
 
 -- Deliveries that wait: for their time, or (due_at is null) for a slot at their receiver or for their subscription to be active.
 -- A delivery in hand is not here but in svc.flights; one at its end is in neither.
