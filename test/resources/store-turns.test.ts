@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { takingTurns } from "../../src/resources/store-turns.ts";
+import type { RecordStore } from "../../src/resources/store.ts";
+import { createTurns } from "../../src/turns.ts";
+
+describe("takingTurns", () => {
+  it("lets a resource have its share of the connections, lists apart, and its other requests wait their turn", async () => {
+    const begun: string[] = [];
+    const ends: (() => void)[] = [];
+    const slow = (name: string) => (): Promise<never> => {
+      begun.push(name);
+      return new Promise((resolve) => ends.push(() => resolve(undefined as never)));
+    };
+    const store = {
+      list: slow("list"),
+      find: slow("find"),
+      remove: slow("remove"),
+    } as unknown as RecordStore;
+    const turns = { records: createTurns<string>(2), lists: createTurns<string>(1) };
+    const locked = takingTurns(store, "locked", turns);
+    const other = takingTurns(store, "other", turns);
+    const shape = { select: {} };
+
+    const asked = [
+      locked.find(1, undefined, shape),
+      locked.remove(1, {}),
+      locked.find(2, undefined, shape),
+      locked.list({ where: {}, orderBy: [], include: undefined }, { skip: 0, take: 1 }),
+      locked.list({ where: {}, orderBy: [], include: undefined }, { skip: 0, take: 1 }),
+      other.find(3, undefined, shape),
+    ];
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).to.have.members(["find", "remove", "list", "find"]);
+
+    ends[0]?.();
+    await asked[0];
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).to.have.length(5);
+    while (begun.length < asked.length || ends.length > 0) {
+      ends.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(asked);
+  });
+});
