@@ -2,10 +2,11 @@
  * `npm run holdups`: some ten minutes on two cores, on servers of its own, which it starts and removes. One user, table, resource or receiver holds
  * up the way from a commit to the receiver, while another user's 20 changes a second are delivered; the table says what that one notices. Loopback only.
  *
- * HOLDUPS_SECONDS=5 shortens each hold-up; HOLDUPS_ONLY=poison runs those with that word in their name; HOLDUPS_SCALE=1 makes them larger.
+ * HOLDUPS_SECONDS=5 shortens each hold-up; HOLDUPS_ONLY=poison runs those with that word in their name; HOLDUPS_SCALE=1 makes them larger, 0.1
+ * a tenth of that.
  */
 import { bulk, dump, hanging, slow } from "./hold-ups/bursts.ts";
-import { fullSizes, quickSizes } from "./hold-ups/hold-up.ts";
+import { quickSizes, sizesOf } from "./hold-ups/hold-up.ts";
 import { largeCreate, largeRows } from "./hold-ups/large.ts";
 import { measure, type Outcome } from "./hold-ups/measure.ts";
 import { lock, poison, subscriptions } from "./hold-ups/resources-held-up.ts";
@@ -59,7 +60,8 @@ function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: O
 async function main(atEnd: AtEnd): Promise<number> {
   const holdMs = Number(process.env["HOLDUPS_SECONDS"] ?? 15) * 1000;
   const only = process.env["HOLDUPS_ONLY"] ?? "";
-  const sizes = process.env["HOLDUPS_SCALE"] === "1" ? fullSizes : quickSizes;
+  const scale = process.env["HOLDUPS_SCALE"];
+  const sizes = scale === undefined ? quickSizes : sizesOf(Number(scale));
   progress("starting PostgreSQL and RabbitMQ");
   const makePlace = await startServers(atEnd);
   const outcomes: Outcome[] = [];

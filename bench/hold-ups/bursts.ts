@@ -4,6 +4,8 @@ import { arrivalsOf, type HoldUp, insertNotes, secondsOf } from "./hold-up.ts";
 import type { VictimAnswer, VictimQuestion } from "./victim.ts";
 
 const limitMs = 300_000;
+/** Rows of an INSERT. */
+const batch = 500;
 
 export const slow: HoldUp = {
   name: "slow: a burst for a receiver that takes 1 s, which then is fast",
@@ -56,14 +58,15 @@ export const dump: HoldUp = {
         try {
           await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
           await client.query("SELECT count(*) FROM notes");
-          const third = Math.round(dumped / 3);
+          const third = Math.round(dumped / 3 / batch) * batch;
           for (let made = 0; rates.length < 3;) {
             const seconds = await secondsOf(async () => {
-              for (const end = third * (rates.length + 1); made < end; made += 500) {
-                await insertNotes(system, { userId: ada.id, count: 500 });
+              for (const end = third * (rates.length + 1); made < end; made += batch) {
+                await insertNotes(system, { userId: ada.id, count: batch });
                 // As many as the relay lets be on their way.
-                await arrivalsOf([receiver], { count: made - 500, limitMs });
+                await arrivalsOf([receiver], { count: made - batch, limitMs });
               }
+              await arrivalsOf([receiver], { count: made, limitMs });
             });
             rates.push((third / seconds).toFixed(0));
           }

@@ -29,16 +29,21 @@ export interface Sizes {
   readonly bulk: number;
 }
 
-export const quickSizes: Sizes = {
-  subscriptions: 20_000,
-  poisoned: 20_000,
+const fullSizes: Sizes = {
+  subscriptions: 100_000,
+  poisoned: 200_000,
   waiting: 100_000,
   burst: 20_000,
   dumped: 30_000,
   bulk: 100_000,
 };
-/** Those of the first report. */
-export const fullSizes: Sizes = { ...quickSizes, subscriptions: 100_000, poisoned: 200_000 };
+export const quickSizes: Sizes = { ...fullSizes, subscriptions: 20_000, poisoned: 20_000 };
+
+/** @param scale 1: as they are at their largest. */
+export function sizesOf(scale: number): Sizes {
+  const entries = Object.entries(fullSizes).map(([name, size]) => [name, Math.round(size * scale)]);
+  return Object.fromEntries(entries) as Sizes;
+}
 
 /** Makes notes by one statement. */
 export async function insertNotes(
