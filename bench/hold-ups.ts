@@ -64,25 +64,22 @@ async function main(atEnd: AtEnd): Promise<number> {
   const sizes = scale === undefined ? quickSizes : sizesOf(Number(scale));
   progress("starting PostgreSQL and RabbitMQ");
   const makePlace = await startServers(atEnd);
-  const outcomes: Outcome[] = [];
-  for (const [index, holdUp] of holdUps.entries()) {
-    if (!holdUp.name.includes(only)) continue;
-    progress(holdUp.name);
-    const place = await makePlace(`held_up_${index}`);
-    const outcome = await measure(holdUp, { place, sizes, durations: { calmMs, holdMs }, atEnd });
-    outcomes.push(outcome);
-    progress(`longest statement: ${outcome.longest.text.slice(0, 200)}`);
-    for (const ending of outcome.endings) console.error(ending);
-  }
   console.log(
-    `svc api and svc dispatcher in 512 MB each (${outcomes[0]?.limitKind}); the other user makes 20 changes a second. ` +
-      "From change to receipt in ms: before / during / after.\n",
+    "svc api and svc dispatcher in 512 MB each; the other user makes 20 changes a second. From change to receipt in ms: before / during / after.\n",
   );
   console.log(
     "| hold-up | of it | p50 | p99 | came meanwhile | refused | lost | doubled | peak MB: api / dispatcher | longest statement, ms | deadlocks |",
   );
   console.log("|---|---|---|---|---|---|---|---|---|---|---|");
-  for (const outcome of outcomes) console.log(rowOf(outcome));
+  for (const [index, holdUp] of holdUps.entries()) {
+    if (!holdUp.name.includes(only)) continue;
+    progress(holdUp.name);
+    const place = await makePlace(`held_up_${index}`);
+    const outcome = await measure(holdUp, { place, sizes, durations: { calmMs, holdMs }, atEnd });
+    console.log(rowOf(outcome));
+    progress(`memory by ${outcome.limitKind}; longest statement: ${outcome.longest.text.slice(0, 200)}`);
+    for (const ending of outcome.endings) console.error(ending);
+  }
   return 0;
 }
 

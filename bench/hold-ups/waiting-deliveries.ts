@@ -31,17 +31,27 @@ async function makeWaiting(
   );
 }
 
-/** @param dueAt An SQL expression over `number`. */
+/**
+ * In portions, as the service does: what is not committed yet is passed by every read.
+ *
+ * @param dueAt An SQL expression over `id`.
+ */
 async function enqueue(
   sql: Sql,
   { subscriptionId, dueAt }: { readonly subscriptionId: number; readonly dueAt: string },
 ): Promise<void> {
-  await sql(
-    `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT id, subscription_id, user_id, ${dueAt}
-    FROM (SELECT *, row_number() OVER (ORDER BY id) AS number FROM svc.deliveries WHERE subscription_id = $1) AS delivery`,
+  const portion = 1_000;
+  const [row] = await sql<{ first: number; last: number }>(
+    "SELECT min(id)::int AS first, max(id)::int AS last FROM svc.deliveries WHERE subscription_id = $1",
     [subscriptionId],
   );
+  for (let id = row?.first ?? 0; id <= (row?.last ?? -1); id += portion)
+    await sql(
+      `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+      SELECT id, subscription_id, user_id, ${dueAt} FROM svc.deliveries
+      WHERE subscription_id = $1 AND id BETWEEN $2 AND $3`,
+      [subscriptionId, id, id + portion - 1],
+    );
 }
 
 /** What PostgreSQL knows of the tables stays what it is now. */
@@ -69,7 +79,7 @@ export const backlog: HoldUp = {
     await makeWaiting(sql, { user: ada, subscriptionId, count: waiting });
     return {
       async run(durationMs) {
-        await enqueue(sql, { subscriptionId, dueAt: "CASE WHEN number % 2 = 0 THEN now() END" });
+        await enqueue(sql, { subscriptionId, dueAt: "CASE WHEN id % 2 = 0 THEN now() END" });
         await sleep(durationMs);
         const [row] = await sql<{ due: number }>(
           "SELECT count(due_at)::int AS due FROM svc.delivery_queue WHERE due_at < now()",
