@@ -15,13 +15,15 @@ const roots = [
   { folder: "/sys/fs/cgroup", limitFile: "memory.max" },
 ];
 
+let groups = 0;
+
 /** By a control group where the machine allows one, which ends the process at the limit; else by the limit of V8's heap. */
 export function createMemoryLimit(bytes: number): MemoryLimit {
   return byControlGroup(bytes) ?? byHeap(bytes);
 }
 
 function byControlGroup(bytes: number): MemoryLimit | undefined {
-  const name = `svc-attack-${process.pid}`;
+  const name = `svc-attack-${process.pid}-${(groups += 1)}`;
   for (const { folder, limitFile } of roots) {
     const group = `${folder}/${name}`;
     try {

@@ -1,5 +1,5 @@
 import { createProgram, type Program, type ProgramName } from "../../test/support/program.ts";
-import { peakBytes } from "../attacks/memory-limit.ts";
+import { type MemoryLimit, peakBytes } from "../attacks/memory-limit.ts";
 
 /** A process of the service as something that keeps services running has it: started again whenever it ends. */
 export interface Process {
@@ -18,12 +18,17 @@ export interface Process {
 
 const watchMs = 500;
 
-/** Starts `svc <name>` and waits until it is ready. */
+/**
+ * Starts `svc <name>` and waits until it is ready.
+ *
+ * @param limit Of its memory; default: none.
+ */
 export async function startWatched(
   name: ProgramName,
   env: Readonly<Record<string, string>>,
+  limit?: Pick<MemoryLimit, "commandOf">,
 ): Promise<Process> {
-  const program = await createProgram({ name, env });
+  const program = await createProgram({ name, env, ...(limit && { commandOf: limit.commandOf }) });
   const endings: string[] = [];
   let isWanted = true;
   let peak = 0;

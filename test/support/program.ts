@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createReadStream, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import {
   freePort,
@@ -73,7 +73,7 @@ export async function createProgram({
   const [port, metricsPort] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${port}`;
   const healthOrigin = `http://127.0.0.1:${metricsPort}`;
-  const logFile = join(folder, "node.log");
+  const logFile = join(folder, `${basename(commandOf([]).command)}.log`);
   let child: PrivateProcess | undefined;
 
   async function isReady(): Promise<boolean> {

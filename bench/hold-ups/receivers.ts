@@ -1,0 +1,57 @@
+/** The receivers of the user that holds up, in a process of their own. Each can be made to misbehave, and counts what comes. */
+import {
+  type Behaviour,
+  hang,
+  reply,
+  startReceiver,
+  type TestReceiver,
+} from "../../test/support/receiver.ts";
+import { answerQuestions } from "../peer.ts";
+
+export type Manner = "fast" | "slow" | "hanging";
+
+export type ReceiversQuestion =
+  | { readonly kind: "open"; readonly manner: Manner }
+  | { readonly kind: "behave"; readonly port: number; readonly manner: Manner }
+  | { readonly kind: "look"; readonly port: number };
+
+export interface ReceiversAnswer {
+  readonly port: number;
+  /** Different deliveries that have come so far. */
+  readonly count: number;
+}
+
+const manners: Readonly<Record<Manner, Behaviour>> = {
+  fast: (_request, response) => reply(response, { status: 204 }),
+  slow: (_request, response) => reply(response, { status: 204, delayMs: 1_000 }),
+  hanging: hang,
+};
+
+interface Opened {
+  readonly receiver: TestReceiver;
+  readonly seen: Set<string>;
+}
+
+const opened = new Map<number, Opened>();
+
+answerQuestions(async (question: ReceiversQuestion): Promise<ReceiversAnswer> => {
+  if (question.kind === "open") {
+    const receiver = await startReceiver({ isForgetful: true });
+    opened.set(receiver.port, { receiver, seen: new Set() });
+    behave(receiver.port, question.manner);
+    return { port: receiver.port, count: 0 };
+  }
+  const { port } = question;
+  if (question.kind === "behave") behave(port, question.manner);
+  return { port, count: opened.get(port)?.seen.size ?? 0 };
+});
+
+function behave(port: number, manner: Manner): void {
+  const found = opened.get(port);
+  if (found === undefined) throw new Error(`there is no receiver on port ${port}`);
+  const { receiver, seen } = found;
+  receiver.answer = (request, response) => {
+    seen.add(String(request.headers["x-service-delivery"]));
+    manners[manner](request, response);
+  };
+}

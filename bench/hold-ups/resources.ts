@@ -1,0 +1,54 @@
+/** The mapping files of the service that is held up, and their code. */
+export const files: Readonly<Record<string, string>> = {
+  // Of the victim, and of the user that holds up.
+  "notes.yaml": `
+name: notes
+model: Note
+fields:
+  id: { type: Int, id: true }
+  text: { type: String, length: 1000000 }
+  user_id: { type: Int, index: true }
+triggers: [on_create, on_update]
+ownerColumn: user_id
+`,
+  // No event of it can be presented.
+  "poisons.yaml": `
+name: poisons
+model: Poison
+module: poisons.mjs
+fields:
+  id: { type: Int, id: true }
+  user_id: { type: Int }
+triggers: [on_create]
+ownerColumn: user_id
+`,
+  "poisons.mjs": `export function transform() { throw new Error("This resource is poison."); }\n`,
+  // Its records cannot be presented while the table of the places is locked.
+  "visits.yaml": `
+name: visits
+model: Visit
+fields:
+  id: { type: Int, id: true }
+  place_id: { type: Int, as: place, references: places.id }
+  user_id: { type: Int }
+triggers: [on_create]
+transform: { id: id, place: place.name }
+ownerColumn: user_id
+baseQuery:
+  include: { place: true }
+`,
+  "places.yaml": `
+name: places
+model: Place
+fields:
+  id: { type: Int, id: true }
+  name: { type: String }
+triggers: [on_delete]
+`,
+};
+
+/** All else is as by default. */
+export const service = `
+webhooks:
+  allowedNetworks: [127.0.0.0/8]
+`;
