@@ -64,7 +64,7 @@ export interface OutboxCursor {
   /** The first transaction that the next read looks at for what is new. */
   firstNew(): bigint;
   /** For each resource its newest events, and the oldest of what earlier reads left over. */
-  scans(resources: readonly string[]): readonly Scan[];
+  scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Notes down what one read of all these scans came to; `snapshot` is that of the read itself. */
   advance(snapshot: Snapshot, scanned: readonly Scanned[]): void;
   /** The oldest and the newest of what earlier reads left over of a resource. */
@@ -106,11 +106,14 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
 
   return {
     firstNew: firstYoung,
-    scans(resources) {
+    scans(resources, { withLeftOver } = { withLeftOver: true }) {
       const fresh = { from: { transaction: firstYoung() - 1n, event: last.event }, to: last };
       return resources.flatMap((resource) => {
         const [oldest] = rests.get(resource) ?? [];
-        return [{ resource, range: fresh }, ...(oldest === undefined ? [] : [{ resource, range: oldest }])];
+        return [
+          { resource, range: fresh },
+          ...(oldest === undefined || !withLeftOver ? [] : [{ resource, range: oldest }]),
+        ];
       });
     },
     advance(snapshot, scanned) {

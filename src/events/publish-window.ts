@@ -10,6 +10,8 @@ export interface PublishWindow {
   /** Ids of those of a transaction from this one on. */
   idsSince(transaction: bigint): readonly string[];
   hasRoom(): boolean;
+  /** Whether there is room for a backlog: most of the window is for what is new, which would have to wait behind it in the broker's one queue. */
+  hasRoomToCatchUp(): boolean;
   /** For how many events and bytes there is room. */
   room(): { readonly events: number; readonly bytes: number };
   enter(event: WindowedEvent): void;
@@ -62,6 +64,7 @@ export function createPublishWindow({ now }: { readonly now: () => number }): Pu
     idsSince: (transaction) =>
       [...entries].filter(([, { event }]) => BigInt(event.transaction) >= transaction).map(([id]) => id),
     hasRoom: () => count < mostEvents && bytes < mostBytes,
+    hasRoomToCatchUp: () => count < mostEvents / 5 && bytes < mostBytes / 4,
     room: () => ({ events: mostEvents - count, bytes: mostBytes - bytes }),
     enter({ id, uuid, transaction, resource, bytes: size }) {
       leave(id);

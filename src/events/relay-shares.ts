@@ -40,3 +40,7 @@ export function createRelayShares({ sql, name }: { readonly sql: Sql; readonly n
     },
   };
 }
+
+export function isSameShare(one: Share, other: Share): boolean {
+  return one.index === other.index && one.others.join() === other.others.join();
+}

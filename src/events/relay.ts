@@ -11,7 +11,7 @@ import { maxMessageBytes } from "./message-limit.ts";
 import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import { beginPublish } from "./publish-span.ts";
 import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
-import type { RelayShares } from "./relay-shares.ts";
+import { isSameShare, type RelayShares } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
 import { createWaitingRoom, type WaitingRoom } from "./waiting-room.ts";
 
@@ -68,7 +68,6 @@ const longestPauseMs = 300_000;
  */
 const wholeEveryMs = 300_000;
 const strangersEveryMs = 300_000;
-
 const now = (): number => performance.now();
 
 /**
@@ -104,7 +103,7 @@ export function createRelay(options: RelayOptions): Relay {
     nextBeatMs = now() + beatMs;
     const before = share;
     share = await shares.beat();
-    if (before !== undefined && !isSame(before, share)) beginAnew();
+    if (before !== undefined && !isSameShare(before, share)) beginAnew();
     return share;
   }
 
@@ -119,7 +118,7 @@ export function createRelay(options: RelayOptions): Relay {
     const room = window.room();
     const readable = resources.filter((resource) => !busy.has(resource) && !resting.has(resource));
     // Also when none is readable: what becomes visible now must not be passed later.
-    const scans = cursor.scans(readable);
+    const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
     const reading = cursor;
     const { session, snapshot, events, scanned } = await outbox.read({
       scans,
@@ -140,7 +139,8 @@ export function createRelay(options: RelayOptions): Relay {
     reading.advance(snapshot, scanned);
     for (const [resource, group] of groupByResource(events.filter(isUnknown)))
       begin(resource, group, { isProbe: false });
-    return window.hasRoom() && cursor.hasLeftOver(readable.filter((resource) => !busy.has(resource)));
+    const idle = readable.filter((resource) => !busy.has(resource));
+    return window.hasRoomToCatchUp() && cursor.hasLeftOver(idle);
   }
 
   function isUnknown({ id }: OutboxEvent): boolean {
@@ -178,7 +178,7 @@ export function createRelay(options: RelayOptions): Relay {
   async function check(): Promise<void> {
     const asked = new Set(window.ids());
     if (asked.size === 0 || now() < nextCheckMs) return;
-    nextCheckMs = now() + (window.hasRoom() ? checkMs : urgentCheckMs);
+    nextCheckMs = now() + (isHeldUp() ? urgentCheckMs : checkMs);
     for (const id of window.note(asked, await outbox.waiting([...asked]))) postponed.forget(id);
     if (now() < nextDepthMs || window.olderThan(lostAfterMs).length === 0) return;
     nextDepthMs = now() + checkMs;
@@ -192,6 +192,11 @@ export function createRelay(options: RelayOptions): Relay {
     );
     metrics.republished(lost.length);
     for (const id of lost) postpone(id);
+  }
+
+  /** Whether there is something to read, and no room for it. */
+  function isHeldUp(): boolean {
+    return !window.hasRoom() || (!window.hasRoomToCatchUp() && cursor.hasLeftOver(resources));
   }
 
   function begin(resource: string, events: readonly OutboxEvent[], how: { readonly isProbe: boolean }): void {
@@ -370,7 +375,7 @@ export function createRelay(options: RelayOptions): Relay {
           log.error({ err: error }, "relay turn failed; trying again");
           await alarm.wait(1_000, signal);
         }
-        const waitMs = window.hasRoom() ? pollIntervalMs : urgentCheckMs;
+        const waitMs = isHeldUp() ? urgentCheckMs : pollIntervalMs;
         if (!isMore) await alarm.wait(waitMs, signal);
       }
       await Promise.all(underWay);
@@ -391,8 +396,4 @@ function groupByResource(events: readonly OutboxEvent[]): ReadonlyMap<string, re
     else group.push(event);
   }
   return groups;
-}
-
-function isSame(one: Share, other: Share): boolean {
-  return one.index === other.index && one.others.join() === other.others.join();
 }
