@@ -211,6 +211,22 @@ export const endFlightsText = `
   )
   SELECT count(*)::int AS count FROM due`;
 
+/** A delivery is in the queue or in a flight, in every snapshot; one that is in neither is due. Of the last million, a page at a time. */
+export const returnStraysText = `
+  WITH page AS MATERIALIZED (
+    SELECT id, subscription_id, user_id, status, updated_at FROM svc.deliveries
+    WHERE id > coalesce($1, (SELECT max(id) - 1000000 FROM svc.deliveries)) ORDER BY id LIMIT $2
+  ), back AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()) FROM page
+    WHERE status IN ('pending', 'retrying') AND updated_at < now() - $3 * interval '1 millisecond'
+      AND NOT EXISTS (SELECT FROM svc.delivery_queue AS queued WHERE queued.delivery_id = page.id)
+      AND NOT EXISTS (SELECT FROM svc.flights WHERE page.id = ANY(delivery_ids))
+    ON CONFLICT (delivery_id) DO NOTHING
+    RETURNING 1
+  )
+  SELECT (SELECT max(id) FROM page) AS last, (SELECT count(*) FROM back)::int AS count`;
+
 export const nextDueText = `
   SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms
   FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;

@@ -14,6 +14,7 @@ import {
   nextDueText,
   putBackText,
   recordText,
+  returnStraysText,
   takeDueText,
   takeParkedText,
   type InsertedRow,
@@ -193,6 +194,15 @@ export interface DeliveryStore {
   endOverdueFlights(limit: number): Promise<number>;
   /** The same for all flights at once, of an embedded database that nobody else can be at work on. */
   endAllFlights(): Promise<void>;
+  /**
+   * Makes the deliveries due that are unfinished, older than `olderThanMs`, and in neither the queue nor a flight: none should be. Looks at a
+   * page of ids after one; answers the last of it, undefined at the end.
+   */
+  returnStrays(options: {
+    readonly after: string | undefined;
+    readonly limit: number;
+    readonly olderThanMs: number;
+  }): Promise<{ readonly last: string | undefined; readonly count: number }>;
   /** Until the next delivery falls due that is not due yet; undefined when none waits. */
   nextDueInMs(): Promise<number | undefined>;
   /** Cancels deliveries whose subscription is gone; answers how many. */
@@ -287,6 +297,14 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async endAllFlights() {
       await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000]);
+    },
+    async returnStrays({ after, limit, olderThanMs }) {
+      const [row] = await sql<{ last: string | null; count: number }>(returnStraysText, [
+        after ?? null,
+        limit,
+        olderThanMs,
+      ]);
+      return { last: row?.last ?? undefined, count: row?.count ?? 0 };
     },
     async nextDueInMs() {
       const [next] = await sql<{ ms: number }>(nextDueText);

@@ -46,6 +46,8 @@ const mostOfOne = 100;
 const mostTold = 4;
 /** Dead letters at once: each may be of 15 MB. */
 const mostDead = 4;
+/** Of all deliveries, in the order of their ids, that one look takes in. */
+const strayPage = 5_000;
 /** How often deliveries of receivers that answer nothing are looked at, whether they have waited for too long. */
 const judgeEveryMs = 60_000;
 
@@ -62,6 +64,7 @@ export function createSweep(options: SweepOptions): Sweep {
   /** Whether this walk over the subscriptions has come by one that a free slot would serve. */
   let isSlotWanted = false;
   let judgedAtMs = -Infinity;
+  let strayAfter: string | undefined;
   let tidiedAtMs = -Infinity;
   let orphansAtMs = -Infinity;
   let wholeAtMs = -Infinity;
@@ -217,6 +220,21 @@ export function createSweep(options: SweepOptions): Sweep {
     return counts;
   }
 
+  /** A net under the others: no delivery may be forgotten, whatever went wrong. */
+  async function returnStrays(): Promise<void> {
+    const { last, count } = await store.returnStrays({
+      after: strayAfter,
+      limit: strayPage,
+      olderThanMs: flightMs,
+    });
+    strayAfter = last;
+    if (count > 0)
+      log.error(
+        { event: "sweep.strays", deliveries: count },
+        "unfinished deliveries were neither in the queue nor in hand; they are due again",
+      );
+  }
+
   async function publishDead(): Promise<void> {
     const dead = await store.findUndeadLettered({ limit: mostDead, olderThanMs: options.requeueAfterMs });
     if (dead.length === 0) return;
@@ -238,6 +256,7 @@ export function createSweep(options: SweepOptions): Sweep {
         { event: "sweep.overdue", deliveries: overdue },
         "deliveries of a process that died are due again",
       );
+    await returnStrays();
     if (broker.isConnected()) await publishDead();
     if (now - orphansAtMs < orphansEveryMs) return;
     orphansAtMs = now;

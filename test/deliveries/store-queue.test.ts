@@ -188,6 +188,42 @@ describe("createDeliveryStore", () => {
     });
   });
 
+  describe("returnStrays", () => {
+    it("makes an unfinished delivery due that is neither in the queue nor in a flight, and no other", async () => {
+      const [stray, queued, young] = [
+        await work.addDelivery(subscription, { due: inSeconds(60) }),
+        await work.addDelivery(subscription, { due: inSeconds(60) }),
+        await work.addDelivery(subscription, { due: inSeconds(60) }),
+      ];
+      const flying = await work.addDelivery(subscription, { due: inSeconds(-1) });
+      await takeDue();
+      const ended = await work.addDelivery(subscription, { due: inSeconds(60) });
+      await core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [ended.id]);
+      await core.sql("DELETE FROM svc.delivery_queue WHERE delivery_id = ANY($1)", [
+        [stray.id, young.id, ended.id],
+      ]);
+      await core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '1 hour' WHERE id <> $1", [
+        young.id,
+      ]);
+      const page = { limit: 1_000, olderThanMs: 60_000 };
+
+      expect(await store.returnStrays({ after: undefined, ...page })).to.deep.equal({
+        last: String(ended.id),
+        count: 1,
+      });
+      expect(await store.returnStrays({ after: String(ended.id), ...page })).to.deep.equal({
+        last: undefined,
+        count: 0,
+      });
+
+      const ids = await core.sql<{ id: string }>(
+        "SELECT delivery_id AS id FROM svc.delivery_queue ORDER BY 1",
+      );
+      expect(ids.map(({ id }) => id)).to.deep.equal([stray.id, queued.id].map(String));
+      expect(flying.id).to.not.equal(stray.id);
+    });
+  });
+
   describe("nextDueInMs", () => {
     it("gives the time to the next that is not due yet", async () => {
       expect(await store.nextDueInMs()).to.equal(undefined);
