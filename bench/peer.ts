@@ -1,6 +1,6 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { messageOf } from "../src/errors.ts";
+import { messageOf } from "../src/kit/errors.ts";
 
 /** Another process of the benchmark, that answers one question after another. It ends with this one, however that ends. */
 export interface Peer<Question, Answer> {

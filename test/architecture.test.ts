@@ -5,74 +5,59 @@ import { fileURLToPath } from "node:url";
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
-/** Which parts a part may import from; every part may import from itself. Types of a definition, an event and a caller are free. */
+/**
+ * The folders of `src`, from the top down, and what each may import besides itself: types included. Every part may use what stands below
+ * the rooms, from `validation` on, in the order of this table.
+ */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  bin: ["programs", "kit", "users"],
-  programs: [
-    "programs",
-    "resources",
-    "events",
-    "subscriptions",
-    "deliveries",
-    "users",
-    "http",
-    "broker",
-    "db",
-    "kit",
-  ],
-  resources: ["events", "http", "db", "kit"],
-  events: ["broker", "db", "kit"],
-  subscriptions: ["http", "db", "kit"],
-  deliveries: ["events", "subscriptions", "http", "broker", "db", "kit"],
-  users: ["http", "db", "kit"],
-  http: ["kit"],
-  broker: ["kit"],
-  db: ["kit"],
+  bin: ["app", "cli"],
+  cli: ["app", "rooms", "mapping", "migration"],
+  app: ["rooms", "mapping", "migration"],
+
+  deliveries: ["subscriptions", "events", "mapping"],
+  subscriptions: ["events", "resources", "mapping", "querying"],
+  events: ["resources", "mapping", "querying"],
+  resources: ["mapping", "querying", "migration"],
+  users: ["mapping"],
+
+  querying: ["mapping"],
+  migration: ["mapping"],
+  mapping: [],
+  validation: [],
+  http: [],
+  broker: [],
+  embedded: [],
+  db: [],
+  config: [],
+  telemetry: [],
   kit: [],
 };
 
-/** Shapes that any part may name in a type. */
-const sharedTypes = ["resources/definition.ts", "events/event.ts", "users/caller.ts"];
+const rooms = ["deliveries", "subscriptions", "events", "resources", "users"];
+/** Each may import those after it. */
+const base = ["validation", "http", "broker", "embedded", "db", "config", "telemetry", "kit"];
+
+function mayImport(part: string, other: string): boolean {
+  if (part === other) return true;
+  if (base.includes(other)) return base.indexOf(part) < base.indexOf(other);
+  const named = allowed[part] ?? [];
+  return named.includes(other) || (named.includes("rooms") && rooms.includes(other));
+}
 
 /** Packages with one home each. */
 const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
-  { package: "koa", files: /^(http\/|api\.ts$|users\/authenticate\.ts$|[a-z]+\/routes\.ts$)/ },
-  { package: "@koa/router", files: /^(http\/|api\.ts$|[a-z]+\/routes\.ts$)/ },
+  { package: "koa", files: /^(http\/|app\/api\.ts$|users\/authenticate\.ts$|[a-z]+\/routes\.ts$)/ },
+  { package: "@koa/router", files: /^(http\/|app\/api\.ts$|[a-z]+\/routes\.ts$)/ },
   { package: "koa-bodyparser", files: /^http\// },
   { package: "amqplib", files: /^broker\// },
-  { package: "commander", files: /(^|\/)([a-z-]+-)?commands?\.ts$|^admin(-context)?\.ts$/ },
+  { package: "commander", files: /^cli\/|\/([a-z-]+-)?commands?\.ts$/ },
   { package: "got", files: /^deliveries\// },
-  { package: "yaml", files: /^(yaml-source|config|settings[a-z-]*)\.ts$|^resources\/load/ },
-  { package: "pino", files: /^log\.ts$/ },
+  { package: "yaml", files: /^config\// },
+  { package: "pino", files: /^telemetry\/log\.ts$/ },
   // Loaded by a dynamic import only, when tracing is on.
-  { package: "@opentelemetry", files: /^tracing-sdk\.ts$/ },
-  { package: "prom-client", files: /^metrics(\.ts$|\/)/ },
+  { package: "@opentelemetry", files: /^telemetry\/tracing-sdk\.ts$/ },
+  { package: "prom-client", files: /^telemetry\/metrics(\.ts$|\/)/ },
 ];
-
-const programs = [
-  "api.ts",
-  "dispatcher.ts",
-  "admin.ts",
-  "admin-context.ts",
-  "audit-command.ts",
-  "audit-list.ts",
-  "configuration-audit.ts",
-  "foundation.ts",
-  "configuration.ts",
-  "program.ts",
-  "start.ts",
-  "serve.ts",
-  "reload.ts",
-  "reload-command.ts",
-  "processes.ts",
-  "migration.ts",
-  "migration-command.ts",
-  "greeting.ts",
-  "health.ts",
-  "running.ts",
-  "scrape-sources.ts",
-];
-const rooms = ["resources", "events", "subscriptions", "deliveries", "users", "http", "broker", "db", "bin"];
 
 interface Import {
   readonly from: string;
@@ -81,9 +66,7 @@ interface Import {
 }
 
 function partOf(file: string): string {
-  const [folder = ""] = file.split("/");
-  if (rooms.includes(folder)) return folder;
-  return programs.includes(file) ? "programs" : "kit";
+  return file.split("/")[0] ?? file;
 }
 
 function files(): readonly string[] {
@@ -113,13 +96,9 @@ describe("architecture", () => {
     expect([...parts].toSorted()).to.deep.equal(Object.keys(allowed).toSorted());
   });
 
-  it("lets each part import only what the table allows", () => {
+  it("lets each part import only what stands below it, types included", () => {
     const forbidden = own
-      .filter(({ isTypeOnly, target }) => !(isTypeOnly && sharedTypes.includes(target)))
-      .filter(({ from, target }) => {
-        const [part, other] = [partOf(from), partOf(target)];
-        return part !== other && !allowed[part]?.includes(other);
-      })
+      .filter(({ from, target }) => !mayImport(partOf(from), partOf(target)))
       .map(({ from, target }) => `${from} -> ${target}`);
 
     expect(forbidden).to.deep.equal([]);
@@ -136,15 +115,19 @@ describe("architecture", () => {
     expect(strays).to.deep.equal([]);
   });
 
-  it("reads the environment only in config.ts and exits only in bin/", () => {
+  it("reads the environment only in config/load.ts and exits only in bin/", () => {
     const offenders = files().filter((file) => {
       const text = readFileSync(join(src, file), "utf8");
       const readsEnvironment =
-        /process\.env\b/.test(text) && file !== "config.ts" && !file.startsWith("bin/");
+        /process\.env\b/.test(text) && file !== join("config", "load.ts") && !file.startsWith("bin/");
       return readsEnvironment || (/process\.exit\(/.test(text) && !file.startsWith("bin/"));
     });
 
     expect(offenders).to.deep.equal([]);
+  });
+
+  it("has folders only at its root", () => {
+    expect(readdirSync(src).filter((name) => name.includes("."))).to.deep.equal([]);
   });
 
   it("has no default export, no barrel and no file over 400 lines", () => {

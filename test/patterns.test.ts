@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { createDateReader } from "../src/resources/dates.ts";
+import type { createDateReader } from "../src/validation/dates.ts";
 import { API } from "typescript/unstable/sync";
 import {
   isCallExpression,
@@ -15,9 +15,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Literals that the checker finds fault with, or takes long for, and why they may stay. */
 const excused: Readonly<Record<string, string>> = {
-  'src/resources/rule-syntax.ts /\\s*(?:"((?:[^"]|"")*)"|([^,]*))\\s*(?:,|$)/gy':
+  'src/validation/syntax.ts /\\s*(?:"((?:[^"]|"")*)"|([^,]*))\\s*(?:,|$)/gy':
     "reads one rule of the operator's mapping file or code module, when it is loaded",
-  "src/migration-command.ts /\\s*[\\r\\n]+\\s*/g":
+  "src/cli/migrate-command.ts /\\s*[\\r\\n]+\\s*/g":
     "reads statements that were made from the operator's mapping files",
   "src/users/token.ts /^bearer(?: +(.*))?$/i":
     "reads a header, in which nothing can follow what `.` does not match",
@@ -25,11 +25,12 @@ const excused: Readonly<Record<string, string>> = {
 
 /** Where patterns are put together, and why that is safe. */
 const builders: Readonly<Record<string, string>> = {
-  "src/cli-output.ts": "a word of a fixed width",
-  "src/db/statements.ts": "read the schema engine's statements; of literals, with names that end at a quote",
-  "src/resources/dates.ts": "tried below; gets texts of at most 64 characters",
-  "src/resources/patterns.ts": "compiled for its faults, and never run",
-  "src/unknown-variables.ts": "the operator's own file, names of letters, digits and _",
+  "src/kit/cli-output.ts": "a word of a fixed width",
+  "src/migration/statements.ts":
+    "read the schema engine's statements; of literals, with names that end at a quote",
+  "src/validation/dates.ts": "tried below; gets texts of at most 64 characters",
+  "src/validation/patterns.ts": "compiled for its faults, and never run",
+  "src/config/unknown-variables.ts": "the operator's own file, names of letters, digits and _",
 };
 
 /** The checker's verdict; the same at every run. */
@@ -101,7 +102,7 @@ describe("patterns of the code", () => {
 
   it("are found by their syntax, more than 100", () => {
     expect(patterns.literals).to.have.length.above(100);
-    expect(patterns.literals).to.include("src/resources/rules/values.ts /^[+-]?(?:0|[1-9]\\d*)$/");
+    expect(patterns.literals).to.include("src/validation/values.ts /^[+-]?(?:0|[1-9]\\d*)$/");
   });
 
   it("are told apart by the checker: the one for numbers that held the process for 92 s is found", () => {
@@ -128,7 +129,7 @@ describe("patterns of the code", () => {
   it("for dates, which are put together, are linear too", async () => {
     const built = await builtDuring(async () => {
       const watched = (await import(
-        `${new URL("../src/resources/dates.ts", import.meta.url).href}?watched`
+        `${new URL("../src/validation/dates.ts", import.meta.url).href}?watched`
       )) as { readonly createDateReader: typeof createDateReader };
       for (const format of [
         "Y-m-d H:i:s",

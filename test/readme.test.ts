@@ -2,9 +2,9 @@ import { expect } from "chai";
 import type { Command } from "commander";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { createAdminProgram } from "../src/admin.ts";
-import { errorStatus } from "../src/errors.ts";
-import { settings } from "../src/settings.ts";
+import { createAdminProgram } from "../src/cli/program.ts";
+import { errorStatus } from "../src/kit/errors.ts";
+import { settings } from "../src/config/settings.ts";
 import { createMemoryTerminal } from "./support/memory-terminal.ts";
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../src/errors.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { createFault } from "./faults.ts";
 import type { DoneFault } from "./recovery.ts";
 import type { PlannedFault } from "./schedule.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../src/errors.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import type { AtEnd } from "../run-to-end.ts";
 import { openBooks } from "./books.ts";
 import { doFaults } from "./fault-runs.ts";

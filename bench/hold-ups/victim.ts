@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
-import { messageOf } from "../../src/errors.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { request } from "../../test/support/service.ts";
 import { spreadOf, type Spread } from "../numbers.ts";
 import { answerQuestions } from "../peer.ts";

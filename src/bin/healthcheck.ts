@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // The image's HEALTHCHECK, without curl: exit 0 when the service of this container is ready, else 1 and why, for `docker inspect`.
 import { get } from "node:http";
-import { loadConfig } from "../config.ts";
-import { messageOf } from "../errors.ts";
-import { ownAddress } from "../host.ts";
+import { loadConfig } from "../config/load.ts";
+import { messageOf } from "../kit/errors.ts";
+import { ownAddress } from "../kit/host.ts";
 
 const timeoutMs = 4000;
 

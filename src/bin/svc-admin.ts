@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { runAdmin } from "../admin.ts";
-import { createTerminal } from "../cli-output.ts";
+import { runAdmin } from "../cli/program.ts";
+import { createTerminal } from "../kit/cli-output.ts";
 
 // Whoever reads the answer may have seen enough of it: `svc-admin users list | head -1`.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { closeSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
-import { messageOf, OperatorError } from "../errors.ts";
-import { describeError } from "../logged-error.ts";
-import { serve } from "../serve.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
+import { describeError } from "../telemetry/logged-error.ts";
+import { serve } from "../app/run.ts";
 
 const usage = `Usage: svc <program>
 

@@ -1,5 +1,5 @@
 import type { Channel, ConsumeMessage } from "amqplib";
-import type { Log } from "../log.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";

@@ -1,4 +1,4 @@
-import type { Log } from "../log.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { ConsumeOptions, IncomingMessage } from "./broker.ts";
 
 /** How long a message rests that its handler threw at. */

@@ -1,8 +1,8 @@
 import { Socket } from "node:net";
 import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { pause } from "../worker.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { pause } from "../kit/worker.ts";
 import { declareTopology } from "./topology.ts";
 
 /** Seconds. A dead peer is noticed within two of them. */

@@ -1,5 +1,5 @@
 import type { ConfirmChannel, Message } from "amqplib";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { OutgoingMessage, PublishOutcome } from "./broker.ts";
 import type { Link } from "./link.ts";
 

@@ -1,11 +1,11 @@
-import { OperatorError } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { Broker, OutgoingMessage } from "./broker.ts";
 import { startConsumption, type RabbitMqConsumption } from "./consumer.ts";
 import { openLink } from "./link.ts";
 import { createPublisher, unroutable } from "./publisher.ts";
 import { startUpkeep } from "./upkeep.ts";
-import { aborted } from "../worker.ts";
+import { aborted } from "../kit/worker.ts";
 
 /**
  * Connects to RabbitMQ and declares the topology. Waits for a server that is not there yet, with a warning each time that it

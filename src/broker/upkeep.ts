@@ -1,6 +1,6 @@
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { createAlarm, pause } from "../worker.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { createAlarm, pause } from "../kit/worker.ts";
 import type { Link } from "./link.ts";
 import { declareBindings, declareTopology } from "./topology.ts";
 

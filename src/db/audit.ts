@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import type { Prisma, PrismaClient } from "./generated/client.ts";
 
 /** What `svc.audit` tells of; the table has a check for each of these lists. */

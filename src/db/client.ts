@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Client, type ClientBase, Pool, type PoolClient } from "pg";
-import { messageOf, OperatorError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { pause } from "../worker.ts";
-import { createAdapter } from "./adapter.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { pause } from "../kit/worker.ts";
+import { createAdapter } from "./prisma-internals/adapter.ts";
 import { PrismaClient } from "./generated/client.ts";
 import { limitResults } from "./result-limit.ts";
 

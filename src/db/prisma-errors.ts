@@ -1,4 +1,4 @@
-import { columnsOf } from "./adapter.ts";
+import { columnsOf } from "./prisma-internals/adapter.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 
 /** What went wrong in the database, as far as a caller can act on it. Columns, not fields, as the table names them. */

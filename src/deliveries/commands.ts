@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Pool } from "pg";
-import { printRow, printRows, withOpened, type Terminal } from "../cli-output.ts";
+import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
-import { OperatorError } from "../errors.ts";
+import { OperatorError } from "../kit/errors.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";

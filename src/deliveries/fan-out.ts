@@ -1,22 +1,22 @@
-import { createBatcher } from "../batcher.ts";
+import { createBatcher } from "../kit/batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
 import { eventOf, type PublishedEvent } from "../events/event-message.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { idsForLog, type Log } from "../log.ts";
-import type { DeliveryMetrics } from "../metrics/deliveries.ts";
-import type { EventMetrics } from "../metrics/events.ts";
+import { idsForLog, type Log } from "../telemetry/log.ts";
+import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
+import type { EventMetrics } from "../telemetry/metrics/events.ts";
 import type { Subscriber } from "../subscriptions/find-subscribers.ts";
-import { noTracing, type Span, type Tracing } from "../tracing.ts";
-import { aborted, pause, type Worker } from "../worker.ts";
-import type { Admission, Place } from "./admission.ts";
-import type { Attempts, DeliveryInHand } from "./attempts.ts";
+import { noTracing, type Span, type Tracing } from "../telemetry/tracing.ts";
+import { aborted, pause, type Worker } from "../kit/worker.ts";
+import type { Admission, Place } from "./admission/admission.ts";
+import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
 import { deliveryUuidOf } from "./delivery-uuid.ts";
 import type { Flight } from "./flights.ts";
 import { deadMessage, deliveryMessage } from "./messages.ts";
-import type { ScheduleOf } from "./schedule.ts";
-import { beginFanOut } from "./spans.ts";
+import type { ScheduleOf } from "./attempt/schedule.ts";
+import { beginFanOut } from "./attempt/spans.ts";
 import type { DeliveryStore } from "./store.ts";
 
 export interface FanOutOptions {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Sql, Transact } from "../db/sql.ts";
-import { noTracing, type Tracing } from "../tracing.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { listText, estimateText, countText, type DeliveryFilter } from "./history-texts.ts";
 import { keepFromPruning } from "./prune.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingMessage } from "../broker/broker.ts";
 import { deadHeaders, exchanges, type Lane } from "../broker/topology.ts";
-import { deliveryBody } from "./body.ts";
+import { deliveryBody } from "./attempt/body.ts";
 import type { DeadDelivery } from "./store.ts";
 
 /** Tells the other dispatchers that a delivery waits which is due now. Only its row id travels: the queue in the database is the truth. */

@@ -1,4 +1,4 @@
-import { formatDateTime } from "../date-time.ts";
+import { formatDateTime } from "../kit/date-time.ts";
 import type { AttemptRow, DeliveryRow } from "./history.ts";
 
 /** The JSON of a delivery (contract, section 4, "Deliveries"). */

@@ -1,8 +1,8 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { Pool } from "pg";
-import { printDone, withOpened, type Terminal } from "../cli-output.ts";
+import { printDone, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
-import { durationMsOf } from "../duration.ts";
+import { durationMsOf } from "../kit/duration.ts";
 import { pruneEvents } from "./prune.ts";
 
 export interface PruneCommandOptions {

@@ -1,8 +1,8 @@
-import { AppError, validationError, type FieldErrors } from "../errors.ts";
+import { AppError, validationError, type FieldErrors } from "../kit/errors.ts";
 import { envelope, lastOf, pageOf } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
-import type { Turns } from "../turns.ts";
+import type { Turns } from "../kit/turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Trigger } from "../events/event.ts";
+import type { Trigger } from "../mapping/definition.ts";
 import type { AttemptResult, DeliveryStatus } from "./delivery.ts";
 import {
   cancelText,

@@ -1,14 +1,14 @@
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
-import type { Log } from "../log.ts";
-import type { DeliveryMetrics } from "../metrics/deliveries.ts";
-import type { Caller } from "../users/caller.ts";
-import { createAlarm, pause, type Worker } from "../worker.ts";
-import { hostOf, type Admission, type Candidate } from "./admission.ts";
-import type { Attempts, DeliveryInHand } from "./attempts.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
+import type { Caller } from "../kit/caller.ts";
+import { createAlarm, pause, type Worker } from "../kit/worker.ts";
+import { hostOf, type Admission, type Candidate } from "./admission/admission.ts";
+import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
 import type { Flight } from "./flights.ts";
 import { deadDeliveryMessage, deadMessage, deliveryMessage, isDeliveryMessage } from "./messages.ts";
-import { longestPostponementMs, type ScheduleOf } from "./schedule.ts";
+import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { DeliveryStore, ParkedSubscription, Taken, TakenDelivery } from "./store.ts";
 
 export interface Sweep extends Worker {

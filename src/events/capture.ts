@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { Decimal } from "@prisma/client/runtime/client";
 import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
-import type { Definition, Field, FieldType, Row } from "../resources/definition.ts";
-import type { Trigger } from "./event.ts";
+import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
+import type { Trigger } from "../mapping/definition.ts";
 
 /** What writes one resource's changes into `svc.events`, in the writer's own transaction. */
 export interface Capture {

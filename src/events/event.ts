@@ -1,5 +1,4 @@
-export const triggers = ["on_create", "on_update", "on_delete"] as const;
-export type Trigger = (typeof triggers)[number];
+import type { Trigger } from "../mapping/definition.ts";
 
 /** One record change, as published on the exchange `svc.events` (contract, section 6). */
 export interface EventEnvelope {

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Trigger } from "./event.ts";
+import type { Trigger } from "../mapping/definition.ts";
 import { parseSnapshot, type Position, type Scan, type Scanned, type Snapshot } from "./outbox-cursor.ts";
 
 /** A captured record change on its way to the broker. */

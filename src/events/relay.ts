@@ -1,13 +1,13 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
-import { idsForLog, type Log } from "../log.ts";
-import type { EventMetrics } from "../metrics/events.ts";
-import { noTracing, type Tracing } from "../tracing.ts";
-import { createAlarm, type Worker } from "../worker.ts";
+import { idsForLog, type Log } from "../telemetry/log.ts";
+import type { EventMetrics } from "../telemetry/metrics/events.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing.ts";
+import { createAlarm, type Worker } from "../kit/worker.ts";
 import { eventMessage } from "./event-message.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
-import { maxMessageBytes } from "./message-limit.ts";
+import { maxMessageBytes } from "../broker/message-limit.ts";
 import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import { beginPublish } from "./publish-span.ts";
 import { createPublishWindow, type PublishWindow } from "./publish-window.ts";

@@ -1,4 +1,4 @@
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import type { ApiContext } from "./state.ts";
 
 /** The user of an authenticated request, as the audit trail names it. */

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { AppError } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
 import type { ApiMiddleware } from "./state.ts";
 

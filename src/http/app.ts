@@ -1,9 +1,9 @@
 import Koa from "koa";
-import { AppError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { HttpMetrics } from "../metrics/http.ts";
-import type { Rate } from "../settings.ts";
-import { noTracing, type Tracing } from "../tracing.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { HttpMetrics } from "../telemetry/metrics/http.ts";
+import type { Rate } from "../config/settings.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { createForwardedLimit } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { createConcurrencyLimit } from "./concurrency.ts";

@@ -1,4 +1,4 @@
-import { memoryPerBodyByte } from "../memory-weights.ts";
+import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 
 /** Estimates what a JSON text takes of the process's memory while its request is served, as far as it has been read. */
 export interface BodyWeight {

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
-import { AppError, messageOf, type ErrorCode } from "../errors.ts";
-import { memoryPerBodyByte } from "../memory-weights.ts";
+import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
+import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../kit/errors.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**

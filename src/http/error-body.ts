@@ -1,4 +1,4 @@
-import { AppError, type FieldErrors } from "../errors.ts";
+import { AppError, type FieldErrors } from "../kit/errors.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 export interface ErrorBody {

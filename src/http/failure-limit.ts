@@ -1,4 +1,4 @@
-import type { Rate } from "../settings.ts";
+import type { Rate } from "../config/settings.ts";
 import { addressBlock } from "./client-address.ts";
 
 /** Counts what went wrong for each client address. */

@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from "node:http";
-import { messageOf } from "../errors.ts";
-import type { Metrics } from "../metrics.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** Rejects when the part it names cannot do its work now; the message says why. What it answers is told beside `ok`. */

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
-import { AppError } from "../errors.ts";
-import { leastBudgetOf } from "../memory-weights.ts";
+import { AppError } from "../kit/errors.ts";
+import { leastBudgetOf } from "../kit/memory-weights.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /** Bytes that one request may take. Every size is an estimate of what the process holds, not of what crosses the wire. */

@@ -1,5 +1,5 @@
 import type { ParsedUrlQuery } from "node:querystring";
-import { validationError } from "../errors.ts";
+import { validationError } from "../kit/errors.ts";
 
 /** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
 export interface Page {

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
-import { AppError } from "../errors.ts";
-import type { Rate } from "../settings.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Rate } from "../config/settings.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { AppError, type ErrorCode } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { AppError, type ErrorCode } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** How long a client may take to read a refusal and close. */

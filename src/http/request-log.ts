@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Log } from "../log.ts";
-import type { HttpMetrics } from "../metrics/http.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { HttpMetrics } from "../telemetry/metrics/http.ts";
 import { createClientAddresses, type ClientAddresses } from "./client-address.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 

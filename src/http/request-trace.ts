@@ -1,4 +1,4 @@
-import { traceparentOf, type Tracing } from "../tracing.ts";
+import { traceparentOf, type Tracing } from "../telemetry/tracing.ts";
 import { pathForLog, routeOf } from "./request-log.ts";
 import type { ApiMiddleware } from "./state.ts";
 

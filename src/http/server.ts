@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { OperatorError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { OperatorError, messageOf } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { answerClientErrors } from "./refusal.ts";

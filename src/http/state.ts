@@ -1,8 +1,8 @@
 import { Router } from "@koa/router";
 import type { Middleware, ParameterizedContext } from "koa";
-import type { ErrorCode } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { Caller } from "../users/caller.ts";
+import type { ErrorCode } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Caller } from "../kit/caller.ts";
 import type { RequestMemory } from "./memory-budget.ts";
 import type { Turn } from "./user-turns.ts";
 

@@ -1,4 +1,4 @@
-import { isHost, isLoopback } from "../host.ts";
+import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
 
 /** The absolute URL of a request. */

@@ -1,5 +1,5 @@
-import { AppError } from "../errors.ts";
-import { createTurns } from "../turns.ts";
+import { AppError } from "../kit/errors.ts";
+import { createTurns } from "../kit/turns.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** A request's place among those of its user that are at work. */

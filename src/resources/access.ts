@@ -1,6 +1,6 @@
-import type { Caller } from "../users/caller.ts";
-import { callCode } from "./code-module.ts";
-import type { Definition, Field, Row } from "./definition.ts";
+import type { Caller } from "../kit/caller.ts";
+import { callCode } from "../mapping/code-module.ts";
+import type { Definition, Field, Row } from "../mapping/definition.ts";
 
 /** A Prisma filter. */
 export type Where = Readonly<Record<string, unknown>>;

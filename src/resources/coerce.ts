@@ -1,11 +1,11 @@
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
-import type { FieldErrors } from "../errors.ts";
-import { parseDateText } from "./dates.ts";
-import type { Field, FieldType } from "./definition.ts";
-import { maxPlaces } from "./rules/body.ts";
-import { fill } from "./rules/messages.ts";
-import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "./rules/values.ts";
-import { defaultLength, jsonFault, textFault } from "./storable.ts";
+import type { FieldErrors } from "../kit/errors.ts";
+import { parseDateText } from "../validation/dates.ts";
+import type { Field, FieldType } from "../mapping/definition.ts";
+import { maxPlaces } from "../validation/body.ts";
+import { fill } from "../validation/messages.ts";
+import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
+import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { printDone, printRows, type Terminal } from "../cli-output.ts";
-import { OperatorError } from "../errors.ts";
-import { checkDefinitions, describeFaults, loadDefinitions } from "./load.ts";
+import { printDone, printRows, type Terminal } from "../kit/cli-output.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
 
 interface Json {
   readonly json?: boolean;

@@ -1,6 +1,6 @@
-import { validationError } from "../errors.ts";
+import { validationError } from "../kit/errors.ts";
 import { coerce } from "./coerce.ts";
-import type { Field, Row } from "./definition.ts";
+import type { Field, Row } from "../mapping/definition.ts";
 
 /**
  * The values to write, as Prisma wants them: of the validated ones those that are fields. Everything else in them, such as a

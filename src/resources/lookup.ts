@@ -1,7 +1,7 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
-import type { Definition, Definitions } from "./definition.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { Lookup } from "./rules.ts";
 
 /**

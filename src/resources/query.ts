@@ -1,6 +1,6 @@
 import type { Where } from "./access.ts";
-import { callCode } from "./code-module.ts";
-import type { BaseQuery, Definition } from "./definition.ts";
+import { callCode } from "../mapping/code-module.ts";
+import type { BaseQuery, Definition } from "../mapping/definition.ts";
 
 /** What a list reads, as Prisma arguments. */
 export interface ListQuery {

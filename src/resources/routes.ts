@@ -1,25 +1,25 @@
-import type { ModelsClient } from "../db/models-client.ts";
+import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Sql } from "../db/sql.ts";
-import { AppError, validationError } from "../errors.ts";
-import { maxPresentedBytes } from "../events/message-limit.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { envelope, pageOf, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
-import type { Turns } from "../turns.ts";
+import type { Turns } from "../kit/turns.ts";
 import { takingTurns, type ResourceTurns } from "./store-turns.ts";
-import { callCode } from "./code-module.ts";
+import { callCode } from "../mapping/code-module.ts";
 import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
-import type { Definition, Definitions, Field, Row } from "./definition.ts";
+import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { createLookup } from "./lookup.ts";
-import { createPageSizes } from "./page-sizes.ts";
+import { createPageSizes } from "../mapping/page-sizes.ts";
 import { allOf, baseQueryOf, listQuery } from "./query.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
 import { createStore, type Shape } from "./store.ts";
-import { createTransform } from "./transform.ts";
+import { createTransform } from "../querying/transform.ts";
 
 export interface ResourceRoutesOptions {
   readonly definitions: Definitions;

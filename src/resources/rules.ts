@@ -1,5 +1,6 @@
-import type { FieldErrors } from "../errors.ts";
-import type { Definition, RuleSpecs } from "./definition.ts";
+import type { FieldErrors } from "../kit/errors.ts";
+import type { Definition } from "../mapping/definition.ts";
+import type { RuleSpecs } from "../validation/syntax.ts";
 import {
   maxKeyLength,
   maxPlaces,
@@ -8,14 +9,20 @@ import {
   type Path,
   type Place,
   type PlacesFault,
-} from "./rules/body.ts";
-import type { Subject } from "./rules/check.ts";
-import { cleanBody, maxDepth } from "./rules/clean.ts";
-import { compileField, keysOf, type CompiledField, type KeyNode, type LookupTest } from "./rules/compile.ts";
-import { deriveCreateRules, deriveUpdateRules } from "./rules/derive.ts";
-import { createAsker, maxLookups, type LookupQuery } from "./rules/lookup.ts";
-import { fill, messageFor } from "./rules/messages.ts";
-import { validatedOf } from "./rules/validated.ts";
+} from "../validation/body.ts";
+import type { Subject } from "../validation/check.ts";
+import { cleanBody, maxDepth } from "../validation/clean.ts";
+import {
+  compileField,
+  keysOf,
+  type CompiledField,
+  type KeyNode,
+  type LookupTest,
+} from "../validation/compile.ts";
+import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts";
+import { createAsker, maxLookups, type LookupQuery } from "../validation/lookup.ts";
+import { fill, messageFor } from "../validation/messages.ts";
+import { validatedOf } from "../validation/validated.ts";
 
 /** The rules of one body, parsed; validating is then a walk over tables. */
 export interface CompiledRules {

@@ -1,4 +1,4 @@
-import type { Turns } from "../turns.ts";
+import type { Turns } from "../kit/turns.ts";
 import type { RecordStore } from "./store.ts";
 
 /** Connections that the requests of one resource may have, by its name. */

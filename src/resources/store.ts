@@ -1,8 +1,8 @@
-import { AppError, validationError } from "../errors.ts";
-import type { Delegate, ModelsClient } from "../db/models-client.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Where } from "./access.ts";
-import type { BaseQuery, Definition, Row } from "./definition.ts";
+import type { BaseQuery, Definition, Row } from "../mapping/definition.ts";
 import { allOf, type ListQuery } from "./query.ts";
 
 export type Include = BaseQuery["include"];

@@ -1,5 +1,5 @@
-import type { FieldErrors } from "../errors.ts";
-import type { Trigger } from "../events/event.ts";
+import type { FieldErrors } from "../kit/errors.ts";
+import type { Trigger } from "../mapping/definition.ts";
 import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
 
 /** What a body is checked against besides itself. */

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import type { Actor } from "../actor.ts";
-import { printDone, printRows, withOpened, type Terminal } from "../cli-output.ts";
-import type { Config } from "../config.ts";
+import type { Actor } from "../kit/actor.ts";
+import { printDone, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import type { Config } from "../config/load.ts";
 import type { Sql } from "../db/sql.ts";
-import { OperatorError } from "../errors.ts";
-import { loadSecretKey } from "../secret-key.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Caller } from "../users/caller.ts";
+import type { Caller } from "../kit/caller.ts";
 import { matchEvents, type Asked } from "./match.ts";
 
 /** A subscription that gets an event, with everything that an attempt needs of it. */

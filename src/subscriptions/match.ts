@@ -1,5 +1,5 @@
 import type { EventEnvelope } from "../events/event.ts";
-import type { Caller } from "../users/caller.ts";
+import type { Caller } from "../kit/caller.ts";
 
 /** Of an event, what decides who gets it. */
 export type Asked = Pick<EventEnvelope, "resource" | "event" | "owner_id">;

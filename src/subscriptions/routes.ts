@@ -1,4 +1,4 @@
-import { AppError, validationError } from "../errors.ts";
+import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
@@ -8,7 +8,7 @@ import {
   type Checked,
   type SubscriptionRules,
 } from "./check.ts";
-import type { Caller } from "../users/caller.ts";
+import type { Caller } from "../kit/caller.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type Subscription } from "./subscription.ts";
 

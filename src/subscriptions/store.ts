@@ -1,8 +1,8 @@
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import { actingAs, handOver } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
-import { AppError } from "../errors.ts";
-import type { Caller } from "../users/caller.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Caller } from "../kit/caller.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
 

@@ -1,7 +1,7 @@
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
-import { messageOf, OperatorError } from "../errors.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
 
 interface StoredSecret {

@@ -1,6 +1,6 @@
-import { formatDateTime } from "../date-time.ts";
+import { formatDateTime } from "../kit/date-time.ts";
 import type { SubscriptionModel } from "../db/generated/models.ts";
-import type { Trigger } from "../events/event.ts";
+import type { Trigger } from "../mapping/definition.ts";
 import { maskSecret } from "./secret.ts";
 
 /** A subscription without its sealed secret, which only the dispatcher opens. */

@@ -1,7 +1,7 @@
-import { AppError } from "../errors.ts";
+import { AppError } from "../kit/errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiMiddleware } from "../http/state.ts";
-import { pause } from "../worker.ts";
+import { pause } from "../kit/worker.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer } from "./token.ts";
 

@@ -1,13 +1,20 @@
 import { InvalidArgumentError, type Command } from "commander";
-import type { Actor } from "../actor.ts";
-import { printDone, printRow, printRows, withOpened, type OutputRow, type Terminal } from "../cli-output.ts";
-import { formatDateTime } from "../date-time.ts";
+import type { Actor } from "../kit/actor.ts";
+import {
+  printDone,
+  printRow,
+  printRows,
+  withOpened,
+  type OutputRow,
+  type Terminal,
+} from "../kit/cli-output.ts";
+import { formatDateTime } from "../kit/date-time.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
-import { durationMsOf } from "../duration.ts";
-import { OperatorError } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { durationMsOf } from "../kit/duration.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
 import { emailFault, idOf, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenProvider } from "./provider.ts";

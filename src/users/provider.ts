@@ -1,13 +1,13 @@
 import { timingSafeEqual } from "node:crypto";
-import type { Actor } from "../actor.ts";
+import type { Actor } from "../kit/actor.ts";
 import { actingAs } from "../db/audit.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenModel } from "../db/generated/models.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
-import { messageOf, OperatorError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { Caller } from "./caller.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Caller } from "../kit/caller.ts";
 import { hashToken, isToken, mintToken } from "./token.ts";
 
 /** A token as it is listed: everything but the token, which is not stored. */

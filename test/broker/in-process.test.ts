@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
 import { createInProcessBroker, matches } from "../../src/broker/in-process.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });

@@ -3,7 +3,7 @@ import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
 import { openLink } from "../../src/broker/link.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { type Proxy, startProxy, through } from "../support/proxy.ts";
 import { purgeQueues } from "../support/queues.ts";

@@ -2,7 +2,7 @@ import { Ajv } from "ajv";
 import { expect } from "chai";
 import { readdirSync, readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { settings } from "../../src/settings.ts";
+import { settings } from "../../src/config/settings.ts";
 import { describedValues, fileOf, readJson, withSettings, withValues } from "./generated.ts";
 
 const again = "npx tsx test/chart/generate.ts";

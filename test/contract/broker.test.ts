@@ -3,7 +3,7 @@ import type { Broker, Consumption, IncomingMessage, OutgoingMessage } from "../.
 import { createInProcessBroker } from "../../src/broker/in-process.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { amqpUrl } from "../support/services.ts";
 import { until } from "../support/wait.ts";

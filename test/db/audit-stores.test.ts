@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import type { Actor } from "../../src/actor.ts";
+import type { Actor } from "../../src/kit/actor.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { reencryptSecrets, replaceUnreadable } from "../../src/subscriptions/stored-secrets.ts";

@@ -1,9 +1,9 @@
 import { connect, createServer, type Server } from "node:net";
 import { expect } from "chai";
-import { createStatementNamer } from "../../src/db/adapter.ts";
+import { createStatementNamer } from "../../src/db/prisma-internals/adapter.ts";
 import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
-import { OperatorError } from "../../src/errors.ts";
-import { createLog } from "../../src/log.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/wait.ts";
 

@@ -3,11 +3,15 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
-import { type EmbeddedDatabase, openEmbedded } from "../../src/db/embedded.ts";
-import { type Delegate, type ModelsClient, openModelsClient } from "../../src/db/models-client.ts";
+import { type EmbeddedDatabase, openEmbedded } from "../../src/embedded/embedded.ts";
+import {
+  type Delegate,
+  type ModelsClient,
+  openModelsClient,
+} from "../../src/db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { createLog } from "../../src/log.ts";
-import { prismaSchemaOf } from "../../src/resources/models.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 

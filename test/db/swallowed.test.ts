@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Proxy, startProxy, through } from "../support/proxy.ts";
 import { until } from "../support/wait.ts";

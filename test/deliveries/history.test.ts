@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";

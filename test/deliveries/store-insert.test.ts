@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createDeliveryStore, type DeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import { pause } from "../../src/worker.ts";
+import { pause } from "../../src/kit/worker.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 

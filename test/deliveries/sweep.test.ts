@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempts.ts";
+import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempt/attempts.ts";
 import {
   createDeliveryStore,
   type DeliveryStore,
@@ -9,8 +9,8 @@ import {
   type Return,
 } from "../../src/deliveries/store.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
-import { createMetrics } from "../../src/metrics.ts";
-import { runWorkers, type Running } from "../../src/running.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";

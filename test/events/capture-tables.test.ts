@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "chai";
 import type { Client } from "pg";
-import { openEmbedded } from "../../src/db/embedded.ts";
+import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { captureBelow } from "../../src/events/capture.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import {
   columns,
   notes,

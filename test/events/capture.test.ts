@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { readFile } from "node:fs/promises";
 import { Client } from "pg";
 import { captureOf, captureTriggerNames, removeCapture, rowOfSnapshot } from "../../src/events/capture.ts";
-import type { Definition } from "../../src/resources/definition.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, field, keyField } from "../support/definitions.ts";
 

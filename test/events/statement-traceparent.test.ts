@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { openEmbedded, type EmbeddedDatabase } from "../../src/db/embedded.ts";
-import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
+import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
+import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { captureOf } from "../../src/events/capture.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, field } from "../support/definitions.ts";
 

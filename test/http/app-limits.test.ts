@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";

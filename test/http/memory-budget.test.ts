@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/kit/errors.ts";
 import { createMemoryBudget, defaultMemoryBudget } from "../../src/http/memory-budget.ts";
 
 const [ada, bob, eve] = [1, 2, 3];

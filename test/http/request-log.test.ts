@@ -1,7 +1,7 @@
 import Koa from "koa";
 import { connect } from "node:net";
 import { expect } from "chai";
-import type { HttpMetrics } from "../../src/metrics/http.ts";
+import type { HttpMetrics } from "../../src/telemetry/metrics/http.ts";
 import { createRequestLog, pathForLog } from "../../src/http/request-log.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import type { RequestState } from "../../src/http/state.ts";

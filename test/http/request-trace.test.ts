@@ -2,7 +2,13 @@ import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { noTracing, type Attributes, type Span, type SpanStart, type Tracing } from "../../src/tracing.ts";
+import {
+  noTracing,
+  type Attributes,
+  type Span,
+  type SpanStart,
+  type Tracing,
+} from "../../src/telemetry/tracing.ts";
 import { asAda, call, createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 

@@ -2,7 +2,7 @@ import { request, Agent, type IncomingMessage, type ServerResponse } from "node:
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { OperatorError } from "../../src/errors.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { startServer } from "../../src/http/server.ts";
 import { call, createMemoryLog } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { notesYaml } from "../support/notes.ts";

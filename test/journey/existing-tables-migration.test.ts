@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
-import { createMappingFolder } from "../resources/mapping-folder.ts";
+import { runAdmin } from "../../src/cli/program.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
 import { loadChinook, loadMappings, structureOf, triggersOf } from "../support/chinook.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/load.ts";
 import { notesYaml, subscribe } from "../support/notes.ts";
 import { hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";

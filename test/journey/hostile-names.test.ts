@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { planMigration } from "../../src/migration.ts";
-import { loadDefinitions } from "../../src/resources/load.ts";
+import { planMigration } from "../../src/app/migrate.ts";
+import { loadDefinitions } from "../../src/mapping/load.ts";
 import { subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { createNote, notesYaml, subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";

@@ -6,7 +6,7 @@ import { text as readAll } from "node:stream/consumers";
 import { connect as connectAmqp } from "amqplib";
 import { expect } from "chai";
 import { Client } from "pg";
-import { openEmbedded } from "../../src/db/embedded.ts";
+import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { keepAudit } from "../support/audit.ts";
 import { createCanaries, type Canaries } from "../support/canaries.ts";
 import { call, createMemoryLog } from "../support/http.ts";

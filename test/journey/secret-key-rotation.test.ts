@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createNote, notesYaml, subscribe } from "../support/notes.ts";

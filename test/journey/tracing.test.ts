@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { parseTraceparent } from "../../src/tracing.ts";
+import { parseTraceparent } from "../../src/telemetry/tracing.ts";
 import { startCollector, type CollectedSpan, type TestCollector } from "../support/collector.ts";
 import { notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";

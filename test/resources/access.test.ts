@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { isAdminFor, mayTouch, ownerFilter, ownerValue } from "../../src/resources/access.ts";
-import type { Definition } from "../../src/resources/definition.ts";
-import type { Caller } from "../../src/users/caller.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
+import type { Caller } from "../../src/kit/caller.ts";
 import { definition, field } from "../support/definitions.ts";
 
 const user: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };

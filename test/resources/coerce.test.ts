@@ -1,8 +1,8 @@
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { coerce, parseKey } from "../../src/resources/coerce.ts";
-import type { Field } from "../../src/resources/definition.ts";
-import { fieldOf } from "./rules/definition.ts";
+import type { Field } from "../../src/mapping/definition.ts";
+import { fieldOf } from "../validation/definition.ts";
 
 type Given = Partial<Field> & Pick<Field, "type">;
 

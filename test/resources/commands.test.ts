@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
-import { createMappingFolder } from "./mapping-folder.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
 
 const good =
   "name: notes\nmodel: Note\ntriggers: [on_create, on_delete]\nfields: { id: { type: Int, id: true } }\n";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/kit/errors.ts";
 import { dataOf } from "../../src/resources/data.ts";
 import { field } from "../support/definitions.ts";
 

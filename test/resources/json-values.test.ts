@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { isDeepStrictEqual } from "node:util";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
-import { prismaSchemaOf } from "../../src/resources/models.ts";
+import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { ask, startApi, type Api } from "./serving-api.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BaseQuery, Definition } from "../../src/resources/definition.ts";
+import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
 import { allOf, baseQueryOf, listQuery } from "../../src/resources/query.ts";
 import { definition, field } from "../support/definitions.ts";
 

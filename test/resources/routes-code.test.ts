@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Row } from "../../src/resources/definition.ts";
+import type { Row } from "../../src/mapping/definition.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
-import { prismaSchemaOf } from "../../src/resources/models.ts";
+import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import type { Answer } from "../support/http.ts";
 import { definitions, openServedDatabase, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";

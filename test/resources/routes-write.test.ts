@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Definition } from "../../src/resources/definition.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
 import type { Answer } from "../support/http.ts";
 import { definitions, openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, seed, startApi, type Api } from "./serving-api.ts";

@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import { coerce } from "../../src/resources/coerce.ts";
-import { fieldTypes, type RuleSpec } from "../../src/resources/definition.ts";
-import { signatures } from "../../src/resources/rule-syntax.ts";
+import { fieldTypes } from "../../src/mapping/definition.ts";
+import type { RuleSpec } from "../../src/validation/syntax.ts";
+import { signatures } from "../../src/validation/syntax.ts";
 import { compileRules, validate } from "../../src/resources/rules.ts";
-import { fieldOf } from "./rules/definition.ts";
+import { fieldOf } from "../validation/definition.ts";
 
 const lookup = { exists: (): Promise<boolean> => Promise.resolve(true) };
 

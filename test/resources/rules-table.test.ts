@@ -1,14 +1,14 @@
 import { expect } from "chai";
-import { signatures } from "../../src/resources/rule-syntax.ts";
+import { signatures } from "../../src/validation/syntax.ts";
 import { compileRules, validate, type Lookup } from "../../src/resources/rules.ts";
-import { absent, type Case } from "./rules/case.ts";
-import { choiceCases } from "./rules/choice-cases.ts";
-import { dateCases } from "./rules/date-cases.ts";
-import { formatCases } from "./rules/format-cases.ts";
-import { presenceCases } from "./rules/presence-cases.ts";
-import { sizeCases } from "./rules/size-cases.ts";
-import { textCases } from "./rules/text-cases.ts";
-import { typeCases } from "./rules/type-cases.ts";
+import { absent, type Case } from "../validation/case.ts";
+import { choiceCases } from "../validation/choice-cases.ts";
+import { dateCases } from "../validation/date-cases.ts";
+import { formatCases } from "../validation/format-cases.ts";
+import { presenceCases } from "../validation/presence-cases.ts";
+import { sizeCases } from "../validation/size-cases.ts";
+import { textCases } from "../validation/text-cases.ts";
+import { typeCases } from "../validation/type-cases.ts";
 
 const lookup: Lookup = {
   exists: ({ target, column, value }) =>

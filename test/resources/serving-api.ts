@@ -1,13 +1,13 @@
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { AppError } from "../../src/errors.ts";
+import { AppError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
-import type { Definitions } from "../../src/resources/definition.ts";
+import type { Definitions } from "../../src/mapping/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
-import { createTurns } from "../../src/turns.ts";
-import type { Caller } from "../../src/users/caller.ts";
+import { createTurns } from "../../src/kit/turns.ts";
+import type { Caller } from "../../src/kit/caller.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { definitions, type ServedDatabase } from "./serving.ts";
 

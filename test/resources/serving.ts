@@ -1,8 +1,8 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
-import type { Definition, Definitions } from "../../src/resources/definition.ts";
-import { prismaSchemaOf } from "../../src/resources/models.ts";
+import type { Definition, Definitions } from "../../src/mapping/definition.ts";
+import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { takingTurns } from "../../src/resources/store-turns.ts";
 import type { RecordStore } from "../../src/resources/store.ts";
-import { createTurns } from "../../src/turns.ts";
+import { createTurns } from "../../src/kit/turns.ts";
 
 describe("takingTurns", () => {
   it("lets a resource have its share of the connections, lists apart, and its other requests wait their turn", async () => {

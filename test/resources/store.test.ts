@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
-import type { Row } from "../../src/resources/definition.ts";
+import { AppError } from "../../src/kit/errors.ts";
+import type { Row } from "../../src/mapping/definition.ts";
 import { listQuery, type ListQuery } from "../../src/resources/query.ts";
 import { createStore, type RecordStore } from "../../src/resources/store.ts";
 import { openServedDatabase, variant, type ServedDatabase } from "./serving.ts";

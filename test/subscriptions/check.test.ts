@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Trigger } from "../../src/events/event.ts";
+import type { Trigger } from "../../src/mapping/definition.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,

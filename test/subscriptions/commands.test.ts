@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { runAdmin } from "../../src/admin.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createSecretBox, type SecretBox } from "../../src/subscriptions/secret.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";

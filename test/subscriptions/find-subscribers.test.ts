@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import type { EventEnvelope } from "../../src/events/event.ts";
 import { createSubscriberFinder, type PossibleAdmins } from "../../src/subscriptions/find-subscribers.ts";
-import type { Caller } from "../../src/users/caller.ts";
+import type { Caller } from "../../src/kit/caller.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 
 interface NewSubscription {

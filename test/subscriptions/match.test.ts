@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { matchEvents } from "../../src/subscriptions/match.ts";
-import type { Caller } from "../../src/users/caller.ts";
+import type { Caller } from "../../src/kit/caller.ts";
 
 const owner = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
 const stranger = { ...owner, id: 8 };

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
-import { OperatorError } from "../../src/errors.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { createSecretBox, type SecretBox } from "../../src/subscriptions/secret.ts";
 import {
   reencryptSecrets,

@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
+import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { captureOf } from "../../src/events/capture.ts";
 import { definition, field } from "./definitions.ts";
 

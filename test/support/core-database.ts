@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { coreSteps, loadCoreMigrations, runSteps } from "../../src/db/migrate.ts";
+import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createTestDatabase } from "./database.ts";
 

@@ -1,4 +1,4 @@
-import type { Definition, Definitions, Field, FieldType, Relation } from "../../src/resources/definition.ts";
+import type { Definition, Definitions, Field, FieldType, Relation } from "../../src/mapping/definition.ts";
 
 /** A field with every default of the mapping file filled in. */
 export function field(name: string, type: FieldType, overrides: Partial<Field> = {}): Field {

@@ -2,7 +2,7 @@ import { request as send, type IncomingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import type { ApiMiddleware } from "../../src/http/state.ts";
-import type { Log } from "../../src/log.ts";
+import type { Log } from "../../src/telemetry/log.ts";
 
 /** An authentication that takes every request for Ada's. */
 export const asAda: ApiMiddleware = (ctx, next) => {

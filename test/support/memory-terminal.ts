@@ -1,4 +1,4 @@
-import type { Terminal } from "../../src/cli-output.ts";
+import type { Terminal } from "../../src/kit/cli-output.ts";
 
 /** A terminal whose output can be looked at. */
 export interface MemoryTerminal extends Terminal {

@@ -1,7 +1,7 @@
 import { Client } from "pg";
-import { createLog } from "../../src/log.ts";
-import { applyMigration, planMigration, type MigrationPlan } from "../../src/migration.ts";
-import type { Definition, Definitions, Field } from "../../src/resources/definition.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { applyMigration, planMigration, type MigrationPlan } from "../../src/app/migrate.ts";
+import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { createTestDatabase } from "./database.ts";
 import { definition, definitionsOf } from "./definitions.ts";
 import { customers, orders, withFields } from "./shop.ts";

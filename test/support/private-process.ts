@@ -3,7 +3,7 @@ import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } fro
 import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../../src/errors.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { until } from "./wait.ts";
 
 /** A user of the machine. */

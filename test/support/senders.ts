@@ -1,5 +1,5 @@
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import { createSender, type Sender, type Sent } from "../../src/deliveries/send.ts";
+import { createSender, type Sender, type Sent } from "../../src/deliveries/attempt/send.ts";
 
 export const deliveryBytes = Buffer.from('{"event":"on_create","data":{"name":"Zoë"}}');
 export const deliveryHeaders = {

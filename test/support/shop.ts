@@ -1,4 +1,4 @@
-import type { Definition, Field } from "../../src/resources/definition.ts";
+import type { Definition, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "./definitions.ts";
 
 export const status = field("status", "Enum", {

@@ -1,6 +1,6 @@
 import type { Broker, OutgoingMessage, PublishOutcome } from "../../src/broker/broker.ts";
 import { createInProcessBroker } from "../../src/broker/in-process.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 
 export interface WatchedBroker extends Broker {
   /** What was given to `publish`, confirmed or not, in order. */

@@ -14,7 +14,7 @@ import type {
   UserUncheckedCreateInput,
 } from "../../src/db/generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import type { Admission, Candidate, Done } from "../../src/deliveries/admission.ts";
+import type { Admission, Candidate, Done } from "../../src/deliveries/admission/admission.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { messageOf } from "../../src/errors.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { call, type Answer } from "./http.ts";
 
 /**

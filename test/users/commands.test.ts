@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { expect } from "chai";
-import { OperatorError } from "../../src/errors.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { addUserCommands } from "../../src/users/commands.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { testOperator } from "../support/actors.ts";

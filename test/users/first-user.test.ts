@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { ensureFirstUser } from "../../src/users/first-user.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { testOperator } from "../support/actors.ts";

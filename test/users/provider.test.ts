@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
-import { OperatorError } from "../../src/errors.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { mintToken } from "../../src/users/token.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";

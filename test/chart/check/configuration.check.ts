@@ -2,9 +2,9 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../../src/config.ts";
-import { checkDefinitions } from "../../../src/resources/load.ts";
-import { unknownVariables } from "../../../src/unknown-variables.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { checkDefinitions } from "../../../src/mapping/load.ts";
+import { unknownVariables } from "../../../src/config/unknown-variables.ts";
 import { cases, find, podOf, render, type KubernetesObject, type Pod } from "./chart.ts";
 
 /** The variables that come from Secrets of others. */

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import type { Config } from "../../../src/config.ts";
-import { finishLimitMs } from "../../../src/program.ts";
+import type { Config } from "../../../src/config/load.ts";
+import { finishLimitMs } from "../../../src/app/generations.ts";
 import { podOf, render } from "./chart.ts";
 
-/** closeLimitMs of src/serve.ts. */
+/** closeLimitMs of src/app/run.ts. */
 const closeLimitMs = 5_000;
 const graceOf = (component: string, values: object): number =>
   podOf(render({ values }), component).spec.terminationGracePeriodSeconds * 1_000;

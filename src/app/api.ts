@@ -1,0 +1,119 @@
+import type { Pool } from "pg";
+import type { Configuration } from "./configuration.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { createDeliveryHistory } from "../deliveries/history.ts";
+import { addDeliveryRoutes } from "../deliveries/routes.ts";
+import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
+import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
+import { createOutbox } from "../events/outbox.ts";
+import { createRelayShares } from "../events/relay-shares.ts";
+import { createRelay } from "../events/relay.ts";
+import type { Foundation } from "./infrastructure.ts";
+import { createApp } from "../http/app.ts";
+import { createFailureLimit } from "../http/failure-limit.ts";
+import { defaultMemoryBudget } from "../http/memory-budget.ts";
+import { createRouter } from "../http/state.ts";
+import { createUrlOf } from "../http/url-of.ts";
+import { createEventPresenter } from "../events/present.ts";
+import { addResourceRoutes } from "../resources/routes.ts";
+import type { Assembly } from "./workers.ts";
+import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
+import { createTurns } from "../kit/turns.ts";
+import { createSubscriptionStore } from "../subscriptions/store.ts";
+import { createAuthenticate } from "../users/authenticate.ts";
+import type { TokenProvider } from "../users/provider.ts";
+import { addWhoamiRoute } from "../users/routes.ts";
+
+/**
+ * What `svc api` runs on one configuration: the REST API, and the relay that publishes captured events. Made as a whole before any
+ * of it is at work, so that a reload can still be refused.
+ */
+export function createApi({
+  foundation: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
+  configuration: { config, definitions, models },
+  tokens,
+}: {
+  readonly foundation: Foundation;
+  readonly configuration: Configuration;
+  readonly tokens: TokenProvider;
+}): Assembly {
+  const { prisma } = database;
+  const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
+  const urlOf = createUrlOf(config.http);
+  const listTurns = createTurns(halfOf(database.lists));
+  const resourceTurns = {
+    records: createTurns<string>(mostOf(database.pool)),
+    lists: createTurns<string>(mostOf(database.lists)),
+  };
+  const relaySql = createSql({ pool: database.relay, isEmbedded });
+  const relay = createRelay({
+    outbox: createOutbox({ sql: relaySql }),
+    shares: createRelayShares({ sql: relaySql, name: database.name }),
+    resources: [...definitions.values()].map(({ name }) => name),
+    present: createEventPresenter({ definitions, models }),
+    broker,
+    seal,
+    log,
+    metrics: metrics.events,
+    tracing,
+    pollIntervalMs: config.relay.pollIntervalMs,
+    batchSize: config.relay.batchSize,
+    requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
+
+  const policyFor = perUser(config.webhooks, createTargetPolicy);
+  const router = createRouter(routePrefix);
+  addWhoamiRoute(router);
+  addResourceRoutes(router, {
+    definitions,
+    models,
+    sql,
+    bodyLimitBytes,
+    maxPerPage,
+    listTurns,
+    resourceTurns,
+    urlOf,
+    onChange: () => relay.wake(),
+  });
+  addSubscriptionRoutes(router, {
+    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    bodyLimitBytes,
+    triggersOf: (resource) => definitions.get(resource)?.triggers,
+    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
+  });
+  addDeliveryRoutes(router, {
+    history: createDeliveryHistory({
+      sql,
+      listSql: createIndexSql(database.lists),
+      transact: createTransact(database.pool),
+      tracing,
+    }),
+    maxPerPage,
+    listTurns,
+    urlOf,
+    manualRetryLimit: config.webhooks.manualRetryLimit,
+  });
+
+  const app = createApp({
+    ...config.http,
+    log,
+    metrics: metrics.http,
+    tracing,
+    authenticate: createAuthenticate({ tokens, failures: createFailureLimit(config.http.authFailureLimit) }),
+    router,
+    userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
+    memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
+    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
+  });
+  return { workers: [relay], listener: app.callback(), close: () => undefined };
+}
+
+/** What one resource may have of the connections. */
+function mostOf(pool: Pool): number {
+  return Math.max(1, Math.floor((pool.options.max * 3) / 4));
+}
+
+/** What one user may have of the connections. */
+function halfOf(pool: Pool): number {
+  return Math.max(1, Math.floor(pool.options.max / 2));
+}

@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto";
+import type { Actor } from "../kit/actor.ts";
+import { reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
+import { handOver } from "../db/audit.ts";
+import type { Database } from "../db/client.ts";
+import type { Prisma } from "../db/generated/client.ts";
+
+/** Shared by all processes that record a configuration; no meaning but that no other lock uses it. */
+const lockKey = 7_382_914_406;
+
+/** What a later configuration is compared with: a fingerprint of each part. None is of a secret: those take no part in a reload. */
+export interface Parts {
+  readonly resources: Readonly<Record<string, string>>;
+  /** By the key that an operator writes. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** Names of what differs, sorted. */
+export interface Difference {
+  readonly resources: {
+    readonly added: readonly string[];
+    readonly removed: readonly string[];
+    readonly changed: readonly string[];
+  };
+  /** Names alone: a value may be in another unit than the file has it in. */
+  readonly settings: readonly string[];
+}
+
+/** Fingerprints of what a reload can change. */
+export function partsOf({
+  config,
+  definitions,
+}: Pick<CheckedConfiguration, "config" | "definitions">): Parts {
+  const settings = Object.entries(reloadableSettings(config)).flatMap(([group, values]) =>
+    // A config has the unit in the name.
+    Object.entries(values).map(([name, value]) => [
+      `${group}.${name.replace(/(Ms|Bytes)$/, "")}`,
+      fingerprint(value ?? null),
+    ]),
+  );
+  const resources = [...definitions].map(([name, definition]) => [name, fingerprint(definition)]);
+  return { resources: Object.fromEntries(resources), settings: Object.fromEntries(settings) };
+}
+
+function fingerprint(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 12);
+}
+
+/** What was changed; everything is new when there is nothing before. */
+export function differenceOf(before: Parts, after: Parts): Difference {
+  const resources = differing(before.resources, after.resources);
+  return {
+    resources: {
+      added: resources.filter((name) => before.resources[name] === undefined),
+      removed: resources.filter((name) => after.resources[name] === undefined),
+      changed: resources.filter(
+        (name) => before.resources[name] !== undefined && after.resources[name] !== undefined,
+      ),
+    },
+    // The first configuration has no setting that was changed.
+    settings: Object.keys(before.settings).length === 0 ? [] : differing(before.settings, after.settings),
+  };
+}
+
+function differing(before: Parts["resources"], after: Parts["resources"]): readonly string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].filter((name) => before[name] !== after[name]).toSorted();
+}
+
+const nothing: Parts = { resources: {}, settings: {} };
+
+interface Recorded {
+  readonly action: string;
+  readonly hash: string;
+  readonly parts: Parts | null;
+  readonly faults: string | null;
+}
+
+/**
+ * Records a configuration that is about to be taken into use, unless it is the one recorded last: the processes of a service on
+ * the same files leave one row together. Before it is used, so that none is used without its row.
+ */
+export async function recordConfiguration({
+  database,
+  checked,
+  action,
+  actor,
+}: {
+  readonly database: Pick<Database, "prisma">;
+  readonly checked: CheckedConfiguration;
+  readonly action: "configuration.loaded" | "configuration.reloaded";
+  readonly actor: Actor;
+}): Promise<void> {
+  const { hash } = checked;
+  const parts = partsOf(checked);
+  await recordUnlessKnown({
+    database,
+    actor,
+    action,
+    entryAfter(rows) {
+      const last = rows.find((row) => row.action !== "configuration.refused");
+      if (last?.hash === hash) return undefined;
+      return {
+        hash,
+        details: { before: last?.hash ?? null, ...differenceOf(last?.parts ?? nothing, parts) },
+        hidden: { parts },
+      };
+    },
+  });
+}
+
+/** Records that a reload was refused, unless the one recorded last was refused for the same faults. Only their number is told: the log has them. */
+export async function recordRefusal({
+  database,
+  hash,
+  faults,
+  actor,
+}: {
+  readonly database: Pick<Database, "prisma">;
+  /** Of the configuration that goes on. */
+  readonly hash: string;
+  readonly faults: readonly string[];
+  readonly actor: Actor;
+}): Promise<void> {
+  const seen = fingerprint(faults);
+  await recordUnlessKnown({
+    database,
+    actor,
+    action: "configuration.refused",
+    entryAfter([last]) {
+      if (last?.action === "configuration.refused" && last.hash === hash && last.faults === seen)
+        return undefined;
+      return { hash, details: { faults: faults.length }, hidden: { faults: seen } };
+    },
+  });
+}
+
+interface Entry {
+  readonly hash: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** For later comparisons; `svc-admin audit list` leaves it out. */
+  readonly hidden: Readonly<Record<string, unknown>>;
+}
+
+/** @param entryAfter What to record after the last configuration in use and the last refusal, the newer one first; undefined for nothing. */
+async function recordUnlessKnown({
+  database: { prisma },
+  action,
+  actor,
+  entryAfter,
+}: {
+  readonly database: Pick<Database, "prisma">;
+  readonly action: string;
+  readonly actor: Actor;
+  readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
+}): Promise<void> {
+  const work = async (tx: Prisma.TransactionClient): Promise<void> => {
+    // One at a time: each then sees what the one before has recorded.
+    await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
+    const entry = entryAfter(
+      await tx.$queryRaw<Recorded[]>`
+      SELECT action, subject_id AS hash, details -> 'hidden' -> 'parts' AS parts, details -> 'hidden' ->> 'faults' AS faults
+      FROM svc.audit
+      WHERE id IN (
+        (SELECT id FROM svc.audit WHERE action = 'configuration.refused' ORDER BY id DESC LIMIT 1),
+        (SELECT id FROM svc.audit WHERE action IN ('configuration.loaded', 'configuration.reloaded') ORDER BY id DESC LIMIT 1))
+      ORDER BY id DESC`,
+    );
+    if (entry === undefined) return;
+    await handOver(tx, actor);
+    const details = JSON.stringify({ ...entry.details, hidden: entry.hidden });
+    await tx.$executeRaw`SELECT svc.record_audit(${action}, 'configuration', ${entry.hash}, ${details}::jsonb)`;
+  };
+  // As patient as every statement of the service: the default of 2 s and 5 s would refuse a reload because others are recording theirs.
+  await prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 });
+}

@@ -1,0 +1,153 @@
+import type { Configuration } from "./configuration.ts";
+import { createAdmission } from "../deliveries/admission/admission.ts";
+import { createAttempts, flightMsOf } from "../deliveries/attempt/attempts.ts";
+import { createFanOut } from "../deliveries/fan-out.ts";
+import type { ScheduleOf } from "../deliveries/attempt/schedule.ts";
+import { createSender } from "../deliveries/attempt/send.ts";
+import { createDeliveryStore } from "../deliveries/store.ts";
+import { createSweep, type Sweep } from "../deliveries/sweep.ts";
+import { callCode } from "../mapping/code-module.ts";
+import type { Definition } from "../mapping/definition.ts";
+import type { Foundation } from "./infrastructure.ts";
+import { isAdminFor } from "../resources/access.ts";
+import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
+import type { Assembly } from "./workers.ts";
+import type { Caller } from "../kit/caller.ts";
+
+/**
+ * What `svc dispatcher` runs on one configuration: it fans events out, and makes the deliveries. Made as a whole before any of it
+ * is at work, so that a reload can still be refused.
+ */
+export function createDispatcher({
+  foundation: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
+  configuration: { config, definitions },
+}: {
+  readonly foundation: Foundation;
+  readonly configuration: Configuration;
+}): Assembly {
+  const { webhooks } = config;
+  const store = createDeliveryStore({ sql: dispatcherSql });
+  const flightMs = flightMsOf(webhooks.timeoutMs);
+  const sender = createSender({
+    timeoutMs: webhooks.timeoutMs,
+    allowedNetworks: webhooks.allowedNetworks,
+    adminNetworks: webhooks.adminNetworks,
+    maxSockets: webhooks.concurrency,
+  });
+  const scheduleOf = createScheduleOf({ config, definitions });
+  const mayAdminister = (resource: string, user: Caller): boolean => {
+    const definition = definitions.get(resource);
+    // A resource that left the mapping files has no admins: what is still under way for it stays with the owners.
+    if (definition === undefined) return false;
+    try {
+      return isAdminFor(definition, user);
+    } catch (error) {
+      // Whoever cannot be shown to be an admin is none; one module's fault must not hold up the events of all.
+      log.error({ err: error, resource }, "isAdmin failed");
+      return false;
+    }
+  };
+  const admission = createAdmission({
+    concurrency: webhooks.concurrency,
+    perReceiver: webhooks.receiverConcurrency,
+    hasBreakers: webhooks.breaker,
+    timeoutMs: webhooks.timeoutMs,
+    log,
+    now: () => performance.now(),
+    random: Math.random,
+  });
+  const attempts = createAttempts({
+    broker,
+    store,
+    send: (post, user) => sender.send(post, user),
+    decryptSecret: (sealed) => secretBox.decrypt(sealed),
+    scheduleOf,
+    jitter: webhooks.jitter,
+    log,
+    metrics: metrics.deliveries,
+    tracing,
+    onQueued: (delayMs) => sweep.onQueued(delayMs),
+    onFree: () => sweep.onFree(),
+    random: Math.random,
+  });
+  const sweep: Sweep = createSweep({
+    broker,
+    store,
+    admission,
+    attempts,
+    isAdminFor: mayAdminister,
+    scheduleOf,
+    flightMs,
+    log,
+    metrics: metrics.deliveries,
+    intervalMs: webhooks.sweepIntervalMs,
+    requeueAfterMs: webhooks.requeueAfterMs,
+  });
+  return {
+    workers: [
+      createFanOut({
+        broker,
+        seal,
+        store,
+        findSubscribers: createSubscriberFinder({
+          sql,
+          isAdminFor: mayAdminister,
+          possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
+        }),
+        scheduleOf,
+        admission,
+        attempts,
+        flightMs,
+        onParked: () => sweep.onQueued(undefined),
+        log,
+        metrics: { ...metrics.events, ...metrics.deliveries },
+        tracing,
+      }),
+      {
+        name: attempts.name,
+        run(signal) {
+          // Not before it is at work: a reload can still be refused, and the one before then goes on.
+          metrics.receivers.watchBreakers(() => admission.breakerCounts());
+          return attempts.run(signal);
+        },
+      },
+      sweep,
+    ],
+    close: () => sender.close(),
+  };
+}
+
+/** How far a statement can narrow who is an admin: a code module's answer only the module knows. */
+function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
+  if (definition === undefined) return { kind: "nobody" };
+  return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
+}
+
+/** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
+function createScheduleOf({
+  config,
+  definitions,
+}: Pick<Configuration, "config" | "definitions">): ScheduleOf {
+  const { maxAttempts, backoffMs } = config.webhooks;
+  const schedules = new Map(
+    [...definitions.values()].map((definition) => {
+      const backoff =
+        callCode({ definition, name: "webhookBackoff", call: () => definition.code.webhookBackoff?.() }) ??
+        definition.webhookBackoff;
+      const attempts =
+        callCode({
+          definition,
+          name: "webhookMaxAttempts",
+          call: () => definition.code.webhookMaxAttempts?.(),
+        }) ?? definition.webhookMaxAttempts;
+      return [
+        definition.name,
+        {
+          maxAttempts: attempts ?? maxAttempts,
+          backoffMs: backoff?.map((seconds) => seconds * 1_000) ?? backoffMs,
+        },
+      ];
+    }),
+  );
+  return (resource) => schedules.get(resource) ?? { maxAttempts, backoffMs };
+}

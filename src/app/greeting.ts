@@ -1,0 +1,42 @@
+import { serviceActor } from "../kit/actor.ts";
+import type { Config } from "../config/load.ts";
+import type { Foundation } from "./infrastructure.ts";
+import { hostInUrl, isEverywhere } from "../kit/host.ts";
+import type { TokenProvider } from "../users/provider.ts";
+import { ensureFirstUser } from "../users/first-user.ts";
+
+/** What a start prints for people: where the API is, and a command that works when pasted. */
+export async function greeting({
+  foundation: { database },
+  config,
+  port,
+  tokens,
+}: {
+  readonly foundation: Foundation;
+  readonly config: Config;
+  /** That the API listens on. */
+  readonly port: number;
+  readonly tokens: TokenProvider;
+}): Promise<string> {
+  const origin = config.http.publicUrl ?? `http://${shown(config.http.host)}:${port}`;
+  const baseUrl = `${origin}${config.http.routePrefix}`;
+  const tokenFile =
+    config.database.url === undefined
+      ? await ensureFirstUser({
+          prisma: database.prisma,
+          tokens,
+          dataDir: config.dataDir,
+          // Only `svc all` runs on the embedded database.
+          actor: serviceActor("all"),
+        })
+      : undefined;
+  const command =
+    tokenFile === undefined
+      ? `curl 'http://${shown(config.metrics.host)}:${config.metrics.port}/readyz?verbose'   # tokens: svc-admin create-user`
+      : `curl -H "Authorization: Bearer $(cat '${tokenFile}')" ${baseUrl}/resources`;
+  return `\nsvc serves ${baseUrl}\n\n  ${command}\n`;
+}
+
+function shown(host: string): string {
+  return isEverywhere(host) ? "localhost" : hostInUrl(host);
+}

@@ -1,0 +1,373 @@
+import { createHash } from "node:crypto";
+import type { Client } from "pg";
+import type { Actor } from "../kit/actor.ts";
+import { recordMigration } from "../db/audit.ts";
+import type { Database } from "../db/client.ts";
+import {
+  findInstalled,
+  findInstalledInTransaction,
+  type Installed,
+  type InstalledResource,
+} from "../migration/installed.ts";
+import { readColumns, readSchema, type LiveSchema } from "../migration/live-tables.ts";
+import { planTables } from "../migration/managed-tables.ts";
+import {
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  pendingMigrations,
+  runSteps,
+  type Step,
+} from "../migration/core-migrations.ts";
+import { quoteText } from "../db/names.ts";
+import type { ValueCheck } from "../migration/value-checks.ts";
+import { valueLimitsOf } from "../migration/value-limits.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { captureBelow, captureOf, captureTriggerNames, removeCapture } from "../events/capture.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import { checkExistingTable } from "../migration/existing-table.ts";
+import { lookupFaults } from "../migration/lookup-tables.ts";
+import { columnWishOf, prismaSchemaOf, tableModelOf } from "../mapping/models.ts";
+
+/** What a migration would do. */
+export interface MigrationPlan {
+  /** In the order in which they run, all in one transaction; empty when nothing is due. */
+  readonly steps: readonly Step[];
+  /** Data, indexes and constraints that would be lost; a migration with any is refused unless losses are allowed. */
+  readonly losses: readonly string[];
+  /** What the rows and objects that are there do not allow; a migration with any is refused. */
+  readonly impossible: readonly string[];
+  /** What an operator may want to know. */
+  readonly notes: readonly string[];
+  /** What somebody else made on the managed tables, or changed there by hand: it stays as it is. */
+  readonly leftAlone: readonly string[];
+}
+
+/** What a migration did. */
+export interface MigrationReport {
+  readonly steps: readonly Step[];
+  readonly notes: readonly string[];
+  readonly leftAlone: readonly string[];
+  readonly durationMs: number;
+}
+
+interface Target {
+  readonly url: string;
+  readonly definitions: Definitions;
+}
+
+/**
+ * Plans the migration from the live database, and changes nothing.
+ *
+ * @throws OperatorError listing every mapping of an existing table that does not fit it.
+ */
+export async function planMigration({ url, definitions }: Target): Promise<MigrationPlan> {
+  return inMigrationTransaction({ url, isReadOnly: true, work: (client) => plan({ client, definitions }) });
+}
+
+/**
+ * Brings the service's own tables, the managed tables and the captures to this version and the definitions: all of it or,
+ * when anything fails, nothing. Two at once do it once.
+ *
+ * @param allowDestructive Whether data may be lost.
+ * @param actor For the audit trail. Default: the database role.
+ * @throws OperatorError naming the step that failed, or every loss that was not allowed.
+ */
+export async function applyMigration({
+  url,
+  definitions,
+  allowDestructive,
+  log,
+  actor,
+}: Target & {
+  readonly allowDestructive: boolean;
+  readonly log: Log;
+  readonly actor?: Actor;
+}): Promise<MigrationReport> {
+  const startedAt = performance.now();
+  const { steps, notes, leftAlone } = await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      const planned = await plan({ client, definitions });
+      refuse(planned, allowDestructive);
+      await runSteps(client, planned.steps);
+      await recordMigration(client, planned.steps, actor);
+      return planned;
+    },
+  });
+  const durationMs = Math.round(performance.now() - startedAt);
+  for (const note of notes) log.info({ note }, "migration note");
+  for (const object of leftAlone) log.info({ object }, "left alone by the migration");
+  log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
+  return { steps, notes, leftAlone, durationMs };
+}
+
+/**
+ * Why a migration is due, in one query; empty when none is. It compares what the last migration wrote down and which capture triggers
+ * are live (a restored or recreated table has lost its own) with what is expected; it does not compare columns.
+ *
+ * @throws OperatorError naming every rule that looks into a table that is not there; that takes a second query, when there are such rules.
+ */
+export async function migrationDue({
+  database,
+  definitions,
+}: {
+  readonly database: Pick<Database, "pool">;
+  readonly definitions: Definitions;
+}): Promise<readonly string[]> {
+  refuseFaults(await lookupFaults(database.pool, definitions));
+  const known = await loadCoreMigrations();
+  const installed = await findInstalled(database.pool);
+  const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
+  const wanted = wantedResources(definitions);
+  return [
+    ...pending,
+    ...wanted.flatMap((resource) => {
+      const due = dueOf(resource, installed);
+      return due === undefined || due.what === "new partitions" ? [] : [`${resource.name}: ${due.reason}`];
+    }),
+    ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
+  ];
+}
+
+async function plan({
+  client,
+  definitions,
+}: {
+  readonly client: Client;
+  readonly definitions: Definitions;
+}): Promise<MigrationPlan> {
+  const installed = await findInstalledInTransaction(client);
+  const core = coreSteps(pendingMigrations(await loadCoreMigrations(), installed.migrations));
+  const live = await readSchema(client);
+  const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
+  const findings = await checkTables({ client, definitions, live });
+  const changes = await planTables({
+    client,
+    schemaText: prismaSchemaOf(definitions),
+    live,
+    wanted: managed.map((definition) => ({
+      table: definition.table,
+      columns: definition.fields.map((field) => ({ name: field.column, wish: columnWishOf(field) })),
+      supportsCreate: definition.supportsCreate,
+      before: madeBefore(definition, definitions, installed),
+    })),
+    limits: managed.flatMap(valueLimitsOf),
+    checks: managed.flatMap(valueChecksOf),
+  });
+  const removed = removedResources(definitions, installed);
+  return {
+    steps: [
+      ...core,
+      ...changes.steps,
+      ...wantedResources(definitions).flatMap((resource) => {
+        const due = dueOf(resource, installed);
+        return due === undefined ? [] : [stepOf(resource, due)];
+      }),
+      ...removed.map(removeStep),
+    ],
+    losses: changes.losses,
+    impossible: changes.impossible,
+    notes: [...findings, ...changes.notes, ...keptTables(definitions, installed)],
+    leftAlone: changes.leftAlone,
+  };
+}
+
+/** Whether an earlier migration made the table of a resource, and whether the mapping file has asked for the same table since. */
+function madeBefore(
+  definition: Definition,
+  definitions: Definitions,
+  { resources }: Installed,
+): "same" | "changed" | undefined {
+  const last = resources.find(({ table, isManaged }) => isManaged && table === definition.table);
+  if (last === undefined) return undefined;
+  return last.hash.split(" ")[0] === shapeHashOf(definition, definitions) ? "same" : "changed";
+}
+
+/** Notes on the existing tables that are mapped. Throws OperatorError listing every fault. */
+async function checkTables({
+  client,
+  definitions,
+  live,
+}: {
+  readonly client: Client;
+  readonly definitions: Definitions;
+  readonly live: LiveSchema;
+}): Promise<readonly string[]> {
+  const all = [...definitions.values()];
+  const existing = all.filter(({ isManaged }) => !isManaged);
+  const columns = await readColumns(
+    client,
+    existing.map(({ table }) => table),
+  );
+  const findings = existing.map((definition) =>
+    checkExistingTable({
+      definition,
+      relations: live.relations,
+      columns: columns.filter(({ table }) => table === definition.table),
+    }),
+  );
+  const faults = [
+    ...findings.flatMap((finding) => finding.faults),
+    ...all.filter(({ isManaged }) => isManaged).flatMap((definition) => inTheWay(definition, live)),
+    ...(await lookupFaults(client, definitions)),
+  ];
+  refuseFaults(faults);
+  return findings.flatMap((finding) => finding.notes);
+}
+
+function refuseFaults(faults: readonly string[]): void {
+  if (faults.length > 0)
+    throw new OperatorError(
+      `The mapping files do not fit the database:\n${faults.map((line) => `  ${line}`).join("\n")}`,
+      { faults },
+    );
+}
+
+function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchema): readonly string[] {
+  const found = live.relations.find(({ name }) => name === table);
+  if (found === undefined || found.kind === "table") return [];
+  const message = `"${table}" is a ${found.kind}, not a table; give the resource another table`;
+  return [remark([resource === table ? "name" : "table"], message)];
+}
+
+/** Tables that the service made and that no resource is on any more. */
+function keptTables(definitions: Definitions, { resources }: Installed): readonly string[] {
+  const inUse = new Set([...definitions.values()].map(({ table }) => table));
+  return resources
+    .filter(({ isManaged, table }) => isManaged && !inUse.has(table))
+    .map(({ name, table }) => {
+      const now = definitions.get(name)?.table;
+      const change = now === undefined ? "is not mapped any more" : `is on the table ${now} now`;
+      return `The table ${table} of the resource ${name}, which ${change}, is kept.`;
+    });
+}
+
+interface WantedResource extends InstalledResource {
+  readonly installCapture: readonly string[];
+  readonly captureBelow: string;
+  /** None when the resource declares no triggers. */
+  readonly triggerNames: readonly string[];
+}
+
+/** The hash has two halves: of what the table is made from, and of the capture. */
+function wantedResources(definitions: Definitions): readonly WantedResource[] {
+  return [...definitions.values()].map((definition) => {
+    const { name, table, isManaged } = definition;
+    const capture = captureOf(definition);
+    const hash = `${shapeHashOf(definition, definitions)} ${capture.hash}`;
+    return {
+      name,
+      table,
+      isManaged,
+      hash,
+      installCapture: capture.install,
+      captureBelow: captureBelow(definition),
+      triggerNames: captureTriggerNames(definition),
+    };
+  });
+}
+
+function shapeHashOf(definition: Definition, definitions: Definitions): string {
+  const { isManaged, fields } = definition;
+  const shape = isManaged
+    ? [tableModelOf(definition, definitions), valueChecksOf(definition)]
+    : fields.map(({ name, type, column, isList }) => [name, type, column, isList]);
+  return createHash("sha256").update(JSON.stringify(shape)).digest("hex");
+}
+
+function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
+  return fields.flatMap(({ column, isList, values }) =>
+    values === undefined ? [] : [{ table, column, isList, values }],
+  );
+}
+
+/** Why something is to be done for a resource, and what. */
+interface Due {
+  readonly reason: string;
+  /**
+   * `capture`: install it anew, which locks the table. `new partitions`: give them the trigger of TRUNCATE. All else of theirs is captured
+   * without it, so that programs start.
+   */
+  readonly what: "capture" | "note" | "new partitions";
+}
+
+function dueOf(resource: WantedResource, { resources, triggers }: Installed): Due | undefined {
+  const { name, table, isManaged, hash, triggerNames } = resource;
+  const last = resources.find((one) => one.name === name);
+  if (last === undefined) return { reason: "not installed yet", what: "capture" };
+  const live = triggers.filter((one) => one.table === table && triggerNames.includes(one.name));
+  const missing = live.flatMap((one) => one.missing);
+  const silent = [
+    ...(live.length < triggerNames.length ? [table] : []),
+    ...new Set(missing.flatMap((one) => (one.isNew ? [] : [one.table]))),
+  ];
+  // A table's name is part of its capture's statements.
+  const isCapture = silent.length > 0 || captureHashOf(last) !== captureHashOf(resource);
+  if (last.hash !== hash || last.table !== table || last.isManaged !== isManaged)
+    return { reason: "the mapping file changed", what: isCapture ? "capture" : "note" };
+  if (silent.length > 0)
+    return { reason: `its capture trigger on ${silent.join(", ")} is gone or disabled`, what: "capture" };
+  if (missing.length > 0)
+    return {
+      reason: `capture trigger on ${[...new Set(missing.map((one) => one.table))].join(", ")}`,
+      what: "new partitions",
+    };
+  return undefined;
+}
+
+function captureHashOf({ hash }: InstalledResource): string | undefined {
+  return hash.split(" ")[1];
+}
+
+function removedResources(definitions: Definitions, { resources }: Installed): readonly InstalledResource[] {
+  return resources.filter(({ name }) => !definitions.has(name));
+}
+
+function stepOf(resource: WantedResource, { what, reason }: Due): Step {
+  const { name, table, triggerNames, installCapture } = resource;
+  if (what === "note") return { title: `${name}: note down the mapping`, sql: noteStatement(resource) };
+  if (what === "new partitions") return { title: `${name}: ${reason}`, sql: resource.captureBelow };
+  return {
+    title: `${name}: ${triggerNames.length === 0 ? "no capture trigger" : `capture trigger on ${table}`}`,
+    sql: [...installCapture, noteStatement(resource)].join(";\n"),
+  };
+}
+
+function noteStatement({ name, table, isManaged, hash }: WantedResource): string {
+  const values = [quoteText(name), quoteText(table), String(isManaged), quoteText(hash)].join(", ");
+  return (
+    `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES (${values})\n` +
+    `ON CONFLICT (name) DO UPDATE SET ("table", is_managed, hash, installed_at) = (excluded."table", excluded.is_managed, excluded.hash, now())`
+  );
+}
+
+function removeStep({ name }: InstalledResource): Step {
+  return {
+    title: `${name}: remove the capture trigger`,
+    sql: [
+      ...removeCapture({ name }),
+      `DELETE FROM svc.installed_resources WHERE name = ${quoteText(name)}`,
+    ].join(";\n"),
+  };
+}
+
+function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
+  if (impossible.length > 0) {
+    throw new OperatorError(
+      `The migration cannot be done with the rows and objects that are there; nothing was changed:\n${listed(impossible)}`,
+    );
+  }
+  if (losses.length > 0 && !allowDestructive) {
+    throw new OperatorError(
+      `The migration would lose data; nothing was changed:\n${listed(losses)}\n` +
+        "Look at it with `svc-admin migrate --plan`, and allow it with `svc-admin migrate --allow-destructive`.",
+    );
+  }
+}
+
+function listed(lines: readonly string[]): string {
+  return lines.map((line) => `  - ${line}`).join("\n");
+}

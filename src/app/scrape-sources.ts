@@ -1,0 +1,51 @@
+import type { Pool } from "pg";
+import type { Broker } from "../broker/broker.ts";
+import { queues } from "../broker/topology.ts";
+import type { Database } from "../db/client.ts";
+import { createIndexSql } from "../db/sql.ts";
+import { readDeliveryBacklog } from "../deliveries/backlog.ts";
+import { readOutboxBacklog } from "../events/backlog.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+/**
+ * Adds the numbers that a scrape fetches: what waits in the database and in the queues. Every program shows all of them: a backlog
+ * must be seen also while the program that should be at work on it is away.
+ */
+export function addScrapeSources({
+  metrics,
+  database: { pool, lists },
+  broker,
+}: {
+  readonly metrics: Metrics;
+  readonly database: Pick<Database, "pool" | "lists">;
+  readonly broker: Broker;
+}): void {
+  const sql = createIndexSql(pool);
+  metrics.addSource({
+    name: "database",
+    async read() {
+      // One after the other: a scrape takes one connection.
+      const outbox = await readOutboxBacklog(sql);
+      metrics.backlog.show({ ...outbox, ...(await readDeliveryBacklog(sql)) });
+    },
+    forget: () => metrics.backlog.forget(),
+  });
+  metrics.addSource({
+    name: "broker",
+    async read() {
+      const names = Object.values(queues);
+      const depths = await Promise.all(names.map((name) => broker.depth(name)));
+      names.forEach((name, index) => metrics.broker.showDepth(name, depths[index] ?? 0));
+    },
+    forget: () => metrics.broker.forget(),
+  });
+  metrics.broker.watch(() => broker.isConnected());
+  const pools = [...new Set([pool, lists])];
+  const sumOf = (read: (one: Pool) => number): number => pools.reduce((sum, one) => sum + read(one), 0);
+  metrics.pool.watch(() => ({
+    active: sumOf((one) => one.totalCount - one.idleCount),
+    idle: sumOf((one) => one.idleCount),
+    waiting: sumOf((one) => one.waitingCount),
+    limit: sumOf((one) => one.options.max),
+  }));
+}

@@ -1,0 +1,103 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { listAudit, presentAudit, summaryOf, type AuditFilter, type Party } from "./audit-list.ts";
+import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
+import type { Sql } from "../db/sql.ts";
+import { durationMsOf } from "../kit/duration.ts";
+
+interface Options extends AuditFilter {
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+const mostRows = 10_000;
+
+/** Characters of each column: with the borders, a table is 100 wide. */
+const widths = [20, 23, 22, 22];
+
+const actionNames: readonly string[] = [
+  ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
+];
+
+/** `audit list`: who changed what. The table is for operators alone: no part of the API reads it. */
+export function addAuditCommand(
+  program: Command,
+  {
+    open,
+    terminal,
+  }: {
+    readonly open: () => Promise<{ readonly sql: Sql; close(): Promise<void> }>;
+    readonly terminal: Terminal;
+  },
+): void {
+  program
+    .command("audit")
+    .description("see who changed users, tokens, webhooks, keys and configuration")
+    .command("list")
+    .description("list changes, newest first; --json tells the values and all there is about each")
+    .option(
+      "--since <time>",
+      "not older than a duration such as 24h, or a UTC time such as 2026-03-28T14:30",
+      timeOf,
+    )
+    .option("--until <time>", "older than that; to page on, the time of the last row", timeOf)
+    .option(
+      "--actor <kind[:id]>",
+      `who: ${actorKinds.join(", ")}; with a user's id or a name: user:7`,
+      partyIn(actorKinds),
+    )
+    .option("--action <action>", "what, such as token.created, or token for all about tokens", actionOf)
+    .option(
+      "--subject <kind[:id]>",
+      `to what: ${subjectKinds.join(", ")}; with its id: webhook:12`,
+      partyIn(subjectKinds),
+    )
+    .option("--limit <count>", `at most so many, up to ${mostRows}`, countOf, 100)
+    .option("--json", "print JSON")
+    .action(async ({ limit, json = false, ...filter }: Options) => {
+      const rows = await withOpened(open, ({ sql }) => listAudit({ sql, filter, limit }));
+      printRows(terminal, rows.map(json ? presentAudit : summaryOf), {
+        json,
+        empty: "There is nothing in the audit trail that fits.",
+        widths,
+      });
+    });
+}
+
+function timeOf(text: string): Date {
+  const ago = durationMsOf(text);
+  if (ago !== undefined) return new Date(Date.now() - ago);
+  // UTC unless it says otherwise: what is printed can be given back.
+  const [, day, time = "T00:00", zone = "Z"] =
+    /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
+  const date = new Date(`${day}${time}${zone}`);
+  if (Number.isNaN(date.getTime()))
+    throw new InvalidArgumentError(
+      "Expected a duration such as 24h or 30d, or a time such as 2026-03-28T14:30Z.",
+    );
+  return date;
+}
+
+function partyIn(kinds: readonly string[]): (text: string) => Party {
+  return (text) => {
+    const [kind = "", ...id] = text.split(":");
+    if (!kinds.includes(kind) || (id.length > 0 && id.join(":") === ""))
+      throw new InvalidArgumentError(
+        `Expected ${kinds.join(", ")}, or one of them with an id such as ${kinds[0]}:7.`,
+      );
+    return id.length === 0 ? { kind } : { kind, id: id.join(":") };
+  };
+}
+
+function actionOf(text: string): string {
+  if (!actionNames.includes(text))
+    throw new InvalidArgumentError(`Expected one of ${actionNames.join(", ")}.`);
+  return text;
+}
+
+function countOf(text: string): number {
+  const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > mostRows)
+    throw new InvalidArgumentError(`Expected an integer from 1 to ${mostRows}.`);
+  return count;
+}

@@ -1,0 +1,136 @@
+import type { OutputRow } from "../kit/cli-output.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import type { Sql } from "../db/sql.ts";
+
+/** Which rows of `svc.audit`. Every condition that is there must hold. */
+export interface AuditFilter {
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
+  /** An action, or the part before its dot. */
+  readonly action?: string | undefined;
+  readonly actor?: Party | undefined;
+  readonly subject?: Party | undefined;
+}
+
+/** All of a kind, or one of them. */
+export interface Party {
+  readonly kind: string;
+  /** Id or name; of a subject, id. */
+  readonly id?: string | undefined;
+}
+
+/** A row as it is stored, without what only the next configuration is compared with. */
+export interface AuditRow {
+  readonly id: string;
+  readonly occurred_at: Date;
+  readonly action: string;
+  readonly actor_kind: string;
+  readonly actor_id: number | null;
+  readonly actor_name: string | null;
+  readonly token_id: number | null;
+  readonly source: string | null;
+  readonly request_id: string | null;
+  readonly subject_kind: string;
+  readonly subject_id: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** A page, so that no statement runs into the time limit of the database or fills the memory by itself. */
+const pageSize = 500;
+
+/** The rows that fit, newest first. */
+export async function listAudit({
+  sql,
+  filter,
+  limit,
+}: {
+  readonly sql: Sql;
+  readonly filter: AuditFilter;
+  readonly limit: number;
+}): Promise<readonly AuditRow[]> {
+  const rows: AuditRow[] = [];
+  for (;;) {
+    const { text, values } = queryOf({
+      filter,
+      after: rows.at(-1),
+      take: Math.min(pageSize, limit - rows.length),
+    });
+    const page = await sql<AuditRow & Record<string, unknown>>(text, values);
+    rows.push(...page);
+    if (page.length < pageSize || rows.length >= limit) return rows;
+  }
+}
+
+/** With the conditions that are given and no others, so that the planner sees them. */
+function queryOf({
+  filter: { since, until, action, actor, subject },
+  after,
+  take,
+}: {
+  readonly filter: AuditFilter;
+  readonly after: AuditRow | undefined;
+  readonly take: number;
+}): { readonly text: string; readonly values: readonly unknown[] } {
+  const values: unknown[] = [];
+  const place = (value: unknown): string => `$${values.push(value)}`;
+  const conditions = [
+    ...(since === undefined ? [] : [`occurred_at >= ${place(since)}`]),
+    ...(until === undefined ? [] : [`occurred_at < ${place(until)}`]),
+    ...(action === undefined ? [] : [`${place(action)} IN (action, split_part(action, '.', 1))`]),
+    ...(actor === undefined ? [] : [`actor_kind = ${place(actor.kind)}`]),
+    ...(actor?.id === undefined ? [] : [`${place(actor.id)} IN (actor_id::text, actor_name)`]),
+    ...(subject === undefined ? [] : [`subject_kind = ${place(subject.kind)}`]),
+    ...(subject?.id === undefined ? [] : [`subject_id = ${place(subject.id)}`]),
+    ...(after === undefined ? [] : [`(occurred_at, id) < (${place(after.occurred_at)}, ${place(after.id)})`]),
+  ];
+  const text = `
+    SELECT id, occurred_at, action, actor_kind, actor_id, actor_name, token_id, source, request_id, subject_kind, subject_id,
+      details - 'hidden' AS details
+    FROM svc.audit
+    ${conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`}
+    ORDER BY occurred_at DESC, id DESC
+    LIMIT ${place(take)}`;
+  return { text, values };
+}
+
+/** All of a row, for machines. */
+export function presentAudit({ id, occurred_at: at, ...row }: AuditRow): OutputRow {
+  return { id: Number(id), occurred_at: formatDateTime(at), ...row };
+}
+
+/** What people look for first: when, what, to what, by whom. */
+export function summaryOf(row: AuditRow): OutputRow {
+  const changed = changedNames(row);
+  return {
+    occurred_at: `${row.occurred_at.toISOString().slice(0, 19)}Z`,
+    action: row.action,
+    subject: `${partyOf(row.subject_kind, row.subject_id)}${changed === "" ? "" : `: ${changed}`}`,
+    by: [
+      partyOf(row.actor_kind, row.actor_id ?? row.actor_name),
+      ...(row.token_id === null ? [] : [`token ${row.token_id}`]),
+      ...(row.source === null ? [] : [`from ${row.source}`]),
+    ].join(", "),
+  };
+}
+
+function partyOf(kind: string, id: string | number | null): string {
+  return id === null ? kind : `${kind} ${id}`;
+}
+
+const longestSummary = 200;
+
+const counted = ["secrets", "steps", "faults", "processes"];
+
+/** Names of columns, settings and resources, or a count; the values are for `--json`. */
+function changedNames({ details }: AuditRow): string {
+  for (const name of counted) {
+    const count = details[name];
+    if (typeof count === "number") return `${count} ${name}`;
+  }
+  const { before, after, resources, settings } = details;
+  // Of what was made or deleted it would be every column.
+  const columns = before === undefined ? [] : Object.keys(after ?? {});
+  const names = Array.isArray(settings) ? [...Object.values(resources ?? {}).flat(), ...settings] : columns;
+  const text = names.map(String).join(", ");
+  return text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text;
+}

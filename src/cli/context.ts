@@ -1,0 +1,106 @@
+import { operatorActor, type Actor } from "../kit/actor.ts";
+import { loadConfig, type Config } from "../config/load.ts";
+import { recordMigration } from "../db/audit.ts";
+import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";
+import { openEmbedded } from "../embedded/embedded.ts";
+import { findInstalled, findInstalledInTransaction } from "../migration/installed.ts";
+import {
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  pendingMigrations,
+  runSteps,
+} from "../migration/core-migrations.ts";
+import { createSql, type Sql } from "../db/sql.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+
+/** What `svc-admin` works on: the database of `DATABASE_URL`, or the embedded one, which `svc all` may be running on. */
+export interface AdminContext {
+  readonly config: Config;
+  readonly database: Database;
+  readonly sql: Sql;
+  readonly url: string;
+  readonly isEmbedded: boolean;
+  readonly log: Log;
+  /** Who runs the command, for the audit trail. */
+  readonly actor: Actor;
+  close(): Promise<void>;
+}
+
+export interface AdminOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly log: Log;
+}
+
+/**
+ * Opens the database whatever is in it.
+ *
+ * @throws OperatorError for a bad setting, and for a database that cannot be had now: a person is waiting, so nothing is tried twice.
+ */
+export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminContext> {
+  const config = loadConfig({ env, cwd, program: "admin" });
+  const isEmbedded = config.database.url === undefined;
+  const embedded = isEmbedded ? await openEmbedded({ dataDir: config.dataDir, log }) : undefined;
+  const url = embedded?.url ?? config.database.url ?? "";
+  try {
+    await waitForDatabase({ url, log, signal: AbortSignal.abort() });
+    const database = await openDatabase({ url, poolSize: 2, isEmbedded, log });
+    return {
+      config,
+      database,
+      sql: createSql({ pool: database.pool, isEmbedded }),
+      url,
+      isEmbedded,
+      log,
+      actor: operatorActor(),
+      async close() {
+        await database.close();
+        await embedded?.close();
+      },
+    };
+  } catch (error) {
+    await embedded?.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a database that has the service's own tables. Missing ones are made when migrations are applied by themselves, which
+ * is the default of the embedded database; the managed tables wait for the next start.
+ *
+ * @throws OperatorError like `openAdmin`, and naming `svc-admin migrate` when tables are missing and must be made by hand.
+ */
+export async function openMigratedAdmin(options: AdminOptions): Promise<AdminContext> {
+  const context = await openAdmin(options);
+  try {
+    await ensureCoreTables(context);
+    return context;
+  } catch (error) {
+    await context.close();
+    throw error;
+  }
+}
+
+async function ensureCoreTables({ config, database, url, actor }: AdminContext): Promise<void> {
+  const known = await loadCoreMigrations();
+  const { migrations } = await findInstalled(database.pool);
+  if (pendingMigrations(known, migrations).length === 0) return;
+  if (!config.database.autoMigrate) {
+    throw new OperatorError(
+      "The database does not have the service's tables of this version. Make them with: svc-admin migrate",
+    );
+  }
+  await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      // Asked again: a service that starts at this moment makes the same tables.
+      const now = await findInstalledInTransaction(client);
+      const steps = coreSteps(pendingMigrations(known, now.migrations));
+      await runSteps(client, steps);
+      await recordMigration(client, steps, actor);
+    },
+  });
+}

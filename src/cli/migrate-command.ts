@@ -1,0 +1,108 @@
+import type { Command } from "commander";
+import type { Actor } from "../kit/actor.ts";
+import { withOpened, type Terminal } from "../kit/cli-output.ts";
+import type { Config } from "../config/load.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { applyMigration, planMigration, type MigrationPlan, type MigrationReport } from "../app/migrate.ts";
+import { loadDefinitions } from "../mapping/load.ts";
+
+/** What the command needs of an open database. */
+export interface MigrateCommandContext {
+  readonly config: Config;
+  readonly url: string;
+  readonly log: Log;
+  readonly actor: Actor;
+  close(): Promise<void>;
+}
+
+interface Options {
+  readonly plan?: true;
+  readonly allowDestructive?: true;
+  readonly json?: true;
+}
+
+/** `migrate` (contract, section 8). */
+export function addMigrateCommand(
+  program: Command,
+  { open, terminal }: { readonly open: () => Promise<MigrateCommandContext>; readonly terminal: Terminal },
+): void {
+  program
+    .command("migrate")
+    .description("bring the service's tables and the managed tables to the mapping files")
+    .option("--plan", "print the SQL and change nothing")
+    .option(
+      "--allow-destructive",
+      "also make the changes that lose data, or drop an index or constraint of the service",
+    )
+    .option("--json", "print JSON")
+    .action((options: Options) =>
+      withOpened(open, async ({ config, url, log, actor }) => {
+        const definitions = await loadDefinitions(config.configDir);
+        if (options.plan) {
+          const plan = await planMigration({ url, definitions });
+          terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
+          if (plan.impossible.length > 0)
+            throw new OperatorError("The migration cannot be done with the rows and objects that are there.");
+          return;
+        }
+        const allowDestructive = options.allowDestructive === true;
+        const report = await applyMigration({ url, definitions, allowDestructive, log, actor });
+        terminal.stdout(options.json ? jsonOfReport(report) : textOfReport(report));
+      }),
+    );
+}
+
+/** A script that `psql` runs; what there is to say about it is in comments. */
+function textOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  const remarks = [
+    ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
+    ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
+    ...notes.map((line) => `Note: ${line}`),
+    ...leftAlone.map((line) => `Left alone: ${line}`),
+  ].map((line) => `-- ${oneLine(line)}`);
+  const statements = steps.map(({ title, sql }) =>
+    isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
+  );
+  if (steps.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
+  const head = remarks.length > 0 ? [remarks.join("\n")] : [];
+  return `${[...head, "BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"].join("\n\n")}\n`;
+}
+
+/** Whether the title is the statement itself. */
+function isSaid(title: string, sql: string): boolean {
+  return sql.replace(/\s+/g, " ").startsWith(title);
+}
+
+function jsonOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  return json({ steps, losses, impossible, notes, left_alone: leftAlone });
+}
+
+function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
+  const done = steps.length === 0 ? "Nothing to do." : `Migrated in ${(durationMs / 1000).toFixed(1)} s.`;
+  return [
+    ...steps.map(({ title }) => `  ${oneLine(title)}`),
+    ...notes.map((line) => `Note: ${oneLine(line)}`),
+    ...leftAlone.map((line) => `Left alone: ${oneLine(line)}`),
+    done,
+    "",
+  ].join("\n");
+}
+
+function jsonOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
+  return json({
+    steps: steps.map(({ title }) => title),
+    notes,
+    left_alone: leftAlone,
+    duration_ms: durationMs,
+  });
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** Names of tables and columns may hold anything, and a line break would end a comment. */
+function oneLine(text: string): string {
+  return text.replace(/\s*[\r\n]+\s*/g, " ");
+}

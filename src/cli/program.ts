@@ -1,0 +1,74 @@
+import { Command, CommanderError } from "commander";
+import { openAdmin, openMigratedAdmin, type AdminContext } from "./context.ts";
+import { addAuditCommand } from "./audit-command.ts";
+import { describeFailure, type Terminal } from "../kit/cli-output.ts";
+import { configDirOf } from "../config/load.ts";
+import { readConfiguration } from "../app/configuration.ts";
+import { addDeliveryCommands } from "../deliveries/commands.ts";
+import { addPruneCommand } from "../deliveries/prune-command.ts";
+import { createLog } from "../telemetry/log.ts";
+import { addMigrateCommand } from "./migrate-command.ts";
+import { addReloadCommand } from "./reload-command.ts";
+import { addResourceCommands } from "../resources/commands.ts";
+import { addSubscriptionCommands } from "../subscriptions/commands.ts";
+import { unknownVariables } from "../config/unknown-variables.ts";
+import { addUserCommands } from "../users/commands.ts";
+
+const done = 0;
+const failed = 1;
+const wrongUsage = 2;
+
+export interface AdminSurroundings {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly terminal: Terminal;
+}
+
+/** Every command of `svc-admin` (contract, section 8). */
+export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): Command {
+  // The commands say themselves what they do; the log is for what went wrong on the way.
+  const log = createLog({ level: "warn", destination: 2 });
+  const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
+  const program = new Command("svc-admin")
+    .description("Operates svc: users, tokens, migrations, mapping files, webhook deliveries.")
+    .addHelpText("after", "\nWorks on DATABASE_URL, or without it on the embedded database in SVC_DATA_DIR.")
+    .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+    .showSuggestionAfterError()
+    .showHelpAfterError("(add --help for what there is)")
+    .exitOverride();
+  addUserCommands(program, { open, terminal });
+  addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
+  addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
+  addReloadCommand(program, {
+    open,
+    read: () => readConfiguration({ env, cwd, program: "admin" }),
+    terminal,
+  });
+  addDeliveryCommands(program, { open, terminal });
+  addPruneCommand(program, { open, terminal });
+  addSubscriptionCommands(program, { open, terminal });
+  addAuditCommand(program, { open, terminal });
+  return program;
+}
+
+/**
+ * Runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
+ *
+ * @param args Without the program's name.
+ */
+export async function runAdmin({
+  args,
+  ...surroundings
+}: AdminSurroundings & { readonly args: readonly string[] }): Promise<number> {
+  const { terminal } = surroundings;
+  for (const warning of unknownVariables(surroundings)) terminal.stderr(`svc-admin: ${warning}\n`);
+  try {
+    await createAdminProgram(surroundings).parseAsync(args, { from: "user" });
+    return done;
+  } catch (error) {
+    // Commander has said it by then, and ends `--help` in the same way.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? done : wrongUsage;
+    terminal.stderr(`svc-admin: ${describeFailure(error)}\n`);
+    return failed;
+  }
+}

@@ -1,0 +1,126 @@
+import { InvalidArgumentError, type Command } from "commander";
+import type { Actor } from "../kit/actor.ts";
+import type { AdminContext } from "./context.ts";
+import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import type { CheckedConfiguration } from "../app/configuration.ts";
+import type { Sql } from "../db/sql.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { askForReload, findProcesses, type ProcessRow } from "../app/processes.ts";
+import { pause } from "../kit/worker.ts";
+
+interface Options {
+  readonly json?: boolean;
+  /** ms. */
+  readonly timeout: number;
+}
+
+/** What became of one process that was asked. */
+interface Answer {
+  readonly asked: ProcessRow;
+  readonly outcome: "reloaded" | "refused" | "stopped" | "no answer";
+  /** Hash of the configuration at work. */
+  readonly configuration: string;
+  readonly faults: readonly string[];
+}
+
+const lookEveryMs = 200;
+
+/**
+ * `svc-admin reload`: has every process of the service load settings and mapping files anew, wherever it runs.
+ *
+ * @param read Reads the configuration that the command itself sees; throws OperatorError with every fault.
+ */
+export function addReloadCommand(
+  program: Command,
+  {
+    open,
+    read,
+    terminal,
+  }: {
+    readonly open: () => Promise<AdminContext>;
+    readonly read: () => Promise<CheckedConfiguration>;
+    readonly terminal: Terminal;
+  },
+): void {
+  program
+    .command("reload")
+    .description("check settings and mapping files, and have every running process load them")
+    .option("--timeout <seconds>", "how long to wait for the answers", toMilliseconds, 60_000)
+    .option("--json", "print JSON")
+    .action(async ({ json = false, timeout }: Options) => {
+      await read();
+      const answers = await withOpened(open, ({ sql, actor }) => reloadAll({ sql, actor, limitMs: timeout }));
+      const rows = answers.map(({ asked: { program: name, host, pid }, outcome, configuration, faults }) => ({
+        program: name,
+        host,
+        pid,
+        outcome,
+        configuration,
+        // People find them below.
+        ...(json ? { faults } : {}),
+      }));
+      printRows(terminal, rows, { json, empty: "" });
+      const failures = answers.filter(({ outcome }) => outcome === "refused" || outcome === "no answer");
+      if (failures.length > 0) throw new OperatorError(describe(failures, answers.length));
+    });
+}
+
+function toMilliseconds(text: string): number {
+  const seconds = Number(text);
+  if (seconds > 0 && seconds <= 86_400) return seconds * 1_000;
+  throw new InvalidArgumentError("Expected seconds, more than 0 and at most 86400.");
+}
+
+async function reloadAll({
+  sql,
+  actor,
+  limitMs,
+}: {
+  readonly sql: Sql;
+  readonly actor: Actor;
+  readonly limitMs: number;
+}): Promise<readonly Answer[]> {
+  const asked = await askForReload(sql, actor);
+  if (asked.length === 0)
+    throw new OperatorError(
+      "No process of svc runs on this database. The files are in order; the next start loads them.",
+    );
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const now = new Map(
+      (
+        await findProcesses(
+          sql,
+          asked.map(({ id }) => id),
+        )
+      ).map((row) => [row.id, row]),
+    );
+    const answers = asked.map((one) => answerOf(one, now.get(one.id)));
+    const isOver = performance.now() > deadline || answers.every(({ outcome }) => outcome !== "no answer");
+    if (isOver) return answers.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    await pause(lookEveryMs, new AbortController().signal);
+  }
+}
+
+function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
+  // A process that stops takes its row away.
+  if (now === undefined) return { asked, outcome: "stopped", configuration: asked.configuration, faults: [] };
+  const { configuration, reloadFaults: faults } = now;
+  if (now.reloadsAnswered < asked.reloadsAsked)
+    return { asked, outcome: "no answer", configuration, faults: [] };
+  return { asked, outcome: faults.length === 0 ? "reloaded" : "refused", configuration, faults };
+}
+
+function placeOf({ asked: { program, host, pid } }: Answer): string {
+  return `${program} on ${host}, process ${pid}`;
+}
+
+function describe(failures: readonly Answer[], count: number): string {
+  const lines = failures.flatMap((answer) =>
+    answer.outcome === "refused"
+      ? [`  ${placeOf(answer)}, goes on as before:`, ...answer.faults.map((fault) => `    - ${fault}`)]
+      : [`  ${placeOf(answer)}, gave no answer in time; it reloads when it sees the database again`],
+  );
+  const processes = count === 1 ? "1 process" : `${count} processes`;
+  return `${failures.length} of ${processes} did not reload:\n${lines.join("\n")}`;
+}

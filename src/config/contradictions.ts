@@ -1,0 +1,57 @@
+import { leastBudgetOf, memoryPerBodyByte } from "../kit/memory-weights.ts";
+import { settings, type SettingKey, type SettingValues } from "./settings.ts";
+
+/** What a configuration is read for: three programs, and the operator's commands. */
+export type ProgramName = "api" | "dispatcher" | "all" | "admin";
+
+export interface Contradiction {
+  /** The settings that may stand in the file, first the one to point at. */
+  readonly keys: readonly SettingKey[];
+  /** For a fault at one of them. */
+  readonly inFileMessage: string;
+  /** Where none stands there. */
+  readonly message: string;
+}
+
+/** Settings that are fine alone, but not together or not for this program. */
+export function contradictions({
+  values,
+  isGiven,
+  program,
+}: {
+  readonly values: SettingValues;
+  readonly isGiven: (key: SettingKey) => boolean;
+  readonly program: ProgramName;
+}): readonly Contradiction[] {
+  const found: Contradiction[] = [];
+  // Port 0 is any free one.
+  if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {
+    const ports = "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT)";
+    found.push({
+      keys: ["metrics.port", "http.port"],
+      inFileMessage: `expected two different ports for ${ports}`,
+      message: `${ports}: expected two different ports`,
+    });
+  }
+  if ((program === "api" || program === "dispatcher") && !isGiven("broker.url")) {
+    const message = `broker.url (AMQP_URL): expected the URL of a RabbitMQ server; only "svc all" runs without one`;
+    found.push({ keys: [], inFileMessage: message, message });
+  }
+  const [budget, body] = [values["http.memoryBudget"], values["http.bodyLimit"]];
+  if (budget !== undefined && budget < leastBudgetOf(body)) {
+    const message = `http.memoryBudget: expected at least ${leastBudgetOf(body)} bytes, ${memoryPerBodyByte * 2} times http.bodyLimit, so that two of the largest bodies have room`;
+    const inFileMessage = message.replace("http.memoryBudget: ", "");
+    found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
+  }
+  // Without it, API and dispatcher would each work on an embedded database of their own, or none.
+  if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
+    const message = `database.url (DATABASE_URL): expected ${settings["database.url"].kind.expected}; only "svc all" runs on the embedded database`;
+    found.push({ keys: ["broker.url"], inFileMessage: `needs ${message}`, message });
+  }
+  // No command of an operator opens a secret, and a migration job has only the database.
+  if (program !== "admin" && isGiven("database.url") && !isGiven("secretKey")) {
+    const message = `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`;
+    found.push({ keys: ["database.url"], inFileMessage: `needs ${message}`, message });
+  }
+  return found;
+}

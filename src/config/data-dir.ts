@@ -1,0 +1,77 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { messageOf, OperatorError } from "../kit/errors.ts";
+
+/** Enough to find a disk that is full; an empty file can still be made on one. */
+const trialBytes = 64 * 1024;
+
+/**
+ * Makes the data folder when it is not there, and tries it out: on one that cannot be written to, the embedded database fails late and says
+ * little.
+ *
+ * @param neededBytes What is to be written into it soon.
+ * @throws OperatorError that names the setting, the folder and what to do.
+ */
+export async function prepareDataDir(
+  dataDir: string,
+  { neededBytes = 0 }: { readonly neededBytes?: number } = {},
+): Promise<void> {
+  try {
+    await makeFolder(dataDir);
+    await tryOut(dataDir);
+  } catch (error) {
+    throw new OperatorError(`${cannotWrite(dataDir)}: ${messageOf(error)}. ${remedy()}`, { cause: error });
+  }
+  const { bavail, bsize, blocks } = await statfs(dataDir);
+  const freeBytes = bavail * bsize;
+  // Some file systems do not say.
+  if (blocks > 0 && freeBytes < neededBytes)
+    throw new OperatorError(
+      `${cannotWrite(dataDir)}: ${inMb(freeBytes)} MB are free on its disk, and ${inMb(neededBytes)} MB are needed. ${remedy()}`,
+    );
+}
+
+/** The start of a message. */
+function cannotWrite(dataDir: string): string {
+  return `The data folder ${dataDir} (dataDir, SVC_DATA_DIR) cannot be written to`;
+}
+
+function remedy(): string {
+  const user = process.geteuid === undefined ? "the user of this process" : `user ${process.geteuid()}`;
+  return `Name a folder that ${user} may write to and that has room, or give the service a PostgreSQL (DATABASE_URL).`;
+}
+
+function inMb(bytes: number): number {
+  return Math.floor(bytes / 1024 ** 2);
+}
+
+/** Not by `mkdir` with `recursive`: where a folder cannot be made although its parent is there, as in /proc, Node 20 tries for ever. */
+async function makeFolder(path: string): Promise<void> {
+  if (await isFolder(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeFolder(parent);
+  await mkdir(path).catch(async (error: unknown) => {
+    // Made by another process meanwhile; a file in its place is a fault.
+    if (!(await isFolder(path))) throw error;
+  });
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+async function tryOut(folder: string): Promise<void> {
+  const path = join(folder, `trial.${randomBytes(6).toString("hex")}`);
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(randomBytes(trialBytes));
+    await file.sync();
+  } finally {
+    await file.close();
+    await rm(path, { force: true });
+  }
+}

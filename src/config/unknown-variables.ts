@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { configDirOf } from "./load.ts";
+import { nearest } from "../kit/did-you-mean.ts";
+import { settings } from "./settings.ts";
+
+/** Beside those of the settings. */
+const others = ["SVC_CONFIG_DIR"];
+
+/** What Kubernetes sets in every container for a Service named svc-something. */
+const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP)(_|$)/;
+
+/**
+ * A sentence for each variable that looks like one of the service and is none: mostly a slip of the finger, whose setting would
+ * silently keep its default. One that `service.yaml` uses as `${NAME}` is none of them.
+ */
+export function unknownVariables({
+  env,
+  cwd,
+}: {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+}): readonly string[] {
+  const known = Object.values(settings).flatMap((setting) => {
+    if (!("env" in setting)) return [];
+    return "isSecret" in setting ? [setting.env, `${setting.env}_FILE`] : [setting.env];
+  });
+  const all = [...known, ...others];
+  const file = textOf(join(configDirOf({ env, cwd }), "service.yaml"));
+  return Object.entries(env)
+    .filter(([name, value]) => name.startsWith("SVC_") && !all.includes(name) && !isOfKubernetes(name, value))
+    .filter(([name]) => !new RegExp(`\\$\\{${name}(:-|\\})`).test(file))
+    .map(([name]) => {
+      const meant = nearest(name, all);
+      return `${name} is no variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+    });
+}
+
+/** Empty for a file that cannot be read: whoever reads the settings says why. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function isOfKubernetes(name: string, value: string | undefined): boolean {
+  return ofKubernetes.test(name) || /^(tcp|udp):\/\//.test(value ?? "");
+}

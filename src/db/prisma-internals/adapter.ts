@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto";
+import { PrismaPg } from "@prisma/adapter-pg";
+import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
+import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
+import { DatabaseError, type Pool, types } from "pg";
+import { noTracing, unsampledTraceparent, type Tracing } from "../../telemetry/tracing.ts";
+
+const textListOid: number = 1009;
+
+type ListParser = NonNullable<
+  NonNullable<ConstructorParameters<typeof PrismaPg>[1]>["userDefinedTypeParser"]
+>;
+
+/** pg's own parser of `text[]`. */
+// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
+const parseTextList = types.getTypeParser(textListOid) as (text: string) => unknown;
+const maxStatements = 500;
+const maxStatementParameters = 32;
+
+/**
+ * The Prisma adapter over a pool that outlives it.
+ *
+ * @param isEmbedded The embedded database has one backend behind many sockets, where the names of prepared
+ *   statements would collide: they stay unnamed.
+ * @param tracing When on, writes carry the `traceparent` of the span that they happen in.
+ */
+export function createAdapter({
+  pool,
+  isEmbedded,
+  tracing = noTracing,
+}: {
+  readonly pool: Pool;
+  readonly isEmbedded: boolean;
+  readonly tracing?: Tracing | undefined;
+}): SqlDriverAdapterFactory {
+  const prepare = <Q extends SqlQueryable>(queryable: Q): Q =>
+    tracing.isOn ? withTraceparent(keepConstraint(queryable), tracing) : keepConstraint(queryable);
+  const factory = new PrismaPg(pool, {
+    userDefinedTypeParser: createListParser(),
+    ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer() }),
+  });
+  return {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    async connect() {
+      const adapter = await factory.connect();
+      const startTransaction = adapter.startTransaction.bind(adapter);
+      adapter.startTransaction = async (level) => prepare(await startTransaction(level));
+      return prepare(adapter);
+    },
+  };
+}
+
+/**
+ * Names statements, so that the server parses each one once per connection; the empty name means "do not keep it".
+ * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each one
+ * for the life of the connection: those with many parameters, and all after the first 500, stay unnamed. So do those that
+ * carry the `traceparent` of a recorded span, which are never seen again.
+ */
+export function createStatementNamer(): (query: {
+  readonly sql: string;
+  readonly args: readonly unknown[];
+}) => string {
+  const names = new Map<string, string>();
+  return ({ sql, args }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    const isOnce = sql.endsWith("*/") && !sql.endsWith(unsampledComment);
+    if (isOnce || args.length > maxStatementParameters || names.size >= maxStatements) return "";
+    const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
+    names.set(sql, name);
+    return name;
+  };
+}
+
+/**
+ * Ends each write with the `traceparent` of the current span, in a comment in the form of sqlcommenter: `svc.statement_traceparent()` gives it
+ * to the events that the write makes. It takes no round trip, where a setting of the session would take one for each write.
+ *
+ * Not Prisma's `comments`: for every statement it copies the whole query, the body of the request included.
+ */
+function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, tracing: Tracing): Queryable {
+  const commented = (query: SqlQuery): SqlQuery => {
+    const span = writes.test(query.sql) ? tracing.current() : undefined;
+    if (span?.traceparent === undefined) return query;
+    const comment = span.traceId === undefined ? unsampledComment : commentOf(span.traceparent);
+    return { ...query, sql: query.sql + comment };
+  };
+  const queryRaw = queryable.queryRaw.bind(queryable);
+  const executeRaw = queryable.executeRaw.bind(queryable);
+  queryable.queryRaw = (query) => queryRaw(commented(query));
+  queryable.executeRaw = (query) => executeRaw(commented(query));
+  return queryable;
+}
+
+const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
+
+function commentOf(traceparent: string): string {
+  return ` /*traceparent='${traceparent}'*/`;
+}
+
+const unsampledComment = commentOf(unsampledTraceparent);
+
+/**
+ * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else
+ * Prisma gets the text `{open,paid}` for a list, and fails on it.
+ */
+function createListParser(): ListParser {
+  const areLists = new Map<number, boolean>();
+  return async (oid, value, queryable) => {
+    if (typeof value !== "string" || !value.startsWith("{")) return value;
+    let isList = areLists.get(oid);
+    if (isList === undefined) {
+      // On the connection that is being read: another one could wait for this one's transaction for ever.
+      const found = await queryable.queryRaw({
+        sql: `SELECT FROM pg_type WHERE oid = ${oid} AND typcategory = 'A'`,
+        args: [],
+        argTypes: [],
+      });
+      isList = found.rows.length > 0;
+      areLists.set(oid, isList);
+    }
+    return isList ? parseTextList(value) : value;
+  };
+}
+
+/** What adapter-pg 7.10 throws, as far as it is mended here. */
+interface Converted {
+  readonly cause?: { constraint?: { fields: readonly string[] } | { index: string } };
+}
+
+/**
+ * adapter-pg drops what the server says about a broken constraint, except its name. This puts the columns
+ * back where Prisma looks for them (`cause.constraint.fields`), and the name of a check constraint.
+ */
+function keepConstraint<Queryable>(queryable: Queryable): Queryable {
+  const hooked = queryable as { onError(error: unknown): never };
+  const convert = hooked.onError.bind(queryable);
+  hooked.onError = (error) => {
+    try {
+      return convert(error);
+    } catch (converted: unknown) {
+      const { cause } = converted as Converted;
+      const constraint = error instanceof DatabaseError ? constraintOf(error) : undefined;
+      if (cause !== undefined && constraint !== undefined) cause.constraint = constraint;
+      throw converted;
+    }
+  };
+  return queryable;
+}
+
+function constraintOf(error: DatabaseError): { fields: readonly string[] } | { index: string } | undefined {
+  const fields = columnsOf(error);
+  if (fields.length > 0) return { fields };
+  return error.constraint === undefined ? undefined : { index: error.constraint };
+}
+
+/**
+ * The columns that a fault of the server is about; empty when it does not say.
+ * The detail is in the server's language, but holds `(tenant, email)=(1, a)` in every one.
+ */
+export function columnsOf({
+  column,
+  detail,
+}: {
+  readonly column?: string | undefined;
+  readonly detail?: string | undefined;
+}): readonly string[] {
+  if (column !== undefined) return [column];
+  const list = detail?.slice(detail.indexOf("(") + 1, Math.max(detail.indexOf(")=("), 0)) ?? "";
+  return [...list.matchAll(/"((?:[^"]|"")+)"|[^,\s][^,]*/g)].map(nameOf);
+}
+
+function nameOf(match: RegExpMatchArray): string {
+  return match[1]?.replaceAll('""', '"') ?? match[0];
+}

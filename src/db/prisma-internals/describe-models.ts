@@ -1,0 +1,52 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import type { GetPrismaClientConfig } from "@prisma/client/runtime/client";
+import { OperatorError } from "../../kit/errors.ts";
+
+/** What Prisma's client has to know of a schema beside its text: the models, and which places of a query hold values. */
+export type ModelsDescription = Pick<GetPrismaClientConfig, "runtimeDataModel" | "parameterizationSchema">;
+
+/** What the child process says; a refusal is Prisma's message. */
+export type DescribeAnswer = ModelsDescription | { readonly refusal: string };
+
+const timeoutMs = 120_000;
+/** Beside this file and of its kind: TypeScript in tests, JavaScript when built. */
+const processFile = fileURLToPath(
+  new URL(`describe-models-process${path.extname(import.meta.url)}`, import.meta.url),
+);
+
+/**
+ * What `prisma generate` would write about the schema, without the CLI: the same functions, called in a process of its own. Prisma's parser
+ * takes a tenth of a gigabyte, which ends with it, and requests go on being served while mapping files are reloaded.
+ * (A thread would do, if the loader of the tests reached those of Node.js 20.)
+ *
+ * @throws OperatorError with Prisma's own message when the schema is refused.
+ */
+export async function describeModels(schemaText: string): Promise<ModelsDescription> {
+  const answer = await ask(schemaText);
+  if ("refusal" in answer)
+    throw new OperatorError(`The models cannot be made from the mapping files:\n${answer.refusal}`);
+  return answer;
+}
+
+async function ask(schemaText: string): Promise<DescribeAnswer> {
+  // None of the service's secrets, and no colours in a message that may go to a log.
+  const child = fork(processFile, { env: { NO_COLOR: "1" }, timeout: timeoutMs, killSignal: "SIGKILL" });
+  let answer: DescribeAnswer | undefined;
+  child.once("message", (message) => {
+    answer = message as DescribeAnswer;
+  });
+  child.send(schemaText);
+  // Messages may arrive after the exit, but never after the disconnect.
+  const [[code, signal]] = (await Promise.all([once(child, "exit"), once(child, "disconnect")])) as [
+    [number | null, NodeJS.Signals | null],
+    unknown[],
+  ];
+  if (answer === undefined)
+    throw new Error(
+      `The process that reads the models ended without an answer (${signal ?? `exit code ${code}`})`,
+    );
+  return answer;
+}

@@ -1,0 +1,265 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { PrismaPg } from "@prisma/adapter-pg";
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  type SqlDriverAdapter,
+  type SqlMigrationAwareDriverAdapterFactory,
+} from "@prisma/driver-adapter-utils";
+import * as engineModule from "@prisma/schema-engine-wasm/schema_engine_bg";
+import { type Client, Pool, type QueryArrayConfig, type QueryArrayResult } from "pg";
+import { messageOf, OperatorError } from "../../kit/errors.ts";
+
+/** What the tables lack to be as a Prisma schema says. */
+export interface SchemaChange {
+  /** One SQL statement each, without a semicolon; empty when nothing is lacking. Table names are not qualified. */
+  readonly statements: readonly string[];
+  /** What would be lost or might fail, given the rows that are there. */
+  readonly warnings: readonly string[];
+  /** What cannot be done with the rows that are there. */
+  readonly impossible: readonly string[];
+}
+
+/** Which parts of a live table the comparison is to see, by table and name. */
+export interface Sight {
+  readonly column: (table: string, name: string) => boolean;
+  /** Primary keys and unique constraints included. */
+  readonly index: (table: string, name: string) => boolean;
+  readonly foreignKey: (table: string, name: string) => boolean;
+}
+
+const all: Sight = { column: () => true, index: () => true, foreignKey: () => true };
+
+/**
+ * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection alone, so also inside its
+ * transaction.
+ *
+ * @param externalTables With their schema (`public.orders`): neither compared nor touched, but foreign keys may lead to them.
+ * @param externalEnums Likewise.
+ * @param sight What to compare of the others: what it leaves out stays as it is, as if it were not there. Default: everything.
+ */
+export async function compareSchema({
+  client,
+  schemaText,
+  externalTables,
+  externalEnums,
+  sight = all,
+}: {
+  readonly client: Client;
+  readonly schemaText: string;
+  readonly externalTables: readonly string[];
+  readonly externalEnums: readonly string[];
+  readonly sight?: Sight;
+}): Promise<SchemaChange> {
+  const { SchemaEngine } = await loadEngine();
+  const files = [{ path: "schema.prisma", content: schemaText }];
+  const filters = { externalTables: [...externalTables], externalEnums: [...externalEnums] };
+  const statements: string[] = [];
+  const seen = new Set<string>();
+  const adapterFactory = createAdapterFactory({
+    client,
+    onChange: (sql) => statements.push(sql),
+    onRows: (result) => {
+      const description = descriptions.find(({ fields }) => hasFields(result, fields));
+      if (description === undefined) return;
+      seen.add(description.name);
+      keepRows(result, (row) => description.isSeen(row, sight));
+    },
+  });
+
+  const engine = await SchemaEngine.new(
+    { datamodels: [["schema.prisma", schemaText]] },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(adapterFactory),
+  ).catch(refuse);
+  try {
+    // Not `diff`: only a push looks at the rows, and so knows that an empty column can go.
+    // "force" passes over warnings, never over what is impossible; the adapter keeps the statements from the database.
+    const { warnings, unexecutable } = await engine
+      .schemaPush({ schema: { files }, filters, force: true })
+      .catch(refuse);
+    // A later version of the engine may ask in other words; then everything would be in its sight, and dropped.
+    if (seen.size < descriptions.length)
+      throw new Error("The schema engine describes tables in an unknown way.");
+    if (unexecutable.length === 0) return { statements, warnings, impossible: [] };
+    const { stdout } = await engine
+      .diff({
+        from: { tag: "schemaDatasource", files, configDir: "." },
+        to: { tag: "schemaDatamodel", files },
+        script: true,
+        exitCode: null,
+        filters,
+      })
+      .catch(refuse);
+    return { statements: statementsOf(stdout ?? ""), warnings, impossible: unexecutable };
+  } finally {
+    engine.free();
+  }
+}
+
+type RowValues = Readonly<Record<string, unknown>>;
+
+/** The engine's own queries on what is there, told by what they give. */
+const descriptions: readonly {
+  readonly name: string;
+  readonly fields: readonly string[];
+  readonly isSeen: (row: RowValues, sight: Sight) => boolean;
+}[] = [
+  {
+    name: "columns",
+    fields: ["namespace", "table_name", "column_name", "formatted_type"],
+    isSeen: (row, { column }) => column(String(row["table_name"]), String(row["column_name"])),
+  },
+  {
+    name: "indexes",
+    fields: ["namespace", "table_name", "index_name", "column_name"],
+    isSeen: (row, { index }) => index(String(row["table_name"]), String(row["index_name"])),
+  },
+  {
+    name: "foreign keys",
+    fields: ["namespace", "table_name", "constraint_name", "parent_table", "parent_column", "child_column"],
+    // `parent` is the end that is referenced.
+    isSeen: (row, { foreignKey, column }) =>
+      foreignKey(String(row["table_name"]), String(row["constraint_name"])) &&
+      column(String(row["table_name"]), String(row["child_column"])) &&
+      column(String(row["parent_table"]), String(row["parent_column"])),
+  },
+];
+
+function hasFields({ fields }: QueryArrayResult, names: readonly string[]): boolean {
+  return names.every((name) => fields.some((field) => field.name === name));
+}
+
+/** Rows of other PostgreSQL schemas are none: the engine asks for one. */
+function keepRows(result: QueryArrayResult, isKept: (row: RowValues) => boolean): void {
+  const names = result.fields.map(({ name }) => name);
+  result.rows = result.rows.filter((row: readonly unknown[]) =>
+    isKept(Object.fromEntries(names.map((name, place) => [name, row[place]]))),
+  );
+}
+
+/** The engine puts a comment, such as `-- AlterTable`, before each statement of a script. */
+function statementsOf(script: string): readonly string[] {
+  return script
+    .split(/^-- \w+$/m)
+    .map((part) => part.trim().replace(/;$/, ""))
+    .filter((part) => part !== "");
+}
+
+function refuse(error: unknown): never {
+  throw new OperatorError(`The tables cannot be compared with the mapping files: ${messageOf(error)}`, {
+    cause: error,
+  });
+}
+
+type EngineModule = typeof engineModule;
+
+interface PanicRegistry {
+  set_message(message: string): never;
+}
+
+interface WebAssemblyGlobal {
+  instantiate(
+    bytes: Uint8Array,
+    imports: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  ): Promise<{ readonly instance: { readonly exports: Readonly<Record<string, unknown>> } }>;
+}
+
+let engine: Promise<EngineModule> | undefined;
+
+/** The JavaScript half keeps the WebAssembly half in a variable of its module: there can only be one of it, hence this one too. */
+function loadEngine(): Promise<EngineModule> {
+  engine ??= instantiate();
+  return engine;
+}
+
+async function instantiate(): Promise<EngineModule> {
+  const require = createRequire(import.meta.url);
+  const glue = require.resolve("@prisma/schema-engine-wasm/schema_engine_bg");
+  const bytes = await readFile(glue.replace(/\.js$/, ".wasm"));
+  // The engine limits a push to 60 s by a timer that it never clears, which would keep the process alive for as long.
+  const imports = Object.fromEntries(
+    Object.entries(engineModule).map(([name, value]) => [
+      name,
+      name.startsWith("__wbg_setTimeout_") ? unreferenced(value) : value,
+    ]),
+  );
+  // Node has it, but its types come with the browser's, which this project leaves out.
+  const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal };
+  const { instance } = await WebAssembly.instantiate(bytes, { "./schema_engine_bg.js": imports });
+  // Both halves of Prisma, this engine and the client's query compiler, report a panic through this one global.
+  const shared = globalThis as { PRISMA_WASM_PANIC_REGISTRY?: PanicRegistry };
+  shared.PRISMA_WASM_PANIC_REGISTRY ??= {
+    set_message(message) {
+      throw new Error(message);
+    },
+  };
+  engineModule.__wbg_set_wasm(instance.exports);
+  (instance.exports["__wbindgen_start"] as () => void)();
+  return engineModule;
+}
+
+function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout {
+  return (...args) => (setTimer as (...args: unknown[]) => NodeJS.Timeout)(...args).unref();
+}
+
+/**
+ * Prisma's adapter on one connection, with three differences: rows can be kept from the engine; statements that would change something go to `onChange`, and `"char"`
+ * columns of the catalogs are read as the characters that the engine expects. The adapter refuses their type (18), and as text
+ * they make the engine panic at the first table with a CHECK constraint; they pass it as arrays of characters, which it knows.
+ */
+function createAdapterFactory({
+  client,
+  onChange,
+  onRows,
+}: {
+  readonly client: Client;
+  readonly onChange: (sql: string) => void;
+  /** May take rows away before the engine sees them. */
+  readonly onRows: (result: QueryArrayResult) => void;
+}): SqlMigrationAwareDriverAdapterFactory {
+  // The adapter takes nothing but a pool. This one never connects: its queries run on the client.
+  const pool = new Pool();
+  const query = async (config: QueryArrayConfig): Promise<QueryArrayResult> => {
+    const result = await client.query(config);
+    onRows(result);
+    for (const field of result.fields) if (field.dataTypeID === charType) field.dataTypeID = charArrayType;
+    return result;
+  };
+  Object.assign(pool, { query });
+  const factory = new PrismaPg(pool);
+  return {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    async connect() {
+      const adapter: SqlDriverAdapter = await factory.connect();
+      const readAll = adapter.queryRaw.bind(adapter);
+      return Object.assign(adapter, {
+        async queryRaw(statement: Parameters<typeof readAll>[0]) {
+          const result = await readAll(statement);
+          return {
+            ...result,
+            columnTypes: result.columnTypes.map((type) =>
+              type === ColumnTypeEnum.CharacterArray ? ColumnTypeEnum.Character : type,
+            ),
+          };
+        },
+        async executeRaw({ sql }: { readonly sql: string }) {
+          onChange(sql);
+          return 0;
+        },
+        async executeScript(script: string) {
+          onChange(script);
+        },
+      });
+    },
+    connectToShadowDb() {
+      throw new Error("A comparison needs no shadow database.");
+    },
+  };
+}
+
+/** Type ids of `"char"` and of its array. */
+const charType = 18;
+const charArrayType = 1002;

@@ -1,0 +1,49 @@
+import { hostOf } from "../admission/admission.ts";
+import type { AttemptResult } from "../delivery.ts";
+import type { DeliveryInHand } from "./attempts.ts";
+import type { Outcome } from "../store.ts";
+import { recordedTraceOf } from "../../telemetry/tracing.ts";
+
+/**
+ * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
+ * and so may what it answers.
+ *
+ * @param isWritten Whether the outcome was recorded; false when another process has made the attempt since.
+ * @param lagMs From the event to the end of the attempt.
+ */
+export function attemptLine({
+  delivery,
+  outcome,
+  result,
+  isWritten,
+  lagMs,
+  bytesOut,
+}: {
+  readonly delivery: DeliveryInHand;
+  readonly outcome: Outcome;
+  readonly result: AttemptResult;
+  readonly isWritten: boolean;
+  readonly lagMs: number;
+  readonly bytesOut: number;
+}): Readonly<Record<string, unknown>> {
+  return {
+    event: "delivery.attempt",
+    delivery: delivery.uuid,
+    eventUuid: delivery.eventUuid,
+    traceId: recordedTraceOf(delivery.traceparent),
+    subscriptionId: delivery.subscriptionId,
+    userId: delivery.subscription.user.id,
+    resource: delivery.resource,
+    receiver: hostOf(delivery.subscription.url),
+    attempt: delivery.attempt + 1,
+    maxAttempts: delivery.maxAttempts,
+    status: outcome.status,
+    statusCode: result.statusCode,
+    error: result.error,
+    bytesOut,
+    durationMs: result.durationMs,
+    lagMs: Math.round(lagMs),
+    retryInMs: outcome.delayMs === undefined ? undefined : Math.round(outcome.delayMs),
+    isWritten,
+  };
+}

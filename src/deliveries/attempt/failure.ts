@@ -1,0 +1,103 @@
+import type { AttemptError } from "../delivery.ts";
+
+/** What an attempt failed of, and one line about it that is fit for the owner of the subscription. */
+export interface Failure {
+  readonly error: AttemptError;
+  readonly detail: string;
+}
+
+/** Thrown by the look-up of the sender's connections for a name that has no address that may be connected to. */
+export class TargetRefusedError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "TargetRefusedError";
+  }
+}
+
+/** A name could not be looked up; the code is that of c-ares, such as ENOTFOUND. */
+export class LookupError extends Error {
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`look-up failed: ${code}`);
+    this.name = "LookupError";
+    this.code = code;
+  }
+}
+
+/** What a user can do something with; other codes stand for themselves. */
+const lookupReasons: Readonly<Record<string, string>> = {
+  ENOTFOUND: "there is no such name",
+  ENODATA: "it has no address",
+  EBADNAME: "it is no valid name",
+  ETIMEOUT: "no name server answered in time",
+  ECONNREFUSED: "no name server can be reached",
+  ESERVFAIL: "the name servers responsible for it failed",
+  EREFUSED: "the name servers refused to answer",
+};
+
+const unreachableCodes = [
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EHOSTDOWN",
+  "ENETDOWN",
+  "EADDRNOTAVAIL",
+  "EACCES",
+  "EPERM",
+];
+const resetCodes = ["ECONNRESET", "ECONNABORTED", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE"];
+
+/** Node's and OpenSSL's names for a handshake or a certificate that failed (node docs, "TLS: X509 certificate error codes"). */
+const tlsCode =
+  /^(EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
+
+/**
+ * Names what went wrong with a connection. Pure. The text of the error itself is shown nowhere but for refused targets: it can
+ * hold whatever the other side, a resolver or OpenSSL put into it.
+ *
+ * @param host The receiver's host and port.
+ */
+export function failureOf({ error, host }: { readonly error: unknown; readonly host: string }): Failure {
+  const origin = rootOf(error);
+  if (origin instanceof TargetRefusedError) return { error: "blocked", detail: origin.message };
+  if (origin instanceof LookupError) return lookupFailure(origin, host);
+  const code = codeOf(origin) ?? "no code";
+  if (code === "ECONNREFUSED")
+    return { error: "refused", detail: `${host} refused the connection (${code}).` };
+  if (code === "ETIMEDOUT")
+    return { error: "timeout", detail: `${host} could not be connected to in time (${code}).` };
+  if (resetCodes.includes(code))
+    return {
+      error: "reset",
+      detail: `${host} closed the connection before the answer was complete (${code}).`,
+    };
+  if (unreachableCodes.includes(code))
+    return { error: "unreachable", detail: `${host} cannot be reached (${code}).` };
+  if (tlsCode.test(code))
+    return { error: "tls", detail: `No trusted TLS connection to ${host} could be made (${code}).` };
+  if (/^(HPE_|ERR_)/.test(code))
+    return { error: "protocol", detail: `${host} did not answer in valid HTTP (${code}).` };
+  return { error: "unreachable", detail: `The connection to ${host} failed (${code}).` };
+}
+
+function lookupFailure({ code }: LookupError, host: string): Failure {
+  const reason = lookupReasons[code];
+  const why = reason === undefined ? "" : `: ${reason}`;
+  return { error: "dns", detail: `The name of ${host} could not be resolved${why} (${code}).` };
+}
+
+/**
+ * Node wraps one error per address when it tried several. Of these the first that came from a host
+ * counts: that this machine has no IPv6 is not why a receiver could not be reached.
+ */
+function rootOf(error: unknown): unknown {
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const errors = error.errors as readonly unknown[];
+    return rootOf(errors.find((item) => !unreachableCodes.includes(codeOf(item) ?? "")) ?? errors[0]);
+  }
+  return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

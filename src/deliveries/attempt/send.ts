@@ -1,0 +1,168 @@
+import { STATUS_CODES, type IncomingHttpHeaders } from "node:http";
+import { performance } from "node:perf_hooks";
+import { createAgents, type Agents } from "./connections.ts";
+import type { AttemptResult } from "../delivery.ts";
+import { exchange, type Exchange, type Post } from "./exchange.ts";
+import { failureOf, type Failure } from "./failure.ts";
+import { parseRetryAfter } from "./retry-after.ts";
+import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
+import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "./targets.ts";
+
+/** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
+const maxBodyBytes = 16 * 1024;
+const maxHeaders = 64;
+const maxHeaderBytes = 8 * 1024;
+
+const unmadeReasons = {
+  connection: "No connection to the receiver was free.",
+  "look-up": "Other names of the same user were being looked up.",
+} as const;
+
+/** What became of an attempt. */
+export type Sent =
+  | { readonly kind: "made"; readonly result: AttemptResult }
+  /** It never got its turn, for a reason that is not the receiver's: it counts as none, and is to be tried again soon. */
+  | { readonly kind: "unmade"; readonly reason: string };
+
+export interface Sender {
+  /**
+   * Makes one attempt. Never rejects: whatever happens is in the result.
+   *
+   * @param user Whose webhook it is, as of this moment.
+   */
+  send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<Sent>;
+  /** Closes every connection, those in use too: let the attempts in flight end first. */
+  close(): void;
+}
+
+/** Where one attempt may go, and the connections there. */
+interface Route {
+  readonly policy: TargetPolicy;
+  readonly kept: Agents;
+  readonly fresh: Agents;
+}
+
+/**
+ * Sends webhooks, one POST each: no redirects, no cookies, no proxy from the environment, and no retries but one, when a kept
+ * connection turns out to be closed before the receiver can have seen the request.
+ *
+ * @param timeoutMs For a whole attempt: DNS, connect, TLS, response head and body.
+ * @param maxSockets Most connections to one receiver; attempts beyond wait for one within their time.
+ */
+export function createSender({
+  timeoutMs,
+  maxSockets,
+  lookup = createSharedLookup(),
+  ...networks
+}: ReceiverNetworks & {
+  readonly timeoutMs: number;
+  readonly maxSockets: number;
+  readonly lookup?: Lookup;
+}): Sender {
+  // Agents for each policy: a kept connection is taken up without another look at its address.
+  const routeFor = perUser(networks, (allowed): Route => {
+    const policy = createTargetPolicy(allowed);
+    const shared = { policy, maxSockets, lookup };
+    return {
+      policy,
+      kept: createAgents({ ...shared, keepAlive: true }),
+      fresh: createAgents({ ...shared, keepAlive: false }),
+    };
+  });
+
+  async function exchangeInTime(post: Post, userId: number, { kept, fresh }: Route): Promise<Exchange> {
+    const start = performance.now();
+    const shared = { post: { ...post, url: new URL(post.url) }, userId, maxBodyBytes };
+    const first = await exchange({ ...shared, timeoutMs, agents: kept });
+    if (first.ending.kind !== "broken" || !first.ending.isStale) return first;
+    // On a connection of its own, since the other kept ones are as old.
+    const leftMs = timeoutMs - (performance.now() - start);
+    return exchange({ ...shared, timeoutMs: Math.max(leftMs, 1), agents: fresh });
+  }
+
+  return {
+    async send(post, user) {
+      const startedAt = new Date();
+      const start = performance.now();
+      const route = routeFor(user);
+      const refusal = route.policy.refusalOfUrl(post.url);
+      if (refusal !== undefined) {
+        const refused = { error: "blocked", detail: refusal, isResponseTruncated: false } as const;
+        return { kind: "made", result: { startedAt, durationMs: 0, ...refused } };
+      }
+      const done = await exchangeInTime(post, user.id, route);
+      if (done.ending.kind === "unmade")
+        return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
+      const durationMs = Math.round(performance.now() - start);
+      const failure = failureIn({ done, url: post.url, timeoutMs });
+      return { kind: "made", result: { startedAt, durationMs, ...failure, ...responseIn(done) } };
+    },
+    close() {
+      for (const isAdmin of [false, true]) {
+        const { kept, fresh } = routeFor({ isAdmin });
+        for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy();
+      }
+    },
+  };
+}
+
+/** Undefined for a 2xx answer; its body need not have been read to the end, when it was longer than what is kept. */
+function failureIn({
+  done: { ending, head },
+  url,
+  timeoutMs,
+}: {
+  readonly done: Exchange;
+  readonly url: string;
+  readonly timeoutMs: number;
+}): Failure | undefined {
+  const isAnswered = ending.kind === "complete" || ending.kind === "cut";
+  if (isAnswered && head !== undefined && isSuccess(head.statusCode)) return undefined;
+  const { host } = new URL(url);
+  if (ending.kind === "broken") return failureOf({ error: ending.error, host });
+  if (ending.kind === "expired") {
+    const missed = { connect: "accept a connection", head: "answer", body: "end its answer" }[ending.during];
+    return { error: "timeout", detail: `${host} did not ${missed} within ${timeoutMs / 1000} s.` };
+  }
+  return head === undefined ? undefined : statusFailure(head.statusCode, host);
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+function statusFailure(status: number, host: string): Failure {
+  // The receiver's own words for its status could be anything.
+  const answer = `${host} answered ${`${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()}`;
+  const isRedirect = status >= 300 && status < 400;
+  return { error: "http", detail: isRedirect ? `${answer}; redirects are not followed.` : `${answer}.` };
+}
+
+type ResponseFields = Pick<
+  AttemptResult,
+  "statusCode" | "responseHeaders" | "responseBody" | "isResponseTruncated" | "retryAfterSeconds"
+>;
+
+/** Also of an answer that did not come to its end: what there is of it may explain why. */
+function responseIn({ ending, head, body }: Exchange): ResponseFields {
+  if (head === undefined) return { isResponseTruncated: false };
+  const retryAfterSeconds = parseRetryAfter(head.headers["retry-after"], new Date());
+  return {
+    statusCode: head.statusCode,
+    responseHeaders: keptHeaders(head.headers),
+    responseBody: body,
+    isResponseTruncated: ending.kind !== "complete",
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
+}
+
+/** The first headers, up to the limits. */
+function keptHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const kept: Record<string, string | string[]> = {};
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
+    if (value === undefined) continue;
+    bytes += name.length + [value].flat().join("").length;
+    if (bytes > maxHeaderBytes) break;
+    kept[name] = value;
+  }
+  return kept;
+}

@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import { lstat, mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PGlite } from "@electric-sql/pglite";
+import { pg_trgm } from "@electric-sql/pglite/contrib/pg_trgm";
+import { Client } from "pg";
+import { prepareDataDir } from "../config/data-dir.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { pause } from "../kit/worker.ts";
+import { listenEmbedded } from "./embedded-server.ts";
+import { acquireLock, readHolder } from "./process-lock.ts";
+
+export interface EmbeddedDatabase {
+  /** Serves any number of connections, of any process of the same user. */
+  readonly url: string;
+  /** False: another live process runs the database, and `close` leaves it alone. */
+  readonly isOwner: boolean;
+  close(): Promise<void>;
+}
+
+/** The name that clients of PostgreSQL make from a folder and the port 5432. */
+const socketName = ".s.PGSQL.5432";
+/** `sun_path` holds 107 bytes and a NUL on Linux, 103 on macOS. */
+const maxSocketPathBytes = 103;
+const retryMs = 100;
+/** A new one takes 40 MB. */
+const newDatabaseBytes = 64 * 1024 ** 2;
+
+/**
+ * Opens the embedded database of a data dir: the one that a live process already runs, else in this process.
+ * A new data dir is filled first, which takes seconds. What was committed survives the death of the process, not a
+ * power cut: PGlite never calls fsync. It has no timers either, so `statement_timeout` does nothing. Throws OperatorError when it can have neither.
+ *
+ * @param mustOwn Waits for the end of a process that runs the database, instead of going down with it.
+ * @param openTimeoutMs How long to wait for that, or for a process that holds the database but does not answer.
+ * @param signal Gives up waiting.
+ */
+export async function openEmbedded({
+  dataDir,
+  log,
+  mustOwn = false,
+  openTimeoutMs = 60_000,
+  signal = new AbortController().signal,
+}: {
+  readonly dataDir: string;
+  readonly log: Log;
+  readonly mustOwn?: boolean;
+  readonly openTimeoutMs?: number;
+  readonly signal?: AbortSignal;
+}): Promise<EmbeddedDatabase> {
+  const root = path.resolve(dataDir);
+  const lockFile = path.join(root, "postgres.lock");
+  const deadline = performance.now() + openTimeoutMs;
+  const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
+  let isTold = false;
+  let isTriedOut = false;
+  for (;;) {
+    // Asked first, and not only when the lock is alive: the holder may live in another container on the same volume.
+    const holder = await readHolder(lockFile);
+    if (holder !== undefined && (await answers(urlOf(holder.note), openTimeoutMs))) {
+      if (!mustOwn) return { url: urlOf(holder.note), isOwner: false, close: async () => undefined };
+      if (isTimeUp())
+        throw new OperatorError(
+          `The embedded database in ${root} is run by process ${holder.pid}, svc or svc-admin. Stop that one, or give this one ` +
+            "a data dir of its own (SVC_DATA_DIR); any number of processes can share a PostgreSQL (DATABASE_URL) and a RabbitMQ (AMQP_URL).",
+        );
+      if (!isTold)
+        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting for its end");
+      isTold = true;
+      await pause(retryMs, signal);
+      continue;
+    }
+
+    // Once, and not where another process runs the database: then it is that one that writes.
+    if (!isTriedOut)
+      await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
+    isTriedOut = true;
+    const ownSocketDir = await prepareSocketDir(root);
+    const lock = await acquireLock(lockFile, ownSocketDir);
+    if (lock.kind === "acquired") {
+      try {
+        return await start({ root, socketDir: ownSocketDir, release: () => lock.release(), log });
+      } catch (error) {
+        await lock.release();
+        throw error;
+      }
+    }
+    if (isTimeUp())
+      throw new OperatorError(
+        `The embedded database in ${root} is held by process ${lock.holder?.pid ?? "unknown"}, which does not answer.`,
+      );
+    await pause(retryMs, signal);
+  }
+}
+
+async function start({
+  root,
+  socketDir,
+  release,
+  log,
+}: {
+  readonly root: string;
+  readonly socketDir: string;
+  readonly release: () => Promise<void>;
+  readonly log: Log;
+}): Promise<EmbeddedDatabase> {
+  const startedAt = performance.now();
+  const socketPath = path.join(socketDir, socketName);
+  // Left by a process that was killed; the lock says that it is nobody's.
+  await rm(socketPath, { force: true });
+  // Listening before there is a database: whoever starts at the same time waits here instead of looking again and again.
+  const server = await listenEmbedded({ socketPath, log });
+  let db: PGlite;
+  try {
+    db = await openPGlite(root);
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  server.serve(db);
+  log.info({ durationMs: Math.round(performance.now() - startedAt) }, "the embedded database is up");
+  return {
+    url: urlOf(socketDir),
+    isOwner: true,
+    async close() {
+      await server.close();
+      await db.close();
+      await release();
+    },
+  };
+}
+
+async function openPGlite(root: string): Promise<PGlite> {
+  const folder = folderIn(root);
+  // There until the first start is through: a folder that a killed start left half filled is filled anew.
+  const unfinished = path.join(root, "postgres.unfinished");
+  if (await isThere(unfinished)) await rm(folder, { recursive: true, force: true });
+  const isNew = !(await isThere(folder));
+  if (isNew) {
+    await writeFile(unfinished, "");
+    await mkdir(folder, { mode: 0o700 });
+  }
+  const db = await PGlite.create(folder, { relaxedDurability: false, extensions: { pg_trgm } }).catch(
+    (error: unknown) => {
+      // What PGlite throws is not always an error.
+      const reason = error instanceof Error ? messageOf(error) : JSON.stringify(error);
+      throw new OperatorError(
+        `The embedded database in ${folder} does not start: ${reason}. It is a folder of another version or damaged, or its disk is full.`,
+        { cause: error },
+      );
+    },
+  );
+  if (isNew) await rm(unfinished, { force: true });
+  return db;
+}
+
+function folderIn(root: string): string {
+  return path.join(root, "postgres");
+}
+
+/** In the data dir, or, when its path is too long for a socket, in a folder of this user under the system's temporary one. */
+async function prepareSocketDir(root: string): Promise<string> {
+  const near = path.join(root, "socket");
+  const hash = createHash("sha256").update(root).digest("hex").slice(0, 16);
+  const folder = [near, path.join(tmpdir(), `svc-${hash}`), path.join("/tmp", `svc-${hash}`)].find(
+    (candidate) => Buffer.byteLength(path.join(candidate, socketName)) <= maxSocketPathBytes,
+  );
+  if (folder === undefined) throw new OperatorError(`No path is short enough for a socket: ${near}`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // A socket in a folder that someone else made is theirs to replace.
+  const { uid, mode } = await lstat(folder).then((found) => {
+    if (!found.isDirectory()) throw new OperatorError(`${folder} is not a folder.`);
+    return found;
+  });
+  if (process.getuid !== undefined && (uid !== process.getuid() || (mode & 0o077) !== 0))
+    throw new OperatorError(`${folder} must belong to the user that runs svc, with mode 0700.`);
+  return folder;
+}
+
+function urlOf(socketDir: string): string {
+  return `postgresql://postgres@localhost:5432/postgres?host=${encodeURIComponent(socketDir)}`;
+}
+
+/** Waits for a database that is being started; false at once when nobody listens. */
+async function answers(url: string, timeoutMs: number): Promise<boolean> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: timeoutMs });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.query("SELECT 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,143 @@
+import type { RuleSpecs } from "../validation/syntax.ts";
+import type { Caller } from "../kit/caller.ts";
+
+export const triggers = ["on_create", "on_update", "on_delete"] as const;
+export type Trigger = (typeof triggers)[number];
+
+export const fieldTypes = [
+  "Int",
+  "BigInt",
+  "Float",
+  "Decimal",
+  "String",
+  "Boolean",
+  "DateTime",
+  "Json",
+  "Bytes",
+  "Uuid",
+  "Enum",
+] as const;
+export type FieldType = (typeof fieldTypes)[number];
+
+export type FieldDefault =
+  | { readonly kind: "literal"; readonly value: unknown }
+  | { readonly kind: "now" | "autoincrement" | "uuid" };
+
+export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
+export type DeleteAction = (typeof deleteActions)[number];
+
+export interface Reference {
+  readonly resource: string;
+  readonly field: string;
+  /** Name of the relation on this model. */
+  readonly as: string;
+  readonly onDelete: DeleteAction;
+}
+
+export interface Field {
+  readonly name: string;
+  readonly type: FieldType;
+  readonly column: string;
+  readonly isList: boolean;
+  readonly isOptional: boolean;
+  readonly isKey: boolean;
+  readonly isUnique: boolean;
+  readonly isIndexed: boolean;
+  readonly isUpdatedAt: boolean;
+  readonly length?: number;
+  readonly precision?: number;
+  readonly scale?: number;
+  /** Enum only. */
+  readonly values?: readonly string[];
+  readonly default?: FieldDefault;
+  readonly references?: Reference;
+}
+
+/** A relation as seen from one resource: `one` follows this resource's own reference, `many` is the inverse of another's. */
+export interface Relation {
+  readonly name: string;
+  readonly kind: "one" | "many";
+  /** The resource at the other end. */
+  readonly resource: string;
+  /** Field of this resource, and field of the other, that hold the same value. */
+  readonly localField: string;
+  readonly foreignField: string;
+  /** Shared by the two ends, unique in the set. */
+  readonly relationName: string;
+}
+
+export type TransformNode =
+  /** `customer.id`: a field, or relations and a field. A step through a missing relation gives null. */
+  | { readonly kind: "path"; readonly path: readonly string[] }
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "object"; readonly entries: readonly (readonly [string, TransformNode])[] };
+
+export type AdminRule =
+  | { readonly kind: "flag" }
+  | { readonly kind: "nobody" }
+  | { readonly kind: "emails"; readonly emails: readonly string[] };
+
+/** Prisma `findMany` arguments. */
+export interface BaseQuery {
+  readonly include?: Readonly<Record<string, unknown>>;
+  readonly orderBy?: readonly Readonly<Record<string, unknown>>[];
+  readonly where?: Readonly<Record<string, unknown>>;
+}
+
+/** A record as the models client gives it: relations included by name. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What the code module beside a mapping file may export; an export wins over the key of the same name. */
+export interface CodeModule {
+  readonly transform?: (model: Row) => unknown;
+  readonly createRules?: () => RuleSpecs;
+  readonly updateRules?: () => RuleSpecs;
+  readonly isAdmin?: (user: Caller) => boolean;
+  /** Gets and answers Prisma `findMany` arguments. The owner filter is added afterwards and cannot be widened. */
+  readonly applySearch?: (query: BaseQuery, search: string) => BaseQuery;
+  readonly baseQuery?: () => BaseQuery;
+  readonly webhookMaxAttempts?: () => number;
+  /** Seconds. */
+  readonly webhookBackoff?: () => readonly number[];
+}
+
+/** One mapping file, checked and with every default filled in. */
+export interface Definition {
+  /** Path of the mapping file, relative to the configuration folder. */
+  readonly file: string;
+  readonly name: string;
+  readonly model: string;
+  readonly table: string;
+  readonly isManaged: boolean;
+  readonly fields: readonly Field[];
+  readonly key: Field;
+  readonly relations: readonly Relation[];
+  readonly triggers: readonly Trigger[];
+  /** Undefined: every field under its own name. */
+  readonly transform?: TransformNode & { readonly kind: "object" };
+  /** Undefined: derived from the fields, see rules.ts. */
+  readonly createRules?: RuleSpecs;
+  readonly updateRules?: RuleSpecs;
+  /** Name of a field. */
+  readonly ownerColumn?: string;
+  readonly isAdmin: AdminRule;
+  readonly searchableColumns: readonly string[];
+  readonly baseQuery: BaseQuery;
+  readonly supportsCreate: boolean;
+  readonly supportsUpdate: boolean;
+  readonly supportsDelete: boolean;
+  readonly webhookMaxAttempts?: number;
+  /** Seconds. */
+  readonly webhookBackoff?: readonly number[];
+  readonly code: CodeModule;
+  /** Of the code module's text. */
+  readonly codeHash?: string;
+  /**
+   * A sentence about a part of the mapping file, with the way there from the working folder:
+   * `config/resources/orders.yaml:5:3: fields.id: ...`. The path is of keys and list items.
+   */
+  readonly remark: (path: readonly (string | number)[], message: string) => string;
+}
+
+/** Every resource that is served, by name. */
+export type Definitions = ReadonlyMap<string, Definition>;

@@ -1,0 +1,62 @@
+import type { Definition, Field, FieldType } from "./definition.ts";
+import type { RuleSpecs } from "../validation/syntax.ts";
+import { defaultLength } from "./storable.ts";
+
+type Rules = (string | Readonly<Record<string, unknown>>)[];
+
+/** Rules for a resource that gives none: the fields that a client may set, required unless optional or with a default. */
+export function deriveCreateRules(definition: Definition): RuleSpecs {
+  return rulesOf(definition, ({ isOptional, default: given }) => isOptional || given !== undefined);
+}
+
+/** The same, with every field left out at will; the key never changes. */
+export function deriveUpdateRules(definition: Definition): RuleSpecs {
+  return rulesOf({ ...definition, fields: definition.fields.filter((field) => !field.isKey) }, () => true);
+}
+
+function rulesOf(definition: Definition, mayBeAbsent: (field: Field) => boolean): RuleSpecs {
+  const settable = definition.fields.filter((field) => isSettable(field, definition));
+  return Object.fromEntries(
+    settable.flatMap((field): [string, Rules][] => {
+      const presence = presenceOf(field, mayBeAbsent(field));
+      const more = relationRules(field, definition.name);
+      if (!field.isList) return [[field.name, [...presence, ...typeRules[field.type](field), ...more]]];
+      const items: [string, Rules][] = [[`${field.name}.*`, ["required", ...typeRules[field.type](field)]]];
+      return [[field.name, [...presence, "array"]], ...(field.type === "Json" ? [] : items)];
+    }),
+  );
+}
+
+/** Not what the database or the service fills in. */
+function isSettable(field: Field, { ownerColumn }: Definition): boolean {
+  const isGenerated = field.default !== undefined && field.default.kind !== "literal";
+  return !isGenerated && !field.isUpdatedAt && field.name !== ownerColumn;
+}
+
+function presenceOf(field: Field, mayBeAbsent: boolean): Rules {
+  const nullable = field.isOptional ? ["nullable"] : [];
+  if (mayBeAbsent) return ["sometimes", ...nullable];
+  // `required` refuses `[]` and `{}`, which are values like any other here.
+  return [field.isList || field.type === "Json" ? "present" : "required", ...nullable];
+}
+
+const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
+  String: ({ length = defaultLength }) => ["string", { max: length }],
+  Int: () => ["integer"],
+  BigInt: () => ["integer"],
+  Float: () => ["numeric"],
+  // bail: for a text that is no number, "must be a number" says it all.
+  Decimal: ({ scale }) =>
+    scale === undefined ? ["numeric"] : ["bail", "numeric", { decimal: scale === 0 ? 0 : [0, scale] }],
+  Boolean: () => ["boolean"],
+  DateTime: () => ["date"],
+  Uuid: () => ["uuid"],
+  Enum: ({ values = [] }) => [{ in: values }],
+  Bytes: () => ["string", "base64"],
+  Json: () => [],
+};
+
+function relationRules({ name, isUnique, references }: Field, resource: string): Rules {
+  const unique: Rules = isUnique ? [{ unique: [resource, name] }] : [];
+  return references === undefined ? unique : [...unique, { exists: [references.resource, references.field] }];
+}

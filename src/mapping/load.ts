@@ -1,0 +1,202 @@
+import { readdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { OperatorError } from "../kit/errors.ts";
+import { compareFaults, faultText, readYamlFile, type Fault } from "../config/yaml-source.ts";
+import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
+import { readBaseQuery } from "./read/base-query.ts";
+import { loadCode } from "./read/code.ts";
+import { checkConstraintNames } from "./read/constraint-names.ts";
+import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
+import { readFields } from "./read/fields.ts";
+import { checkNames } from "./read/names.ts";
+import { linkRelations } from "./read/relations.ts";
+import { checkRules } from "./read/rules.ts";
+import { readTransform } from "./read/transform.ts";
+
+/** What the mapping files came to. */
+export interface Check {
+  /** Sorted by name; undefined when there are faults. */
+  readonly definitions: Definitions | undefined;
+  /** Of all files, by file and place. Paths are relative to the configuration folder. */
+  readonly faults: readonly Fault[];
+}
+
+const folder = "resources";
+
+/**
+ * Reads every mapping file, `resources/*.yaml` and `*.yml`, with the code modules that they name.
+ *
+ * @param configDir The configuration folder, absolute.
+ */
+export async function checkDefinitions(configDir: string): Promise<Check> {
+  const files = await listFiles(configDir);
+  if (files === undefined) {
+    const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty`;
+    return { definitions: undefined, faults: [{ file: folder, line: 1, column: 1, key: "", message }] };
+  }
+  const validate = compileMappingSchema();
+  const all = files.map((file) => createDraft(readYamlFile(join(configDir, file), file), validate));
+  const drafts = byName(all);
+  checkNames(all);
+  for (const draft of all) {
+    readFields(draft);
+    await loadCode(draft, configDir);
+  }
+  linkRelations(all, drafts);
+  checkConstraintNames(all);
+  const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
+
+  const faults = all.flatMap((draft) => draft.faults).toSorted(compareFaults);
+  if (faults.length > 0) return { definitions: undefined, faults };
+  const sorted = definitions
+    .flatMap((definition) => definition ?? [])
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return { definitions: new Map(sorted.map((definition) => [definition.name, definition])), faults };
+}
+
+/**
+ * Like `checkDefinitions`, for programs that cannot go on with a fault.
+ *
+ * @throws OperatorError that lists every fault.
+ */
+export async function loadDefinitions(configDir: string): Promise<Definitions> {
+  const { definitions, faults } = await checkDefinitions(configDir);
+  if (definitions === undefined)
+    throw new OperatorError(describeFaults(faults, configDir), {
+      faults: faults.map((fault) => shownFault(fault, configDir)),
+    });
+  return definitions;
+}
+
+/** All faults as an operator reads them, with paths that lead there from the working folder. */
+export function describeFaults(faults: readonly Fault[], configDir: string): string {
+  const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
+  const lines = faults.map((fault) => `  ${shownFault(fault, configDir)}`);
+  return `${count} in the mapping files:\n${lines.join("\n")}`;
+}
+
+function shownFault(fault: Fault, configDir: string): string {
+  const fromHere = relative(process.cwd(), configDir);
+  const shown = fromHere.startsWith("..") ? configDir : fromHere;
+  return faultText({ ...fault, file: join(shown, fault.file) });
+}
+
+/** Undefined when there is no such folder. Hidden files are those of editors. */
+async function listFiles(configDir: string): Promise<readonly string[] | undefined> {
+  try {
+    const names = await readdir(join(configDir, folder));
+    return names
+      .filter((name) => /^[^.].*\.ya?ml$/.test(name))
+      .toSorted()
+      .map((name) => join(folder, name));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of two with one name, which is a fault, the first. */
+function byName(all: readonly Draft[]): Drafts {
+  const drafts = new Map<string, Draft>();
+  for (const draft of all) {
+    const { name } = draft.content;
+    if (name !== undefined && !drafts.has(name)) drafts.set(name, draft);
+  }
+  return drafts;
+}
+
+/** Undefined when a part that must be there has a fault, which is reported by then. */
+function toDefinition({
+  draft,
+  drafts,
+  configDir,
+}: {
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  readonly configDir: string;
+}): Definition | undefined {
+  const { content, source } = draft;
+  const transform = readTransform(draft, drafts);
+  const baseQuery = readBaseQuery(draft, drafts);
+  checkRules(draft, drafts);
+  checkOwnerColumn(draft);
+  checkSearchableColumns(draft);
+  checkTriggers(draft);
+
+  const fields = [...draft.fields.values()].filter((field) => field !== undefined);
+  const key = fields.find(({ isKey }) => isKey);
+  const { name, model, triggers } = content;
+  if (key === undefined || name === undefined || model === undefined || triggers === undefined)
+    return undefined;
+  return {
+    file: source.file,
+    name,
+    model,
+    table: content.table ?? name,
+    isManaged: content.managed ?? true,
+    fields,
+    key,
+    relations: [...draft.relations.values()].filter((relation) => relation !== undefined),
+    triggers,
+    ...(transform !== undefined && { transform }),
+    ...(content.createRules !== undefined && { createRules: content.createRules }),
+    ...(content.updateRules !== undefined && { updateRules: content.updateRules }),
+    ...(content.ownerColumn !== undefined && { ownerColumn: content.ownerColumn }),
+    isAdmin: toAdminRule(content.isAdmin ?? "flag"),
+    searchableColumns: content.searchableColumns ?? [],
+    baseQuery,
+    supportsCreate: content.supportsCreate ?? true,
+    supportsUpdate: content.supportsUpdate ?? true,
+    supportsDelete: content.supportsDelete ?? true,
+    ...(content.webhookMaxAttempts !== undefined && { webhookMaxAttempts: content.webhookMaxAttempts }),
+    ...(content.webhookBackoff !== undefined && { webhookBackoff: content.webhookBackoff }),
+    code: draft.code,
+    ...(draft.codeHash !== undefined && { codeHash: draft.codeHash }),
+    remark: (path, message) => shownFault(source.faultAt(path, message, "key"), configDir),
+  };
+}
+
+function toAdminRule(given: "flag" | "nobody" | readonly string[]): AdminRule {
+  return typeof given === "string" ? { kind: given } : { kind: "emails", emails: given };
+}
+
+const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
+
+function checkOwnerColumn(draft: Draft): void {
+  const { ownerColumn } = draft.content;
+  if (ownerColumn === undefined) return;
+  const path = ["ownerColumn"];
+  const field = findField({ draft, name: ownerColumn, path });
+  if (field !== undefined && (!ownerTypes.includes(field.type) || field.isList)) {
+    draft.report(
+      path,
+      `expected a field of type ${ownerTypes.join(", ")}, which can hold the id of a user; ${typeOf(field)}`,
+    );
+  }
+}
+
+function checkSearchableColumns(draft: Draft): void {
+  const names = draft.content.searchableColumns ?? [];
+  for (const [index, name] of names.entries()) {
+    const path = ["searchableColumns", index];
+    const field = findField({ draft, name, path });
+    if (names.indexOf(name) < index) draft.report(path, `"${name}" is in the list already`);
+    else if (field !== undefined && (field.type !== "String" || field.isList)) {
+      draft.report(
+        path,
+        `expected a String field, since a search looks for a part of a text; ${typeOf(field)}`,
+      );
+    }
+  }
+}
+
+function typeOf({ name, type, isList }: Field): string {
+  return `${name} is ${isList ? `a list of ${type}` : type}`;
+}
+
+function checkTriggers(draft: Draft): void {
+  const { triggers = [] } = draft.content;
+  for (const [index, trigger] of triggers.entries()) {
+    if (triggers.indexOf(trigger) < index)
+      draft.report(["triggers", index], `"${trigger}" is in the list already`);
+  }
+}

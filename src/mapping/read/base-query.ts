@@ -1,0 +1,184 @@
+import { hint } from "../../kit/did-you-mean.ts";
+import type { YamlPath } from "../../config/yaml-source.ts";
+import type { BaseQuery, Field, Relation } from "../definition.ts";
+import { hasFields, type Draft, type Drafts } from "./draft.ts";
+import { isRecord } from "./transform.ts";
+
+/** Where in the query the check is, and the resource that the names there belong to. */
+interface Place {
+  /** Reported to. */
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  /** Undefined: unknown because of another fault, nothing is checked. */
+  readonly here: Draft | undefined;
+  readonly path: YamlPath;
+}
+
+/** Reads `baseQuery`, and holds every name in it against the fields and relations. */
+export function readBaseQuery(draft: Draft, drafts: Drafts): BaseQuery {
+  const { baseQuery } = draft.content;
+  if (baseQuery === undefined) return {};
+  const { include, orderBy, where } = baseQuery;
+  const place: Place = { draft, drafts, here: draft, path: ["baseQuery"] };
+  if (include !== undefined) checkInclude(within(place, "include"), include);
+  if (orderBy !== undefined) checkOrderBy(within(place, "orderBy"), orderBy);
+  if (where !== undefined) checkWhere(within(place, "where"), where);
+  return {
+    ...(include !== undefined && { include }),
+    ...(orderBy !== undefined && { orderBy: [orderBy].flat() }),
+    ...(where !== undefined && { where }),
+  };
+}
+
+function within(place: Place, step: string | number): Place {
+  return { ...place, path: [...place.path, step] };
+}
+
+function at(place: Place, relation: Relation | undefined): Place {
+  return { ...place, here: relation === undefined ? undefined : place.drafts.get(relation.resource) };
+}
+
+function report({ draft, path }: Place, message: string, where?: "key"): void {
+  draft.report(path, message, where);
+}
+
+type Named =
+  | { readonly kind: "field"; readonly field: Field }
+  | { readonly kind: "relation"; readonly relation: Relation }
+  /** Reported, or not to be told because of another fault. */
+  | { readonly kind: "unknown" };
+
+function lookUp(place: Place, name: string): Named {
+  const { here } = place;
+  const field = here?.fields.get(name);
+  if (field !== undefined) return { kind: "field", field };
+  const relation = here?.relations.get(name);
+  if (relation !== undefined) return { kind: "relation", relation };
+  const isTold = here === undefined || !hasFields(here) || here.fields.has(name) || here.relations.has(name);
+  if (!isTold && !here.mayHaveRelation(name)) {
+    const known = [...here.fields.keys(), ...here.relations.keys()];
+    report(place, `"${name}" is neither a field nor a relation${hint(name, known)}`, "key");
+  }
+  return { kind: "unknown" };
+}
+
+const includeKeys = ["include", "where", "orderBy", "take", "skip"];
+
+function checkInclude(place: Place, include: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(include)) {
+    const inner = within(place, name);
+    const named = lookUp(inner, name);
+    if (named.kind === "field") {
+      report(inner, "is a field, which is always there; expected a relation", "key");
+    } else if (isRecord(value)) {
+      checkIncluded(inner, named.kind === "relation" ? named.relation : undefined, value);
+    } else if (typeof value !== "boolean") report(inner, `expected true, or ${includeKeys.join(", ")}`);
+  }
+}
+
+function checkIncluded(
+  place: Place,
+  relation: Relation | undefined,
+  args: Readonly<Record<string, unknown>>,
+): void {
+  // One record cannot be filtered, sorted or cut.
+  const known = relation?.kind === "one" ? ["include"] : includeKeys;
+  for (const [key, value] of Object.entries(args)) {
+    const inner = within(at(place, relation), key);
+    if (!known.includes(key)) report(inner, `unknown key${hint(key, known)}`, "key");
+    else if (key === "take" || key === "skip") {
+      if (!Number.isInteger(value)) report(inner, "expected a whole number");
+    } else if (key === "orderBy") checkOrderBy(inner, value);
+    else if (!isRecord(value)) report(inner, "expected keys and values");
+    else if (key === "include") checkInclude(inner, value);
+    else checkWhere(inner, value);
+  }
+}
+
+function checkOrderBy(place: Place, orderBy: unknown): void {
+  if (Array.isArray(orderBy))
+    return orderBy.forEach((item, index) => checkOrderBy(within(place, index), item));
+  if (!isRecord(orderBy)) return report(place, "expected a field and asc or desc");
+  for (const [name, value] of Object.entries(orderBy)) {
+    const inner = within(place, name);
+    const named = lookUp(inner, name);
+    if (named.kind === "field") checkDirection(inner, named.field, value);
+    else if (named.kind === "relation" && named.relation.kind === "many") {
+      if (!isRecord(value) || !isDirection(value["_count"]) || Object.keys(value).length !== 1) {
+        report(inner, "expected { _count: asc } or { _count: desc } for a relation to many");
+      }
+    } else if (named.kind === "relation") checkOrderBy(at(inner, named.relation), value);
+  }
+}
+
+const isDirection = (value: unknown): boolean => value === "asc" || value === "desc";
+
+function checkDirection(place: Place, { isOptional }: Field, value: unknown): void {
+  if (isDirection(value)) return;
+  const isPlaced =
+    isRecord(value) &&
+    isDirection(value["sort"]) &&
+    (value["nulls"] === "first" || value["nulls"] === "last") &&
+    Object.keys(value).length === 2;
+  if (!isPlaced) report(place, "expected asc, desc or { sort: asc, nulls: last }");
+  else if (!isOptional) report(place, "expected asc or desc; `nulls` is for optional fields");
+}
+
+const combinations = ["AND", "OR", "NOT"];
+const toOne = ["is", "isNot"];
+const toMany = ["some", "every", "none"];
+const comparisons = ["equals", "not", "in", "notIn", "lt", "lte", "gt", "gte"];
+const textComparisons = ["contains", "startsWith", "endsWith", "mode"];
+const listComparisons = ["equals", "has", "hasEvery", "hasSome", "isEmpty"];
+
+function checkWhere(place: Place, where: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(where)) {
+    const inner = within(place, name);
+    if (combinations.includes(name)) {
+      for (const [index, item] of [value].flat().entries()) {
+        const one = Array.isArray(value) ? within(inner, index) : inner;
+        if (isRecord(item)) checkWhere(one, item);
+        else report(one, "expected a filter, such as { status: open }");
+      }
+      continue;
+    }
+    const named = lookUp(inner, name);
+    if (named.kind === "field") checkComparison(inner, named.field, value);
+    else if (named.kind === "relation") checkRelated(inner, named.relation, value);
+  }
+}
+
+function checkComparison(place: Place, field: Field, value: unknown): void {
+  // Any object may be what a Json field is compared with, and its operators are a language of their own.
+  if (field.type === "Json") return;
+  if (!isRecord(value)) {
+    if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
+    return;
+  }
+  const isText = field.type === "String" || field.type === "Enum";
+  const known = field.isList ? listComparisons : [...comparisons, ...(isText ? textComparisons : [])];
+  for (const [operator, operand] of Object.entries(value)) {
+    const inner = within(place, operator);
+    if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
+    else if (operator === "not" && isRecord(operand)) checkComparison(inner, field, operand);
+    else if ((operator === "in" || operator === "notIn") && !Array.isArray(operand))
+      report(inner, "expected a list of values");
+  }
+}
+
+function checkRelated(place: Place, relation: Relation, value: unknown): void {
+  const target = at(place, relation);
+  if (value === null && relation.kind === "one") return;
+  if (!isRecord(value)) return report(place, `expected a filter on ${relation.resource}`);
+  // A relation to many may be one to at most one, when the field at the other end is unique.
+  const foreign = target.here?.fields.get(relation.foreignField);
+  const isOne = relation.kind === "one" || foreign?.isUnique === true || foreign?.isKey === true;
+  const words = isOne ? toOne : toMany;
+  if (isOne && !Object.keys(value).some((key) => words.includes(key))) return checkWhere(target, value);
+  for (const [key, filter] of Object.entries(value)) {
+    const inner = within(target, key);
+    if (!words.includes(key)) report(inner, `unknown key${hint(key, words)}`, "key");
+    else if (isRecord(filter)) checkWhere(inner, filter);
+    else if (filter !== null || !isOne) report(inner, `expected a filter on ${relation.resource}`);
+  }
+}

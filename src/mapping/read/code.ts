@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { hint } from "../../kit/did-you-mean.ts";
+import { messageOf } from "../../kit/errors.ts";
+import type { CodeModule } from "../definition.ts";
+import type { Draft } from "./draft.ts";
+
+const exportNames: readonly (keyof CodeModule)[] = [
+  "transform",
+  "createRules",
+  "updateRules",
+  "isAdmin",
+  "applySearch",
+  "baseQuery",
+  "webhookMaxAttempts",
+  "webhookBackoff",
+];
+
+/** Loads the code module that the file names, if any. It runs with all rights of the service, so it must be in the configuration folder. */
+export async function loadCode(draft: Draft, configDir: string): Promise<void> {
+  const { module } = draft.content;
+  if (module === undefined) return;
+  const path = await findModule(join(configDir, dirname(draft.source.file), module), configDir);
+  if (path === undefined) {
+    draft.report(["module"], "expected the path of a file in the configuration folder, relative to this one");
+    return;
+  }
+  draft.codeHash = path.contentHash;
+  let exported: object;
+  try {
+    const url = pathToFileURL(path.file);
+    // The loader keeps a module for ever under its URL, and whatever the module imports, too.
+    url.searchParams.set("content", path.contentHash);
+    exported = (await import(url.href)) as object;
+  } catch (error) {
+    draft.report(["module"], `the code cannot be loaded: ${describe(error)}`);
+    return;
+  }
+  for (const [name, value] of Object.entries(exported)) {
+    if (!isExportName(name)) {
+      draft.report(["module"], `unknown export "${name}"${hint(name, exportNames)}`);
+    } else if (typeof value !== "function") {
+      draft.report(["module"], `expected the export "${name}" to be a function`);
+    } else if (Object.prototype.toString.call(value) !== "[object Function]") {
+      draft.report(
+        ["module"],
+        `expected the export "${name}" to be a plain function, neither async nor a generator`,
+      );
+    } else {
+      draft.code = { ...draft.code, [name]: value };
+    }
+  }
+}
+
+function isExportName(name: string): name is keyof CodeModule {
+  return exportNames.some((known) => known === name);
+}
+
+/** Undefined when there is no such file, or its real place, links followed, is outside of the folder. */
+async function findModule(
+  path: string,
+  configDir: string,
+): Promise<{ file: string; contentHash: string } | undefined> {
+  try {
+    const [file, folder] = await Promise.all([realpath(path), realpath(configDir)]);
+    const inside = relative(folder, file);
+    if (!(await stat(file)).isFile() || inside.startsWith("..") || isAbsolute(inside)) return undefined;
+    const contentHash = createHash("sha256")
+      .update(await readFile(file))
+      .digest("hex");
+    return { file, contentHash: contentHash.slice(0, 16) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Node keeps the place of a syntax error to itself when it is not the one to print it. */
+function describe(error: unknown): string {
+  const more = error instanceof SyntaxError ? "; `node --check` shows the line" : "";
+  return `${messageOf(error)}${more}`;
+}

@@ -1,0 +1,171 @@
+import { Ajv, type ValidateFunction } from "ajv";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { hint } from "../../kit/did-you-mean.ts";
+import { messageOf, OperatorError } from "../../kit/errors.ts";
+import type { Trigger } from "../definition.ts";
+import type { Fault, YamlPath, YamlSource } from "../../config/yaml-source.ts";
+import type { CodeModule, DeleteAction, Field, FieldType, Relation } from "../definition.ts";
+import type { RuleSpecs } from "../../validation/syntax.ts";
+import { schemaFaults } from "./schema-faults.ts";
+
+/** A field as it stands in the file. */
+export interface FileField {
+  readonly type: FieldType;
+  readonly id?: boolean;
+  readonly list?: boolean;
+  readonly optional?: boolean;
+  readonly unique?: boolean;
+  readonly index?: boolean;
+  readonly updatedAt?: boolean;
+  readonly column?: string;
+  readonly length?: number;
+  readonly precision?: number;
+  readonly scale?: number;
+  readonly values?: readonly string[];
+  readonly default?: unknown;
+  readonly references?: string;
+  readonly as?: string;
+  readonly onDelete?: DeleteAction;
+}
+
+/** A path, `{ value: ... }`, or an object of these. */
+export type FileTransform = string | { readonly [name: string]: FileTransform };
+
+export type Order = Readonly<Record<string, unknown>>;
+
+/** A mapping file as the JSON Schema has it. */
+export interface MappingFile {
+  readonly name: string;
+  readonly model: string;
+  readonly table?: string;
+  readonly managed?: boolean;
+  /** Undefined: a field that is there, but faulty. */
+  readonly fields: Readonly<Record<string, FileField | undefined>>;
+  readonly triggers: readonly Trigger[];
+  readonly transform?: Readonly<Record<string, FileTransform>>;
+  readonly createRules?: RuleSpecs;
+  readonly updateRules?: RuleSpecs;
+  readonly ownerColumn?: string;
+  readonly isAdmin?: "flag" | "nobody" | readonly string[];
+  readonly searchableColumns?: readonly string[];
+  readonly baseQuery?: {
+    readonly include?: Readonly<Record<string, unknown>>;
+    readonly orderBy?: Order | readonly Order[];
+    readonly where?: Readonly<Record<string, unknown>>;
+  };
+  readonly supportsCreate?: boolean;
+  readonly supportsUpdate?: boolean;
+  readonly supportsDelete?: boolean;
+  readonly webhookMaxAttempts?: number;
+  readonly webhookBackoff?: readonly number[];
+  readonly module?: string;
+}
+
+/**
+ * A mapping file on its way to a definition. What is faulty is left out of `content`, so that the rest can still be
+ * checked, and nothing is reported twice because something else is wrong.
+ */
+export interface Draft {
+  readonly source: YamlSource;
+  readonly content: Partial<MappingFile>;
+  /** Keys of the top level with a fault in them. */
+  readonly faultyKeys: ReadonlySet<string>;
+  /** By name; undefined when there is such a field, but a faulty one. */
+  readonly fields: Map<string, Field | undefined>;
+  /** Likewise. */
+  readonly relations: Map<string, Relation | undefined>;
+  /** Whether a relation of that name may be missing only because of a fault elsewhere. */
+  mayHaveRelation: (name: string) => boolean;
+  code: CodeModule;
+  /** Of the code module's text; undefined without one. */
+  codeHash?: string;
+  readonly faults: Fault[];
+  report(path: YamlPath, message: string, place?: "value" | "key"): void;
+}
+
+/** Every draft with a usable name, by it. */
+export type Drafts = ReadonlyMap<string, Draft>;
+
+/**
+ * Compiles the JSON Schema of a mapping file, the one that editors use.
+ *
+ * @throws OperatorError when it is not where the program has it.
+ */
+export function compileMappingSchema(): ValidateFunction {
+  const path = fileURLToPath(new URL("../../../config/schema/resource.schema.json", import.meta.url));
+  let schema: object;
+  try {
+    schema = JSON.parse(readFileSync(path, "utf8")) as object;
+  } catch (error) {
+    throw new OperatorError(
+      `${path} cannot be read (${messageOf(error)}). The folder is part of the program: a configuration of your own ` +
+        "goes into another folder, which SVC_CONFIG_DIR names.",
+      { cause: error },
+    );
+  }
+  const ajv = new Ajv({ allErrors: true, verbose: true, strictTypes: false });
+  // Shown by editors, and by schema-faults.ts.
+  ajv.addKeyword("errorMessage");
+  return ajv.compile(schema);
+}
+
+/** Holds a file against the schema. */
+export function createDraft(source: YamlSource, validate: ValidateFunction): Draft {
+  const faults = [...source.faults];
+  const isReadable = source.faults.length === 0;
+  const found = isReadable && !validate(source.value) ? schemaFaults(validate.errors ?? []) : [];
+  faults.push(...found.map(({ path, message, place }) => source.faultAt(path, message, place)));
+  return {
+    source,
+    content: isReadable
+      ? soundPart(
+          source.value,
+          found.map(({ path }) => path),
+        )
+      : {},
+    faultyKeys: new Set(found.flatMap(({ path }) => (path.length > 0 ? [String(path[0])] : []))),
+    fields: new Map(),
+    relations: new Map(),
+    mayHaveRelation: () => false,
+    code: {},
+    faults,
+    report: (path, message, place) => void faults.push(source.faultAt(path, message, place)),
+  };
+}
+
+function soundPart(value: unknown, faulty: readonly YamlPath[]): Partial<MappingFile> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  const sound: Record<string, unknown> = { ...value };
+  for (const [key, field] of faulty) {
+    if (key === undefined) continue;
+    const fields = sound["fields"];
+    if (key === "fields" && field !== undefined && typeof fields === "object") {
+      sound["fields"] = { ...fields, [field]: undefined };
+    } else delete sound[key];
+  }
+  return sound;
+}
+
+/** Whether the file's fields can be told: only then is a name that is not among them a fault. */
+export function hasFields(draft: Draft): boolean {
+  return draft.content.fields !== undefined;
+}
+
+/** The field of a name that the file gives somewhere. Reports an unknown one, as far as the fields are known; undefined then too. */
+export function findField({
+  draft,
+  name,
+  path,
+  place,
+}: {
+  readonly draft: Draft;
+  readonly name: string;
+  readonly path: YamlPath;
+  readonly place?: "value" | "key";
+}): Field | undefined {
+  if (hasFields(draft) && !draft.fields.has(name)) {
+    draft.report(path, `there is no field "${name}"${hint(name, draft.fields.keys())}`, place);
+  }
+  return draft.fields.get(name);
+}

@@ -1,0 +1,222 @@
+import { hint } from "../../kit/did-you-mean.ts";
+import type { Field, Reference } from "../definition.ts";
+import { hasFields, type Draft, type Drafts } from "./draft.ts";
+import { isRecord } from "./transform.ts";
+
+interface End {
+  readonly kind: "end";
+  readonly draft: Draft;
+  readonly resource: string;
+  readonly field: Field;
+  readonly reference: Reference;
+  readonly target: Draft;
+}
+
+/** A reference with a fault that is reported by then. What names its relations is not a fault of its own. */
+interface Broken {
+  readonly kind: "broken";
+  readonly draft: Draft;
+  readonly as: string;
+  /** Undefined: it may be any. */
+  readonly target: Draft | undefined;
+}
+
+/**
+ * Resolves every `references`, and gives both resources their end of the relation.
+ *
+ * The inverse is named after the referencing resource, `-` as `_`; where that name is taken, `<resource>_by_<as>`.
+ */
+export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
+  const isNamed = all.every(({ content }) => content.name !== undefined);
+  const linked = all.flatMap((draft) =>
+    [...draft.fields.values()].flatMap((field) =>
+      field === undefined ? [] : (linkOwn({ draft, field, drafts, isNamed }) ?? []),
+    ),
+  );
+  const ends = linked.filter((one) => one.kind === "end");
+  // After all of the own ends, so that an inverse never takes the name of one.
+  for (const end of ends) if (drafts.get(end.resource) === end.draft) linkInverse(end);
+
+  // Guesses come last: they never take the name of what is sure.
+  const broken = [
+    ...linked.filter((one) => one.kind === "broken"),
+    ...all.flatMap((draft) => faultyReferences(draft, drafts)),
+  ];
+  for (const one of broken) keepNames({ broken: one, ends, all });
+  for (const draft of all) draft.mayHaveRelation = (name) => isInverse({ name, draft, all, ends, broken });
+}
+
+/** Makes the names of a broken reference's relations known at both ends, without saying where they lead. */
+function keepNames({
+  broken,
+  ends,
+  all,
+}: {
+  readonly broken: Broken;
+  readonly ends: readonly End[];
+  readonly all: readonly Draft[];
+}): void {
+  const { draft, as } = broken;
+  keepName(draft, as);
+  if (draft.content.name === undefined) return;
+  const plain = inverseNameOf(draft.content.name);
+  const targets = broken.target === undefined ? all : [broken.target];
+  for (const target of targets) {
+    keepName(target, plain);
+    // Which of several references to a resource gets the plain name depends on this one.
+    const siblings = ends.filter((end) => end.draft === draft && end.target === target);
+    for (const name of [as, ...siblings.map(({ reference }) => reference.as)])
+      keepName(target, `${plain}_by_${name}`);
+  }
+}
+
+function keepName({ fields, relations }: Draft, name: string): void {
+  if (!fields.has(name) && !relations.has(name)) relations.set(name, undefined);
+}
+
+/** Whether another file, whose name or fields cannot be told, may give the draft a relation of that name. */
+function isInverse({
+  name,
+  draft,
+  all,
+  ends,
+  broken,
+}: {
+  readonly name: string;
+  readonly draft: Draft;
+  readonly all: readonly Draft[];
+  readonly ends: readonly End[];
+  readonly broken: readonly Broken[];
+}): boolean {
+  return all.some((other) => {
+    const resource = other.content.name;
+    if (resource === undefined) {
+      const isReferring = [...ends, ...broken].some(
+        (one) => one.draft === other && (one.target ?? draft) === draft,
+      );
+      return isReferring || !hasFields(other);
+    }
+    const plain = inverseNameOf(resource);
+    return !hasFields(other) && (name === plain || name.startsWith(`${plain}_by_`));
+  });
+}
+
+/** What the faulty fields of a file would reference, as far as it can be told. */
+function faultyReferences(draft: Draft, drafts: Drafts): readonly Broken[] {
+  const { value } = draft.source;
+  const given = isRecord(value) && isRecord(value["fields"]) ? value["fields"] : {};
+  return [...draft.fields].flatMap(([name, field]) => {
+    if (field !== undefined) return [];
+    const { as, references } = isRecord(given[name]) ? given[name] : {};
+    const [targetName = ""] = typeof references === "string" ? references.split(".") : [];
+    const relation = typeof as === "string" ? as : defaultNameOf(name);
+    return relation === name ? [] : [{ kind: "broken", draft, as: relation, target: drafts.get(targetName) }];
+  });
+}
+
+function inverseNameOf(resource: string): string {
+  return resource.replaceAll("-", "_");
+}
+
+function defaultNameOf(field: string): string {
+  return field.replace(/_id$/, "");
+}
+
+/** Undefined when the field references nothing. */
+function linkOwn({
+  draft,
+  field,
+  drafts,
+  isNamed,
+}: {
+  readonly draft: Draft;
+  readonly field: Field;
+  readonly drafts: Drafts;
+  /** Whether every file has a usable name: else an unknown resource may be one without. */
+  readonly isNamed: boolean;
+}): End | Broken | undefined {
+  const given = draft.content.fields?.[field.name];
+  if (given?.references === undefined) return undefined;
+  const resource = draft.content.name ?? "";
+  const as = given.as ?? defaultNameOf(field.name);
+  const [targetName = "", targetField = ""] = given.references.split(".");
+  const path = ["fields", field.name, "references"];
+
+  const isTaken = draft.fields.has(as) || draft.relations.has(as);
+  if (given.as === undefined && as === field.name) {
+    draft.report(path, "the relation needs a name other than the field's; expected it in `as`");
+  } else if (isTaken) {
+    const message = `the relation would be named "${as}", like another field or relation; expected another name in \`as\``;
+    draft.report(given.as === undefined ? path : ["fields", field.name, "as"], message);
+  } else draft.relations.set(as, undefined);
+
+  const target = drafts.get(targetName);
+  const broken: Broken = { kind: "broken", draft, as: isTaken ? defaultNameOf(field.name) : as, target };
+  if (target === undefined) {
+    if (isNamed) draft.report(path, `there is no resource "${targetName}"${hint(targetName, drafts.keys())}`);
+    return broken;
+  }
+  const other = target.fields.get(targetField);
+  if (other === undefined) {
+    if (hasFields(target) && !target.fields.has(targetField)) {
+      draft.report(
+        path,
+        `${targetName} has no field "${targetField}"${hint(targetField, target.fields.keys())}`,
+      );
+    }
+    return broken;
+  }
+  if (!other.isKey && !other.isUnique) {
+    draft.report(path, `expected the key or a unique field; ${given.references} is neither`);
+    return broken;
+  }
+  if (other.type !== field.type || other.isList) {
+    const type = other.isList ? `a list of ${other.type}` : other.type;
+    draft.report(
+      path,
+      `expected the same type at both ends; ${field.name} is ${field.type}, ${given.references} is ${type}`,
+    );
+    return broken;
+  }
+  if (isTaken) return broken;
+  const reference: Reference = {
+    resource: targetName,
+    field: targetField,
+    as,
+    onDelete: given.onDelete ?? "restrict",
+  };
+  draft.fields.set(field.name, { ...field, references: reference });
+  draft.relations.set(as, {
+    name: as,
+    kind: "one",
+    resource: targetName,
+    localField: field.name,
+    foreignField: targetField,
+    relationName: relationNameOf(resource, field),
+  });
+  return { kind: "end", draft, resource, field, reference, target };
+}
+
+/** Neither part has a dot in it, so no two references share a name. */
+function relationNameOf(resource: string, field: Field): string {
+  return `${resource}.${field.name}`;
+}
+
+function linkInverse({ draft, resource, field, reference, target }: End): void {
+  const plain = inverseNameOf(resource);
+  const names = [plain, `${plain}_by_${reference.as}`];
+  const name = names.find((candidate) => !target.fields.has(candidate) && !target.relations.has(candidate));
+  if (name === undefined) {
+    const message = `${reference.resource} has fields or relations named ${names.join(" and ")} already, where its side of the relation goes; expected another name in \`as\``;
+    draft.report(["fields", field.name, "references"], message);
+    return;
+  }
+  target.relations.set(name, {
+    name,
+    kind: "many",
+    resource,
+    localField: reference.field,
+    foreignField: field.name,
+    relationName: relationNameOf(resource, field),
+  });
+}

@@ -1,0 +1,75 @@
+import type { ErrorObject } from "ajv";
+import { hint, nearest } from "../../kit/did-you-mean.ts";
+import type { YamlPath } from "../../config/yaml-source.ts";
+
+/** What the JSON Schema finds wrong, in words of the file. */
+export interface SchemaFault {
+  readonly path: YamlPath;
+  readonly message: string;
+  readonly place: "value" | "key";
+}
+
+/**
+ * Turns ajv's errors (`allErrors`, `verbose`) into one fault for each thing that is wrong. The schema's `errorMessage`, which
+ * editors show too, says what was expected.
+ */
+export function schemaFaults(errors: readonly ErrorObject[]): readonly SchemaFault[] {
+  const choices = errors.filter(({ keyword }) => keyword === "anyOf");
+  const faults = errors
+    // What wraps errors that are there themselves, and the branches of a choice, which is told as a whole.
+    .filter(({ keyword }) => keyword !== "propertyNames" && keyword !== "if")
+    .filter((error) => !choices.some((choice) => isBranchOf(error, choice)))
+    .map(toFault);
+  // A value that breaks several constraints has one `errorMessage`.
+  return [...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values()];
+}
+
+function isBranchOf(error: ErrorObject, choice: ErrorObject): boolean {
+  return (
+    error.instancePath.startsWith(choice.instancePath) && error.schemaPath.startsWith(`${choice.schemaPath}/`)
+  );
+}
+
+function toFault(error: ErrorObject): SchemaFault {
+  const path = pathOf(error);
+  const schema = (error.parentSchema ?? {}) as {
+    readonly errorMessage?: string;
+    readonly properties?: object;
+  };
+  const params = error.params as Readonly<Record<string, unknown>>;
+  if (error.propertyName !== undefined) {
+    return {
+      path: [...path, error.propertyName],
+      message: messageOf(error, schema.errorMessage),
+      place: "key",
+    };
+  }
+  if (error.keyword === "additionalProperties") {
+    const key = String(params["additionalProperty"]);
+    const message = `unknown key${hint(key, Object.keys(schema.properties ?? {}))}`;
+    return { path: [...path, key], message, place: "key" };
+  }
+  if (error.keyword === "required") {
+    return { path, message: `expected the key "${String(params["missingProperty"])}"`, place: "value" };
+  }
+  if (error.keyword === "enum") {
+    const words = (params["allowedValues"] as readonly unknown[]).map(String);
+    const meant = typeof error.data === "string" ? nearest(error.data, words) : undefined;
+    const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+    return { path, message: `expected one of ${words.join(", ")}${question}`, place: "value" };
+  }
+  return { path, message: messageOf(error, schema.errorMessage), place: "value" };
+}
+
+function messageOf(error: ErrorObject, errorMessage: string | undefined): string {
+  return errorMessage ?? `expected another value: ${error.message ?? error.keyword}`;
+}
+
+/** The steps of a JSON pointer; digits are taken for an index, since no key of a mapping file begins with one. */
+function pathOf({ instancePath }: ErrorObject): YamlPath {
+  return instancePath
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+}

@@ -1,0 +1,47 @@
+import { isContainer } from "../validation/body.ts";
+import { isDeeperThan, maxDepth } from "../validation/clean.ts";
+
+/**
+ * Most characters of a String whose field has no `length`, 64 Ki. Code points, which `length`, the rule `max` and PostgreSQL's varchar
+ * count too: 256 KB at most, of four bytes each.
+ */
+export const defaultLength = 65_536;
+
+/** What PostgreSQL's text cannot hold, to complete "must not contain ..."; undefined when it can. */
+export function textFault(text: string): string | undefined {
+  if (text.includes("\0")) return "NUL characters";
+  return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
+}
+
+/** Prisma writes the `values` beside the first in place of the object, and leaves the second out. */
+const misreadKeys = ["__prismaRawParameters__", "__proto__"];
+
+/**
+ * Why a JSON value cannot be stored as it is, to complete "must not ..."; undefined when it can. The only place that decides on it, for
+ * values from clients and for defaults in mapping files: what `jsonb` refuses, and what Prisma takes for a part of its own protocol.
+ */
+export function jsonFault(value: unknown): string | undefined {
+  if (isDeeperThan(value, maxDepth)) return `be nested more than ${maxDepth} levels deep`;
+  const content = contentFault(value, false);
+  return content === undefined ? undefined : `contain ${content}`;
+}
+
+/** @param isInConstructor Whether an object around it has a key `constructor`, which keeps Prisma from taking out what it put around a `$type`. */
+function contentFault(value: unknown, isInConstructor: boolean): string | undefined {
+  if (typeof value === "string") return textFault(value);
+  // 1e400 in the body is Infinity here, and would be stored as null.
+  if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
+  if (!isContainer(value)) return undefined;
+  const key = misreadKeys.find((name) => Object.hasOwn(value, name));
+  if (key !== undefined) return `the key "${key}"`;
+  if (Object.hasOwn(value, "$type")) {
+    if ((value as { readonly $type: unknown }).$type === "") return 'an empty "$type"';
+    if (isInConstructor) return 'a "$type" within an object that has the key "constructor"';
+  }
+  const isWithin = isInConstructor || Object.hasOwn(value, "constructor");
+  for (const [name, item] of Object.entries(value)) {
+    const fault = textFault(name) ?? contentFault(item, isWithin);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}

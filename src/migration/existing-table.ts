@@ -1,0 +1,136 @@
+import type { LiveColumn, LiveRelation } from "./live-tables.ts";
+import { hint, nearest } from "../kit/did-you-mean.ts";
+import type { Definition, Field, FieldType } from "../mapping/definition.ts";
+
+/** What a mapping file and the table that it maps say differently; every entry a sentence that names the place in the file. */
+export interface TableFindings {
+  /** Reads or events would go wrong. */
+  readonly faults: readonly string[];
+  /** Single requests might. */
+  readonly notes: readonly string[];
+}
+
+const text = ["text", "varchar", "bpchar", "citext", "name", "enum"];
+
+/** The column types that Prisma reads and writes as a field's type, without loss. */
+const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
+  Int: ["int4", "int2"],
+  BigInt: ["int8", "int4", "int2"],
+  Float: ["float8", "float4"],
+  Decimal: ["numeric"],
+  String: [...text, "inet", "cidr", "xml"],
+  Boolean: ["bool"],
+  DateTime: ["timestamptz", "timestamp", "date"],
+  Json: ["jsonb", "json"],
+  Bytes: ["bytea"],
+  Uuid: ["uuid"],
+  Enum: text,
+};
+
+/**
+ * Holds the mapping of an existing table, `managed: false`, against the table.
+ *
+ * @param relations Everything in the schema that has a table's place; the definition's may be missing.
+ * @param columns Those of the table.
+ */
+export function checkExistingTable({
+  definition,
+  relations,
+  columns,
+}: {
+  readonly definition: Definition;
+  readonly relations: readonly LiveRelation[];
+  readonly columns: readonly LiveColumn[];
+}): TableFindings {
+  const { table, fields, key, remark } = definition;
+  const tablePath = [table === definition.name ? "name" : "table"];
+  const found = relations.find(({ name }) => name === table);
+  if (found === undefined) {
+    const tables = relations.filter(({ kind }) => kind === "table").map(({ name }) => name);
+    return only(remark(tablePath, `there is no table "${table}"${hint(table, tables)}`));
+  }
+  if (found.kind !== "table" && definition.triggers.length > 0) {
+    const message = `"${table}" is a ${found.kind}, whose changes cannot be captured; use the table beneath it, or no triggers`;
+    return only(remark(tablePath, message));
+  }
+
+  const faults: string[] = [];
+  const byName = new Map(columns.map((column) => [column.name, column]));
+  for (const field of fields) {
+    const column = byName.get(field.column);
+    const fault = column === undefined ? missing(field, columns) : mismatch(field, column);
+    if (fault !== undefined) faults.push(remark(["fields", field.name], fault));
+  }
+  const keyFault = found.kind === "table" ? keyFaultOf(definition, columns) : undefined;
+  if (keyFault !== undefined) faults.push(remark(["fields", key.name], keyFault));
+  return { faults, notes: notesOn(definition, columns) };
+}
+
+function only(fault: string): TableFindings {
+  return { faults: [fault], notes: [] };
+}
+
+function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]): string | undefined {
+  const column = columns.find(({ name }) => name === key.column);
+  if (column?.isKey === true) return undefined;
+  const primary = columns.filter(({ isPrimary }) => isPrimary).map(({ name }) => name);
+  if (primary.length > 1)
+    return `the key of "${table}" has several columns (${primary.join(", ")}), which is not supported`;
+  // That it is missing is said by then.
+  if (column === undefined) return undefined;
+  return primary.length === 0
+    ? `the table "${table}" has no primary key, and its column "${column.name}" is not unique by itself`
+    : `the primary key of "${table}" is "${primary.join("")}", and its column "${column.name}" is not unique by itself`;
+}
+
+function missing(field: Field, columns: readonly LiveColumn[]): string {
+  const names = columns.map(({ name }) => name);
+  const meant = nearest(field.column, names);
+  const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
+}
+
+function mismatch({ type, isList }: Field, column: LiveColumn): string | undefined {
+  if (isList !== column.isList)
+    return `the column is ${column.type}, ${column.isList ? 'a list: say "list: true"' : "no list"}`;
+  if (columnTypes[type].includes(column.baseType)) return undefined;
+  const fitting = Object.entries(columnTypes).find(([, types]) => types.includes(column.baseType))?.[0];
+  return `the column is ${column.type}, which ${fitting === undefined ? "no field type fits" : `is ${fitting}`}, not ${type}`;
+}
+
+function notesOn(definition: Definition, columns: readonly LiveColumn[]): readonly string[] {
+  const { fields, remark, supportsCreate } = definition;
+  const notes: string[] = [];
+  for (const column of columns) {
+    const field = fields.find((candidate) => candidate.column === column.name);
+    const note = (path: readonly string[], message: string): void => void notes.push(remark(path, message));
+    if (field !== undefined && column.isNullable && !field.isOptional && !field.isList) {
+      note(
+        ["fields", field.name],
+        'the column may be null: a record where it is cannot be read unless the field says "optional: true".',
+      );
+    }
+    if (field !== undefined && isLeftToTable(field, definition) && !column.isFilled) {
+      note(
+        ["fields", field.name],
+        "the column has no default: no record can be created unless `createRules` names the field.",
+      );
+    }
+    if (field === undefined && !column.isNullable && !column.isFilled && supportsCreate) {
+      note(
+        ["fields"],
+        `the column "${column.name}" must have a value and has no default: no record can be created unless a field maps it.`,
+      );
+    }
+  }
+  return notes;
+}
+
+/** A number or UUID that the service does not make itself. */
+function isLeftToTable(
+  { name, default: given }: Field,
+  { supportsCreate, createRules, code }: Definition,
+): boolean {
+  const isGenerated = given?.kind === "autoincrement" || given?.kind === "uuid";
+  return isGenerated && supportsCreate && createRules?.[name] === undefined && code.createRules === undefined;
+}

@@ -1,0 +1,97 @@
+import type { ClientBase, Pool } from "pg";
+import type { AppliedMigrations } from "./core-migrations.ts";
+import { tablesSchema } from "../db/names.ts";
+
+/** What the last migration wrote down about a resource. */
+export interface InstalledResource {
+  readonly name: string;
+  readonly table: string;
+  readonly isManaged: boolean;
+  readonly hash: string;
+}
+
+/** What a database has had installed. */
+export interface Installed {
+  readonly migrations: AppliedMigrations;
+  readonly resources: readonly InstalledResource[];
+  /** The service's triggers that fire on the tables of those resources. */
+  readonly triggers: readonly InstalledTrigger[];
+}
+
+/** A trigger that fires on a resource's table. */
+export interface InstalledTrigger {
+  readonly name: string;
+  readonly table: string;
+  /** Partitions and children of the table, however deep, on which one of the same name does not fire. */
+  readonly missing: readonly {
+    readonly table: string;
+    /** Whether it is a partition that has no such trigger at all: PostgreSQL puts none of TRUNCATE on a new one. */
+    readonly isNew: boolean;
+  }[];
+}
+
+export const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [] };
+
+const installedQuery = `
+  WITH RECURSIVE own AS (
+    SELECT trg.tgname, trg.tgtype, cls.oid AS relid, cls.relname
+    FROM pg_trigger AS trg
+    JOIN pg_class AS cls ON cls.oid = trg.tgrelid
+    JOIN pg_proc AS fn ON fn.oid = trg.tgfoid
+    WHERE cls.relnamespace = to_regnamespace($1) AND fn.pronamespace = to_regnamespace('svc') AND trg.tgenabled IN ('O', 'A')
+      AND cls.relname IN (SELECT "table" FROM svc.installed_resources)
+  ), below (root, relid) AS (
+    SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent IN (SELECT relid FROM own)
+    UNION SELECT root, inhrelid FROM pg_inherits JOIN below ON inhparent = below.relid
+  ), missing AS (
+    SELECT own.relid, own.tgname, part.oid::regclass::text AS "table", part.relispartition AND there.oid IS NULL AS is_new
+    FROM own
+    JOIN below ON below.root = own.relid
+    -- PostgreSQL 15 has no triggers of TRUNCATE (32) on foreign tables.
+    JOIN pg_class AS part ON part.oid = below.relid AND NOT (part.relkind = 'f' AND own.tgtype & 32 > 0)
+    LEFT JOIN pg_trigger AS there ON there.tgrelid = part.oid AND there.tgname = own.tgname
+    WHERE there.tgenabled IS NULL OR there.tgenabled NOT IN ('O', 'A')
+  )
+  SELECT
+    (SELECT coalesce(json_object_agg(name, checksum), '{}') FROM svc.migrations) AS migrations,
+    (
+      SELECT coalesce(json_agg(json_build_object('name', name, 'table', "table", 'isManaged', is_managed, 'hash', hash)), '[]')
+      FROM svc.installed_resources
+    ) AS resources,
+    (
+      SELECT coalesce(json_agg(json_build_object('name', tgname, 'table', relname, 'missing', (
+        SELECT coalesce(json_agg(json_build_object('table', "table", 'isNew', is_new) ORDER BY "table"), '[]')
+        FROM missing WHERE missing.relid = own.relid AND missing.tgname = own.tgname
+      ))), '[]')
+      FROM own
+    ) AS triggers`;
+
+/** In one query. Fails with an `undefined_table` or `invalid_schema_name` where the service's tables are not there yet. */
+async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
+  const { rows } = await client.query<Installed>(installedQuery, [tablesSchema]);
+  return rows[0] ?? nothingInstalled;
+}
+
+/** What is installed, in one query. */
+export async function findInstalled(pool: Pool): Promise<Installed> {
+  try {
+    return await readInstalled(pool);
+  } catch (error) {
+    if (unmigratedCodes.includes(codeOf(error))) return nothingInstalled;
+    throw error;
+  }
+}
+
+const unmigratedCodes: readonly unknown[] = ["42P01", "3F000"];
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** The same inside a transaction, which an error would end. */
+export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
+  const { rows } = await client.query<{ isThere: boolean }>(
+    `SELECT to_regclass('svc.migrations') IS NOT NULL AS "isThere"`,
+  );
+  return rows[0]?.isThere === true ? readInstalled(client) : nothingInstalled;
+}

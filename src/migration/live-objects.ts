@@ -1,0 +1,137 @@
+import type { ClientBase } from "pg";
+import { tablesSchema } from "../db/names.ts";
+
+/** Kinds that the service makes, and `other` for what it never does. */
+export type ObjectKind = "column" | "index" | "constraint" | "other";
+
+/** A part of a table, or something that depends on it. */
+export interface LiveObject {
+  readonly table: string;
+  /** `index` includes primary keys and unique constraints, which are the work of one. */
+  readonly kind: ObjectKind;
+  readonly name: string;
+  /** For people: `unique index`. */
+  readonly what: string;
+  /** In PostgreSQL's own words. */
+  readonly definition: string;
+  /** Of the same table; the ones it is made of, and goes with. */
+  readonly columns: readonly string[];
+  readonly comment: string | null;
+  /** Whether it is a column that must have a value and gives itself none. */
+  readonly isNeeded: boolean;
+  /**
+   * Whether the schema engine sees all that there is to it. It takes an index for another's like that differs in its predicate, its
+   * collation or its nulls alone, or that PostgreSQL could not finish; and a foreign key that is deferrable or not checked yet.
+   */
+  readonly isPlain: boolean;
+}
+
+/** Names an object in maps and sets: no two of a database have the same kind, table and name. */
+export function keyOf(kind: ObjectKind | "table", table: string, name: string): string {
+  return JSON.stringify([kind, table, name]);
+}
+
+const liveQuery = `
+  WITH tables AS (
+    SELECT oid, relname AS name FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = ANY($2)
+  )
+  SELECT tables.name AS "table", 'column' AS kind, att.attname AS name, 'column' AS what,
+    concat_ws(' ', format_type(att.atttypid, att.atttypmod), CASE WHEN att.attnotnull THEN 'NOT NULL' END,
+      'DEFAULT ' || pg_get_expr(def.adbin, def.adrelid)) AS definition,
+    ARRAY[att.attname::text] AS columns, NULL AS comment,
+    att.attnotnull AND def.oid IS NULL AND att.attidentity = '' AS "isNeeded", true AS "isPlain"
+  FROM tables JOIN pg_attribute AS att ON att.attrelid = tables.oid AND att.attnum > 0 AND NOT att.attisdropped
+  LEFT JOIN pg_attrdef AS def ON def.adrelid = att.attrelid AND def.adnum = att.attnum
+  UNION ALL
+  SELECT tables.name, CASE WHEN con.contype = 'x' THEN 'other' ELSE 'index' END, cls.relname,
+    CASE con.contype WHEN 'p' THEN 'primary key' WHEN 'u' THEN 'unique constraint' WHEN 'x' THEN 'exclusion constraint'
+      ELSE CASE WHEN ind.indisunique THEN 'unique index' ELSE 'index' END END,
+    CASE WHEN con.contype = 'x' THEN pg_get_constraintdef(con.oid) ELSE pg_get_indexdef(ind.indexrelid) END,
+    ARRAY(
+      SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND (attnum = ANY(ind.indkey) OR attnum IN (
+        SELECT refobjsubid FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = ind.indexrelid AND refobjid = tables.oid AND refobjsubid > 0
+      )) AND attnum > 0
+    ), NULL, false,
+    ind.indpred IS NULL AND ind.indexprs IS NULL AND ind.indisvalid AND ind.indimmediate AND ind.indnatts = ind.indnkeyatts
+      AND pg_get_indexdef(ind.indexrelid) !~ ' NULLS NOT DISTINCT' AND NOT EXISTS (
+        SELECT FROM unnest(ind.indkey::int2[], ind.indcollation::oid[]) AS part (num, coll)
+        JOIN pg_attribute AS att ON att.attrelid = tables.oid AND att.attnum = part.num AND att.attcollation <> part.coll
+      )
+  FROM tables JOIN pg_index AS ind ON ind.indrelid = tables.oid JOIN pg_class AS cls ON cls.oid = ind.indexrelid
+  LEFT JOIN pg_constraint AS con ON con.conindid = ind.indexrelid AND con.conrelid = tables.oid AND con.contype IN ('p', 'u', 'x')
+  UNION ALL
+  SELECT tables.name, 'constraint', con.conname, CASE con.contype WHEN 'f' THEN 'foreign key' ELSE 'check' END,
+    pg_get_constraintdef(con.oid),
+    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(con.conkey)),
+    obj_description(con.oid, 'pg_constraint'), false,
+    con.contype = 'c' OR (con.convalidated AND NOT con.condeferrable AND con.confmatchtype = 's')
+  FROM tables JOIN pg_constraint AS con ON con.conrelid = tables.oid AND con.contype IN ('f', 'c')
+  UNION ALL
+  SELECT tables.name, 'other', trg.tgname, 'trigger', pg_get_triggerdef(trg.oid), '{}', NULL, false, true
+  FROM tables JOIN pg_trigger AS trg ON trg.tgrelid = tables.oid AND NOT trg.tgisinternal
+  JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace IS DISTINCT FROM to_regnamespace('svc')
+  UNION ALL
+  SELECT tables.name, 'other', pol.polname, 'policy', '', '{}', NULL, false, true
+  FROM tables JOIN pg_policy AS pol ON pol.polrelid = tables.oid
+  UNION ALL
+  SELECT tables.name, 'other', rul.rulename, 'rule', pg_get_ruledef(rul.oid), '{}', NULL, false, true
+  FROM tables JOIN pg_rewrite AS rul ON rul.ev_class = tables.oid
+  UNION ALL
+  SELECT tables.name, 'other', ext.stxname, 'statistics object', pg_get_statisticsobjdef(ext.oid),
+    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(ext.stxkeys)), NULL, false, true
+  FROM tables JOIN pg_statistic_ext AS ext ON ext.stxrelid = tables.oid
+  UNION ALL
+  SELECT DISTINCT tables.name, 'other', cls.relname, CASE cls.relkind WHEN 'm' THEN 'materialized view' ELSE 'view' END, '', '{}'::text[], NULL, false, true
+  FROM tables JOIN pg_depend AS dep ON dep.refclassid = 'pg_class'::regclass AND dep.refobjid = tables.oid AND dep.classid = 'pg_rewrite'::regclass
+  JOIN pg_rewrite AS rul ON rul.oid = dep.objid JOIN pg_class AS cls ON cls.oid = rul.ev_class AND cls.relkind IN ('v', 'm')
+  ORDER BY 1, 2, 3`;
+
+/** Everything on the named tables, except for the service's own triggers. */
+export async function readObjects(
+  client: ClientBase,
+  tables: readonly string[],
+): Promise<readonly LiveObject[]> {
+  if (tables.length === 0) return [];
+  return (await client.query<LiveObject>(liveQuery, [tablesSchema, tables])).rows;
+}
+
+/** What has one of the names in the schema, where tables, indexes, sequences and views share one set of names. */
+export async function readRelations(
+  client: ClientBase,
+  names: readonly string[],
+): Promise<readonly { readonly name: string; readonly what: string }[]> {
+  if (names.length === 0) return [];
+  const { rows } = await client.query<{ name: string; what: string }>(
+    `SELECT cls.relname AS name, concat(CASE cls.relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence'
+       WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'table' END, ' on the table ' || own.relname) AS what
+     FROM pg_class AS cls LEFT JOIN pg_index AS ind ON ind.indexrelid = cls.oid LEFT JOIN pg_class AS own ON own.oid = ind.indrelid
+     WHERE cls.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2)`,
+    [tablesSchema, names],
+  );
+  return rows;
+}
+
+/** A sequence, and the column that it belongs to and goes with, as a serial column's does. */
+export interface OwnedSequence {
+  readonly name: string;
+  readonly table: string;
+  readonly column: string;
+}
+
+/** The sequences of the named tables. */
+export async function readSequences(
+  client: ClientBase,
+  tables: readonly string[],
+): Promise<readonly OwnedSequence[]> {
+  const { rows } = await client.query<OwnedSequence>(
+    `SELECT seq.relname AS name, cls.relname AS "table", att.attname AS column
+     FROM pg_class AS seq
+     JOIN pg_depend AS dep ON dep.classid = 'pg_class'::regclass AND dep.objid = seq.oid AND dep.deptype = 'a'
+     JOIN pg_class AS cls ON cls.oid = dep.refobjid
+     JOIN pg_attribute AS att ON att.attrelid = cls.oid AND att.attnum = dep.refobjsubid
+     WHERE seq.relkind = 'S' AND seq.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2)`,
+    [tablesSchema, tables],
+  );
+  return rows;
+}

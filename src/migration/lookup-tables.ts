@@ -1,0 +1,52 @@
+import type { ClientBase, Pool } from "pg";
+import { readColumns } from "./live-tables.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import { parseRules } from "../validation/syntax.ts";
+
+/** What a rule `unique` or `exists` looks into: a resource, or else a table. */
+interface TableLookup {
+  readonly table: string;
+  readonly column: string;
+  /** A sentence with the way to the rule. */
+  readonly remark: (message: string) => string;
+}
+
+/**
+ * What is wrong with the tables that the rules `unique` and `exists` name instead of a resource; each a sentence that names the place
+ * in the mapping file. Asks the database only when there are such rules. Those that a code module gives are known only when it runs.
+ */
+export async function lookupFaults(
+  client: ClientBase | Pool,
+  definitions: Definitions,
+): Promise<readonly string[]> {
+  const all = [...definitions.values()];
+  const byTable = new Map(all.map((definition) => [definition.table, definition]));
+  const lookups = all
+    .flatMap(lookupsOf)
+    .filter(({ table, column }) => !definitions.has(table) && !hasColumn(byTable.get(table), column));
+  const live = await readColumns(client, [...new Set(lookups.map(({ table }) => table))]);
+  return lookups.flatMap(({ table, column, remark }) => {
+    const columns = live.filter((one) => one.table === table).map(({ name }) => name);
+    if (columns.length === 0) return [remark(`there is neither a resource nor a table "${table}"`)];
+    return columns.includes(column)
+      ? []
+      : [remark(`the table "${table}" has no column "${column}" (the columns are ${columns.join(", ")})`)];
+  });
+}
+
+function lookupsOf(definition: Definition): readonly TableLookup[] {
+  return (["createRules", "updateRules"] as const).flatMap((key) => {
+    const specs = definition.code[key] === undefined ? (definition[key] ?? {}) : {};
+    return Object.entries(specs).flatMap(([field, spec]) =>
+      parseRules(spec).flatMap(({ name, args: [table = "", column = field] }) => {
+        const remark = (message: string): string => definition.remark([key, field], `${name}: ${message}`);
+        return name === "unique" || name === "exists" ? [{ table, column, remark }] : [];
+      }),
+    );
+  });
+}
+
+/** A table that is yet to be made has its columns from the mapping file. */
+function hasColumn(definition: Definition | undefined, name: string): boolean {
+  return definition?.fields.some((field) => field.name === name || field.column === name) === true;
+}

@@ -1,0 +1,86 @@
+import type { Client } from "pg";
+import { keyOf, type LiveObject } from "./live-objects.ts";
+import { isSame, type MadeObject } from "./made.ts";
+import { compareSchema, type SchemaChange, type Sight } from "../db/prisma-internals/schema-engine.ts";
+import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
+
+/** What the schema engine would change about the parts of tables that it may see. */
+export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
+  readonly statements: readonly Statement[];
+  /** By `keyOf`, the parts that it saw. */
+  readonly seen: ReadonlySet<string>;
+}
+
+/**
+ * Compares the managed tables with the models. The engine sees what the service made, and what has the name of something that the
+ * models ask for: whether that is the same thing, only the engine can tell. All else stays out of its sight, and so as it is.
+ */
+export async function compareOwn({
+  client,
+  schemaText,
+  externalTables,
+  externalEnums,
+  managed,
+  objects,
+  made,
+}: {
+  readonly client: Client;
+  readonly schemaText: string;
+  readonly externalTables: readonly string[];
+  readonly externalEnums: readonly string[];
+  readonly managed: readonly string[];
+  /** Of the managed tables. */
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+}): Promise<OwnChanges> {
+  const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
+    const sight = sightOf(managed, shown);
+    const change = await compareSchema({ client, schemaText, externalTables, externalEnums, sight });
+    const scripts = withQuotedSequences(change.statements);
+    const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
+    const seen = new Set(shown.filter((object) => isSeen(object, sight)).map(keyOfObject));
+    return { statements, warnings: change.warnings, impossible: change.impossible, seen };
+  };
+  const isOwn = (object: LiveObject): boolean => {
+    const known = made.get(keyOfObject(object));
+    return known?.isMade === true && isSame(object, known);
+  };
+
+  const own = await compare(objects.filter(isOwn));
+  const lacking = new Set(
+    own.statements.flatMap(({ table, clauses }) =>
+      clauses.flatMap(({ action, kind, name }) =>
+        action !== "add" || kind === "sequence" ? [] : [keyOf(kind, table ?? "", name)],
+      ),
+    ),
+  );
+  const isLacking = (object: LiveObject): boolean =>
+    lacking.has(keyOfObject(object)) && (object.isPlain || made.has(keyOfObject(object)));
+  if (!objects.some((object) => !isOwn(object) && isLacking(object))) return own;
+  return compare(objects.filter((object) => isOwn(object) || isLacking(object)));
+}
+
+function keyOfObject({ kind, table, name }: LiveObject): string {
+  return keyOf(kind, table, name);
+}
+
+function isSeen({ kind, table, name }: LiveObject, sight: Sight): boolean {
+  if (kind === "index") return sight.index(table, name);
+  return kind === "constraint" ? sight.foreignKey(table, name) : sight.column(table, name);
+}
+
+function sightOf(managed: readonly string[], shown: readonly LiveObject[]): Sight {
+  const keys = new Map(shown.map((object) => [keyOf(object.kind, object.table, object.name), object]));
+  const column = (table: string, name: string): boolean =>
+    !managed.includes(table) || keys.has(keyOf("column", table, name));
+  const isWhole = (kind: "index" | "constraint", table: string, name: string): boolean => {
+    const object = keys.get(keyOf(kind, table, name));
+    // An index on a column that is not in sight would lead the engine nowhere.
+    return object?.columns.every((one) => column(table, one)) === true;
+  };
+  return {
+    column,
+    index: (table, name) => !managed.includes(table) || isWhole("index", table, name),
+    foreignKey: (table, name) => !managed.includes(table) || isWhole("constraint", table, name),
+  };
+}

@@ -1,0 +1,155 @@
+import type { ObjectKind } from "./live-objects.ts";
+import { quoteName, quoteText } from "../db/names.ts";
+
+/** What a clause of the schema engine's statements does, to which object of which table. */
+export interface Clause {
+  readonly sql: string;
+  readonly action: "add" | "drop" | "alter" | "other";
+  readonly kind: ObjectKind | "table" | "sequence";
+  readonly name: string;
+  /** Of an altered column. */
+  readonly part?: ColumnPart;
+}
+
+/** What can be changed about a column. */
+export type ColumnPart = "type" | "nullability" | "default";
+
+/** A statement of the schema engine. */
+export interface Statement {
+  readonly sql: string;
+  /** Undefined for `DROP INDEX` and sequences, which name none. */
+  readonly table: string | undefined;
+  /** The statement up to its first clause; only `ALTER TABLE` has more than one. */
+  readonly head: string;
+  readonly clauses: readonly Clause[];
+}
+
+type Reading = readonly [RegExp, (...groups: string[]) => readonly Omit<Clause, "sql">[]];
+
+/** A table's and a field's name have no quotes in them; see resources/mapping. */
+const named = '"([^"]+)"';
+
+const clauseReadings: readonly Reading[] = [
+  [new RegExp(`^ADD COLUMN\\s+${named}`), (name = "") => [{ action: "add", kind: "column", name }]],
+  [new RegExp(`^DROP COLUMN ${named}$`), (name = "") => [{ action: "drop", kind: "column", name }]],
+  [
+    new RegExp(`^ALTER COLUMN ${named} (?:SET DATA (TYPE)|(?:SET|DROP) (NOT NULL|DEFAULT))`),
+    (name = "", type = "", other = "") => [
+      {
+        action: "alter",
+        kind: "column",
+        name,
+        part: type !== "" ? "type" : other === "DEFAULT" ? "default" : "nullability",
+      },
+    ],
+  ],
+  [
+    new RegExp(`^ADD CONSTRAINT ${named} (PRIMARY|UNIQUE|FOREIGN)`),
+    (name = "", kind = "") => [{ action: "add", kind: kind === "FOREIGN" ? "constraint" : "index", name }],
+  ],
+  // Whether of an index or of a foreign key is told by the table.
+  [new RegExp(`^DROP CONSTRAINT ${named}$`), (name = "") => [{ action: "drop", kind: "constraint", name }]],
+  [
+    new RegExp(`^RENAME CONSTRAINT ${named} TO ${named}$`),
+    (from = "", to = "") => [
+      { action: "drop", kind: "constraint", name: from },
+      { action: "add", kind: "constraint", name: to },
+    ],
+  ],
+];
+
+const statementReadings: readonly Reading[] = [
+  [
+    new RegExp(`^CREATE (?:UNIQUE )?INDEX ${named} ON `),
+    (name = "") => [{ action: "add", kind: "index", name }],
+  ],
+  [new RegExp(`^DROP INDEX ${named}$`), (name = "") => [{ action: "drop", kind: "index", name }]],
+  [
+    new RegExp(`^ALTER INDEX ${named} RENAME TO ${named}$`),
+    (from = "", to = "") => [
+      { action: "drop", kind: "index", name: from },
+      { action: "add", kind: "index", name: to },
+    ],
+  ],
+  [new RegExp(`^DROP SEQUENCE ${named}$`), (name = "") => [{ action: "drop", kind: "sequence", name }]],
+  [new RegExp(`^CREATE SEQUENCE ${named}$`), (name = "") => [{ action: "add", kind: "sequence", name }]],
+  [
+    new RegExp(`^ALTER SEQUENCE ${named} OWNED BY `),
+    (name = "") => [{ action: "other", kind: "sequence", name }],
+  ],
+];
+
+/**
+ * Reads a statement of the schema engine.
+ *
+ * @throws Error for a statement of another form: what it would touch cannot be told, so it must not run.
+ */
+export function readStatement(sql: string): Statement {
+  const [altered, table] = new RegExp(`^ALTER TABLE ${named}\\s+`).exec(sql) ?? [];
+  if (altered !== undefined) {
+    const clauses = topLevelParts(sql.slice(altered.length)).flatMap((part) =>
+      readClause(part, clauseReadings),
+    );
+    return { sql, table, head: altered, clauses };
+  }
+  const [, created] = new RegExp(`^CREATE TABLE ${named} \\(`).exec(sql) ?? [];
+  if (created !== undefined) {
+    const key = new RegExp(`^\\s+CONSTRAINT ${named} PRIMARY KEY`, "m").exec(sql)?.[1];
+    const parts: readonly Clause[] = [
+      { sql, action: "add", kind: "table", name: created },
+      ...(key === undefined ? [] : [{ sql, action: "add", kind: "index", name: key } as const]),
+    ];
+    return { sql, table: created, head: "", clauses: parts };
+  }
+  const on = new RegExp(`^CREATE (?:UNIQUE )?INDEX "[^"]+" ON ${named}`).exec(sql)?.[1];
+  return { sql, table: on, head: "", clauses: readClause(sql, statementReadings) };
+}
+
+function readClause(sql: string, readings: readonly Reading[]): readonly Clause[] {
+  for (const [pattern, read] of readings) {
+    const match = pattern.exec(sql);
+    if (match !== null) return read(...match.slice(1)).map((clause) => ({ ...clause, sql }));
+  }
+  throw new Error(`The schema engine gave a statement of a form that is not known: ${sql}`);
+}
+
+/** The statement with these clauses alone, undefined without any. */
+export function withClauses(statement: Statement, clauses: readonly Clause[]): Statement | undefined {
+  if (clauses.length === 0) return undefined;
+  if (clauses.length === statement.clauses.length) return statement;
+  const parts = [...new Set(clauses.map(({ sql }) => sql))];
+  return { ...statement, clauses, sql: statement.head + parts.join(",\n") };
+}
+
+/** The engine names the sequence of a column that is to count itself without quotes. */
+export function withQuotedSequences(scripts: readonly string[]): readonly string[] {
+  const names = scripts.flatMap((script) =>
+    [...script.matchAll(/^CREATE SEQUENCE ([^"\n]+?);?$/gm)].map(([, name = ""]) => name),
+  );
+  return names.reduce<readonly string[]>(
+    (given, name) =>
+      given.map((script) =>
+        script
+          .replaceAll(`CREATE SEQUENCE ${name}`, () => `CREATE SEQUENCE ${quoteName(name)}`)
+          .replaceAll(`nextval('${name}')`, () => `nextval(${quoteText(quoteName(name))})`)
+          .replaceAll(`ALTER SEQUENCE ${name} OWNED`, () => `ALTER SEQUENCE ${quoteName(name)} OWNED`),
+      ),
+    scripts,
+  );
+}
+
+/** Splits at the separators that are in no quotes and no brackets. */
+export function topLevelParts(sql: string, separator = ","): readonly string[] {
+  const parts: string[] = [];
+  let start = 0;
+  let depth = 0;
+  // Quoted names, texts with backslashes, texts, or one character.
+  for (const { 0: token, index } of sql.matchAll(/"[^"]*"|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|[^]/g)) {
+    if (token === "(" || token === "[") depth++;
+    if (token === ")" || token === "]") depth--;
+    if (token !== separator || depth > 0) continue;
+    parts.push(sql.slice(start, index));
+    start = index + 1;
+  }
+  return [...parts, sql.slice(start)].map((part) => part.trim()).filter((part) => part !== "");
+}

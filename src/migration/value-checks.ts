@@ -1,0 +1,110 @@
+import { lossOf, sentenceStart } from "./judge-changes.ts";
+import { keyOf, type LiveObject } from "./live-objects.ts";
+import { isSame, isSigned, type MadeObject } from "./made.ts";
+import type { Step } from "./core-migrations.ts";
+import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
+
+/** A column that may hold nothing but the listed values (null aside). */
+export interface ValueCheck {
+  readonly table: string;
+  readonly column: string;
+  readonly isList: boolean;
+  readonly values: readonly string[];
+}
+
+/** What brings the CHECK constraints of enum columns to the mapping files. */
+export interface ChecksPlan {
+  /** To take before the columns change. */
+  readonly before: readonly Step[];
+  /** To take after. */
+  readonly after: readonly Step[];
+  readonly losses: readonly string[];
+  readonly impossible: readonly string[];
+  /** What there is in the end, of what the mapping files ask for. */
+  readonly checks: readonly {
+    readonly table: string;
+    readonly name: string;
+    readonly isMade: boolean;
+    readonly isNew: boolean;
+  }[];
+  /** By `keyOf`. */
+  readonly dropped: ReadonlySet<string>;
+}
+
+const ending = "_svc_values";
+
+/**
+ * Plans the CHECK constraints. PostgreSQL gives a condition back in another wording, so each has its condition as comment; that
+ * is also what tells one of ours in a database of a version that kept no record.
+ *
+ * @param objects Of every managed table: a constraint of ours that is not given any more is dropped.
+ * @param unrecorded The tables of a version that kept no record.
+ */
+export function planValueChecks({
+  checks,
+  objects,
+  made,
+  unrecorded,
+}: {
+  readonly checks: readonly ValueCheck[];
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  readonly unrecorded: ReadonlySet<string>;
+}): ChecksPlan {
+  const live = new Map(
+    objects
+      .filter(({ what }) => what === "check")
+      .map((one) => [keyOf("constraint", one.table, one.name), one]),
+  );
+  const isOurs = (object: LiveObject): boolean => {
+    const known = made.get(keyOf("constraint", object.table, object.name));
+    if (known !== undefined) return known.isMade && isSame(object, known);
+    return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
+  };
+  const wanted = checks.map((check) => {
+    const name = fittingName(`${check.table}_${check.column}`, ending);
+    const key = keyOf("constraint", check.table, name);
+    return { ...check, name, key, condition: conditionOf(check), there: live.get(key) };
+  });
+  const isUpToDate = ({ there, condition }: (typeof wanted)[number]): boolean => there?.comment === condition;
+  const outdated = wanted.filter((check) => check.there !== undefined && !isUpToDate(check));
+  const keys = new Set(wanted.map(({ key }) => key));
+  const ended = [...live]
+    .filter(([key, object]) => !keys.has(key) && isOurs(object))
+    .map(([, object]) => object);
+  const goes = [
+    ...ended,
+    ...outdated.flatMap(({ there }) => (there !== undefined && isOurs(there) ? [there] : [])),
+  ];
+  const comes = wanted.filter((check) => !isUpToDate(check));
+  return {
+    before: goes.map(({ table, name }) => ({
+      title: `${table}: drop the check ${name}`,
+      sql: `ALTER TABLE ${quoteTable(table)} DROP CONSTRAINT ${quoteName(name)}`,
+    })),
+    after: comes.map(({ table, column, name, condition }) => ({
+      title: `${table}: check the values of ${column}`,
+      sql:
+        `ALTER TABLE ${quoteTable(table)} ADD CONSTRAINT ${quoteName(name)} CHECK (${condition});\n` +
+        `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
+    })),
+    losses: ended.map((object) => lossOf(object, true)),
+    impossible: outdated.flatMap(({ there, condition }) =>
+      there === undefined || isOurs(there)
+        ? []
+        : [
+            `${sentenceStart(there)} is ${there.definition}, and svc did not make it: it is not touched. Give it another name; the mapping file asks for CHECK (${condition}) under this one.`,
+          ],
+    ),
+    checks: wanted.map((check) => {
+      const isMade = check.there === undefined || !isUpToDate(check) || isOurs(check.there);
+      return { table: check.table, name: check.name, isMade, isNew: comes.includes(check) };
+    }),
+    dropped: new Set(goes.map(({ table, name }) => keyOf("constraint", table, name))),
+  };
+}
+
+function conditionOf({ column, isList, values }: ValueCheck): string {
+  const list = values.map(quoteText).join(", ");
+  return isList ? `${quoteName(column)} <@ ARRAY[${list}]::text[]` : `${quoteName(column)} IN (${list})`;
+}

@@ -1,0 +1,94 @@
+import type { ClientBase } from "pg";
+import type { Definition, Field } from "../mapping/definition.ts";
+import { quoteName, quoteTable } from "../db/names.ts";
+
+/** What the values of a column must keep to, for PostgreSQL to cast them to the column's type. */
+export interface ValueLimit {
+  readonly table: string;
+  readonly column: string;
+  readonly isList: boolean;
+  /** Completes "the column is to hold ...". */
+  readonly expected: string;
+  /** A condition on `value` that those meet which do not keep to it. */
+  readonly broken: string;
+  /** Whether the cast changes no value that keeps to it. */
+  readonly isLossless: boolean;
+}
+
+/** The limits that the types of a definition's columns set. */
+export function valueLimitsOf({ table, fields }: Definition): readonly ValueLimit[] {
+  return fields.flatMap((field) => {
+    const limit = limitOf(field);
+    return limit === undefined ? [] : [{ table, column: field.column, isList: field.isList, ...limit }];
+  });
+}
+
+function limitOf({
+  type,
+  length,
+  precision,
+  scale = 0,
+}: Field): Pick<ValueLimit, "expected" | "broken" | "isLossless"> | undefined {
+  if (type === "String" && length !== undefined) {
+    // PostgreSQL would cut spaces at the end without a word, so they count.
+    const broken = `char_length(value::text) > ${length}`;
+    return { expected: `at most ${length} characters`, broken, isLossless: true };
+  }
+  if (type === "Int")
+    return {
+      expected: "whole numbers of 32 bits",
+      broken: "value NOT BETWEEN -2147483648 AND 2147483647",
+      isLossless: false,
+    };
+  if (type !== "Decimal" || precision === undefined) return undefined;
+  const whole = precision - scale;
+  return {
+    expected: `at most ${whole} digits before the decimal point`,
+    broken: `abs(round(value::numeric, ${scale})) >= 1e${whole}`,
+    isLossless: false,
+  };
+}
+
+/** How many rows hold a value beyond the limit. */
+export async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
+  const { table, column, isList, broken } = limit;
+  const values = `SELECT ${quoteName(column)} AS value FROM ${quoteTable(table)}`;
+  const condition = isList ? `EXISTS (SELECT FROM unnest(value) AS items (value) WHERE ${broken})` : broken;
+  const { rows } = await client.query<{ count: string }>(
+    `SELECT count(*) FROM (${values}) AS given WHERE ${condition}`,
+  );
+  return Number(rows[0]?.count);
+}
+
+const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
+
+/**
+ * Looks at the values where the engine warns of a cast, which it says of every narrower type: some cannot be cast at all, flag or no flag,
+ * and where all fit nothing is lost.
+ */
+export async function findNarrowed({
+  client,
+  limits,
+  warnings,
+}: {
+  readonly client: ClientBase;
+  readonly limits: readonly ValueLimit[];
+  readonly warnings: readonly string[];
+}): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
+  const impossible: string[] = [];
+  const settled: string[] = [];
+  for (const warning of warnings) {
+    const [, column, table] = cast.exec(warning) ?? [];
+    const limit = limits.find((one) => one.table === table && one.column === column);
+    if (limit === undefined) continue;
+    const count = await countBroken(client, limit);
+    if (count > 0 || limit.isLossless) settled.push(warning);
+    if (count > 0) impossible.push(tooWide(limit, count));
+  }
+  return { impossible, settled };
+}
+
+function tooWide({ table, column, expected }: ValueLimit, count: number): string {
+  const rows = count === 1 ? "1 row has" : `${count} rows have`;
+  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Mend the values first; none is cut.`;
+}

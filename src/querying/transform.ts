@@ -1,0 +1,133 @@
+import { formatDateTime } from "../kit/date-time.ts";
+import { Decimal } from "@prisma/client/runtime/client";
+import { callCode } from "../mapping/code-module.ts";
+import type { Definition, Definitions, Field, FieldType, Row, TransformNode } from "../mapping/definition.ts";
+import { isContainer } from "../validation/body.ts";
+
+type Read = (row: Row) => unknown;
+type Render = (value: unknown) => unknown;
+
+/** Deeper results of a code module are taken for circular ones. */
+const maxDepth = 64;
+
+/**
+ * Prepares how records of a resource are shown, in answers and in webhooks. What comes back is safe to be written as
+ * JSON: dates, decimals, big integers and bytes are texts (contract, section 4).
+ *
+ * @returns A function that throws only when the code module does; the error names the resource.
+ */
+export function createTransform(definition: Definition, definitions: Definitions): (row: Row) => unknown {
+  const { transform } = definition.code;
+  if (transform !== undefined) {
+    const run = <T>(call: () => T): T => callCode({ definition, name: "transform", call });
+    return (row) => {
+      const result = run(() => transform(row));
+      return run(() => toJsonSafe(result, 0) ?? null);
+    };
+  }
+  if (definition.transform === undefined) return readerOfFields(definition);
+  return compileNode(definition.transform, definition, definitions);
+}
+
+function compileNode(node: TransformNode, definition: Definition, definitions: Definitions): Read {
+  if (node.kind === "value") return () => node.value;
+  if (node.kind === "path") return compilePath(node.path, definition, definitions);
+  return readerOfObject(
+    node.entries.map(([key, child]) => [key, compileNode(child, definition, definitions)]),
+  );
+}
+
+function readerOfObject(entries: readonly (readonly [string, Read])[]): Read {
+  return (row) => Object.fromEntries(entries.map(([key, read]) => [key, read(row)]));
+}
+
+/** Every field under its own name. */
+function readerOfFields({ fields }: Definition): Read {
+  return readerOfObject(fields.map((field) => [field.name, readerOfField(field)]));
+}
+
+function readerOfField(field: Field): Read {
+  const renderOne = renderers[field.type];
+  const render: Render = (value) => (value === null || value === undefined ? null : renderOne(value, field));
+  if (!field.isList) return (row) => render(row[field.name]);
+  return (row) => {
+    const value = row[field.name];
+    return Array.isArray(value) ? value.map(render) : null;
+  };
+}
+
+/** A step through a missing relation gives null, through one with many records a list. */
+function compilePath(path: readonly string[], definition: Definition, definitions: Definitions): Read {
+  const [name = "", ...rest] = path;
+  const field = definition.fields.find((candidate) => candidate.name === name);
+  if (field !== undefined && rest.length === 0) return readerOfField(field);
+
+  const relation = definition.relations.find((candidate) => candidate.name === name);
+  const target = relation === undefined ? undefined : definitions.get(relation.resource);
+  if (target === undefined) {
+    throw new Error(
+      `transform of the resource ${definition.name}: there is no field or relation ${path.join(".")}`,
+    );
+  }
+  const read = rest.length === 0 ? readerOfFields(target) : compilePath(rest, target, definitions);
+  return (row) => {
+    const related = row[name];
+    if (Array.isArray(related)) return (related as readonly Row[]).map(read);
+    return isContainer(related) ? read(related as Row) : null;
+  };
+}
+
+const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => unknown>> = {
+  Int: (value) => value,
+  BigInt: (value) => (typeof value === "bigint" ? bigIntOf(value) : value),
+  Float: finiteOf,
+  Decimal: (value, { scale }) => (isDecimalLike(value) ? decimalOf(new Decimal(value), scale) : null),
+  String: (value) => value,
+  Boolean: (value) => value,
+  DateTime: (value) => (value instanceof Date ? dateOf(value) : value),
+  // It was JSON when it was stored.
+  Json: (value) => value,
+  Bytes: (value) => (value instanceof Uint8Array ? base64Of(value) : value),
+  Uuid: (value) => value,
+  Enum: (value) => value,
+};
+
+const bigIntOf = (value: bigint): number | string =>
+  Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+
+/** JSON has no NaN and no infinities. */
+function finiteOf(value: unknown): unknown {
+  return typeof value === "number" && !Number.isFinite(value) ? null : value;
+}
+
+/** At least the digits of the scale. An existing column may hold more, and none is rounded away. */
+const decimalOf = (value: Decimal, scale = 0): string =>
+  value.decimalPlaces() > scale ? value.toFixed() : value.toFixed(scale);
+
+const isDecimalLike = (value: unknown): value is Decimal | string | number =>
+  Decimal.isDecimal(value) || typeof value === "string" || typeof value === "number";
+
+/** PostgreSQL's `infinity` is no date in JavaScript. */
+const dateOf = (value: Date): string | null => (Number.isNaN(value.getTime()) ? null : formatDateTime(value));
+
+const base64Of = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+
+const hasToJson = (value: object): value is { toJSON(): unknown } =>
+  "toJSON" in value && typeof value.toJSON === "function";
+
+/** The same by what a value is, for results of code, which have no field to go by. Undefined where JSON has nothing to show. */
+function toJsonSafe(value: unknown, depth: number): unknown {
+  if (typeof value === "bigint") return bigIntOf(value);
+  if (typeof value === "function" || typeof value === "symbol") return undefined;
+  if (!isContainer(value)) return finiteOf(value);
+  if (value instanceof Date) return dateOf(value);
+  if (value instanceof Uint8Array) return base64Of(value);
+  if (Decimal.isDecimal(value)) return value.toFixed();
+  if (depth === maxDepth)
+    throw new Error(`the result is nested more than ${maxDepth} levels deep, or circular`);
+  if (Array.isArray(value)) return value.map((item) => toJsonSafe(item, depth + 1) ?? null);
+  if (hasToJson(value)) return toJsonSafe(value.toJSON(), depth + 1);
+  const entries = Object.entries(value).map(([key, item]) => [key, toJsonSafe(item, depth + 1)] as const);
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
+}

@@ -1,0 +1,62 @@
+import { messageOf } from "../kit/errors.ts";
+
+/** What the log keeps of an error. */
+export interface LoggedError {
+  readonly type: string;
+  readonly message: string;
+  /** Where it was thrown: the frames alone, since the head of a stack repeats the message. */
+  readonly stack?: string;
+  readonly cause?: LoggedError;
+  readonly errors?: readonly LoggedError[];
+  readonly [fact: string]: unknown;
+}
+
+/**
+ * Names and codes that say what is wrong and hold nobody's data. Everything else that an error carries stays out: errors of pg hold
+ * the row (`detail`), those of its pool the client with its password, those of got the request.
+ */
+const facts = ["code", "severity", "schema", "table", "column", "constraint", "routine", "syscall"];
+
+/** A cause has a cause; some have themselves. */
+const deepest = 5;
+
+/** What is thrown need not be an error: then its text. */
+export function loggedError(thrown: unknown): LoggedError {
+  return toLogged(thrown, 1);
+}
+
+function toLogged(thrown: unknown, depth: number): LoggedError {
+  if (!(thrown instanceof Error)) return { type: typeof thrown, message: messageOf(thrown) };
+  const { cause } = thrown;
+  const errors: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
+  const isDeep = depth >= deepest;
+  return {
+    type: thrown.name,
+    message: messageOf(thrown),
+    ...factsOf(thrown),
+    stack: framesOf(thrown),
+    ...(cause === undefined || isDeep ? {} : { cause: toLogged(cause, depth + 1) }),
+    ...(errors.length === 0 || isDeep
+      ? {}
+      : { errors: errors.slice(0, deepest).map((error) => toLogged(error, depth + 1)) }),
+  };
+}
+
+function factsOf(error: Error): Readonly<Record<string, string>> {
+  const known = error as Error & Readonly<Record<string, unknown>>;
+  return Object.fromEntries(
+    facts.flatMap((fact) => (typeof known[fact] === "string" ? [[fact, known[fact]]] : [])),
+  );
+}
+
+function framesOf(error: Error): string {
+  const lines = (error.stack ?? "").split("\n");
+  return lines.filter((line) => /^\s+at /.test(line)).join("\n");
+}
+
+/** The same for people: what ends the process. */
+export function describeError(thrown: unknown): string {
+  const { type, message, stack, cause } = loggedError(thrown);
+  const because = cause === undefined ? "" : `\ncaused by ${cause.type}: ${cause.message}`;
+  return `${type}: ${message}\n${stack ?? ""}${because}`;
+}

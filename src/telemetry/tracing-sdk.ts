@@ -1,0 +1,180 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomBytes, randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
+import { hostname } from "node:os";
+import {
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Context,
+  type Span as ApiSpan,
+} from "@opentelemetry/api";
+import { ExportResultCode } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+  type Sampler,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace";
+import { messageOf } from "../kit/errors.ts";
+import type { Log } from "./log.ts";
+import { formatTraceparent, parseTraceparent, type Span, type Tracing } from "./tracing.ts";
+import type { TracingSettings } from "./tracing-settings.ts";
+
+const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
+
+/** How long a collector that does not answer may hold up a stop. */
+const closeLimitMs = 3_000;
+const warningIntervalMs = 300_000;
+
+const kinds = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+} as const;
+
+/**
+ * Tracing by the OpenTelemetry SDK: sampled spans are sent in batches, off the path of the work, from a queue that drops what it
+ * has no room for. Nothing is registered globally: a second tracing, be it a test's or one that an operator preloads, stays apart.
+ */
+export function createSdkTracing({
+  settings,
+  log,
+}: {
+  readonly settings: TracingSettings;
+  readonly log: Log;
+}): Tracing {
+  const exporter = watched({
+    exporter: new OTLPTraceExporter({ url: settings.url }),
+    log,
+    now: () => performance.now(),
+  });
+  const provider = new TracerProvider({
+    sampler: samplerOf(settings.sampler),
+    resource: defaultResource().merge(
+      resourceFromAttributes({
+        "service.version": version,
+        "service.instance.id": randomUUID(),
+        "host.name": hostname(),
+        "process.pid": process.pid,
+        ...settings.resource,
+      }),
+    ),
+    spanProcessors: [new BatchSpanProcessor({ exporter, ...settings.batch })],
+  });
+  const tracer = provider.getTracer("svc", version);
+  const currents = new AsyncLocalStorage<Span>();
+
+  return {
+    isOn: true,
+    begin({ name, kind, parent, isSampled, attributes = {} }) {
+      if (isSampled === false) return toSpan(unsampledSpan());
+      return toSpan(
+        tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, contextOf(parent)),
+      );
+    },
+    run: (span, work) => currents.run(span, work),
+    current: () => currents.getStore(),
+    async close() {
+      let timer: NodeJS.Timeout | undefined;
+      const limit = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, closeLimitMs);
+      });
+      // What cannot be sent now was warned of, and is nothing that a stop should fail for.
+      await Promise.race([provider.shutdown().catch(() => undefined), limit]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+function toSpan(span: ApiSpan): Span {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  const isSampled = (traceFlags & TraceFlags.SAMPLED) !== 0;
+  return {
+    traceparent: formatTraceparent({ traceId, spanId, isSampled }),
+    traceId: isSampled ? traceId : undefined,
+    rename: (name) => void span.updateName(name),
+    set: (attributes) => void span.setAttributes({ ...attributes }),
+    end(error) {
+      if (error !== undefined) {
+        span.setAttribute("error.type", error);
+        span.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      span.end();
+    },
+  };
+}
+
+function contextOf(parent: string | undefined): Context {
+  const given = parseTraceparent(parent);
+  if (given === undefined) return ROOT_CONTEXT;
+  const { traceId, spanId, isSampled } = given;
+  const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
+
+/** Of a trace of its own; the sampler is not asked. */
+function unsampledSpan(): ApiSpan {
+  const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
+  return trace.wrapSpanContext({ traceId, spanId, traceFlags: TraceFlags.NONE });
+}
+
+function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {
+  switch (name) {
+    case "always_on":
+      return new AlwaysOnSampler();
+    case "always_off":
+      return new AlwaysOffSampler();
+    case "traceidratio":
+      return new TraceIdRatioBasedSampler(ratio);
+    case "parentbased_always_on":
+      return new ParentBasedSampler({ root: new AlwaysOnSampler() });
+    case "parentbased_always_off":
+      return new ParentBasedSampler({ root: new AlwaysOffSampler() });
+    case "parentbased_traceidratio":
+      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) });
+  }
+}
+
+/** Says that spans are lost, at most every five minutes, and that they arrive again. */
+function watched({
+  exporter,
+  log,
+  now,
+}: {
+  readonly exporter: SpanExporter;
+  readonly log: Log;
+  readonly now: () => number;
+}): SpanExporter {
+  let lost = 0;
+  let warnedAt = -warningIntervalMs;
+  return {
+    export(spans, onResult) {
+      exporter.export(spans, (result) => {
+        if (result.code === ExportResultCode.SUCCESS) {
+          if (lost > 0) log.info({ event: "tracing.recovered", lost }, "traces are sent again");
+          lost = 0;
+        } else {
+          lost += spans.length;
+          if (now() - warnedAt >= warningIntervalMs) {
+            warnedAt = now();
+            // The message only: the error may carry what the collector answered.
+            const reason = result.error === undefined ? "unknown" : messageOf(result.error);
+            log.warn({ event: "tracing.lost", lost, reason }, "traces cannot be sent; dropping them");
+          }
+        }
+        onResult(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+  };
+}

@@ -1,0 +1,125 @@
+import type { RuleSpec } from "./syntax.ts";
+import { parseRules, type ParsedRule, type RuleName } from "./syntax.ts";
+import { toPath } from "./body.ts";
+import type {
+  Check,
+  Exclusion,
+  FieldRules,
+  LookupRule,
+  Modifier,
+  SizeKind,
+  Subject,
+  TestName,
+} from "./check.ts";
+import { checks } from "./checks.ts";
+import { exclusions } from "./presence.ts";
+
+/** A rule that can be decided from the body. */
+export interface Test {
+  readonly name: TestName;
+  /** Runs on absent and empty values too, and ends the field's rules when it is broken. */
+  readonly isImplicit: boolean;
+  readonly check: Check;
+}
+
+/** A rule that asks the database. */
+export interface LookupTest {
+  readonly name: LookupRule;
+  readonly target: string;
+  readonly column: string;
+}
+
+export interface CompiledField extends FieldRules {
+  readonly tests: readonly Test[];
+  readonly lookups: readonly LookupTest[];
+  readonly isNullable: boolean;
+  readonly isSometimes: boolean;
+  readonly isBail: boolean;
+  readonly excludes: readonly ((subject: Subject) => boolean)[];
+}
+
+/** The rules as a tree of the keys, which says what of a body comes back. */
+export interface KeyNode {
+  readonly children: Map<string, KeyNode>;
+  /** False for a step on the way only, `address` of `address.city`. */
+  hasRules: boolean;
+  /** With `array` or `list`, only children that have rules come back. */
+  isArray: boolean;
+}
+
+const exclusionNames: ReadonlySet<string> = new Set(Object.keys(exclusions));
+const modifierNames: ReadonlySet<string> = new Set(["bail", "nullable", "sometimes", ...exclusionNames]);
+
+const isExclusion = (rule: ParsedRule): rule is ParsedRule & { readonly name: Exclusion } =>
+  exclusionNames.has(rule.name);
+const isLookup = (rule: ParsedRule): rule is ParsedRule & { readonly name: LookupRule } =>
+  rule.name === "exists" || rule.name === "unique";
+const isTest = (
+  rule: ParsedRule,
+): rule is ParsedRule & { readonly name: Exclude<RuleName, Modifier | LookupRule> } =>
+  !modifierNames.has(rule.name) && !isLookup(rule);
+
+const implicit: ReadonlySet<RuleName> = new Set([
+  "required",
+  "required_if",
+  "required_unless",
+  "required_with",
+  "required_with_all",
+  "required_without",
+  "required_without_all",
+  "present",
+  "filled",
+  "missing",
+  "accepted",
+  "declined",
+] as const);
+
+/** One key of the specification. Throws on what `ruleFaults` reports. */
+export function compileField(keyText: string, spec: RuleSpec): CompiledField {
+  const key = toPath(keyText);
+  const rules = parseRules(spec);
+  const names = new Set<RuleName>(rules.map((rule) => rule.name));
+  const field: FieldRules = {
+    key,
+    sizeKind: sizeKindOf(names),
+    dateFormats: rules.find((rule) => rule.name === "date_format")?.args ?? [],
+  };
+  return {
+    ...field,
+    tests: rules
+      .filter(isTest)
+      .map(({ name, args }) => ({ name, isImplicit: implicit.has(name), check: checks[name](args, field) })),
+    lookups: rules.filter(isLookup).map(({ name, args: [target = "", column] }) => ({
+      name,
+      target,
+      column: column ?? key.findLast((step) => step !== "*") ?? "",
+    })),
+    isNullable: names.has("nullable"),
+    isSometimes: names.has("sometimes"),
+    isBail: names.has("bail"),
+    excludes: rules.filter(isExclusion).map(({ name, args }) => exclusions[name](args)),
+  };
+}
+
+function sizeKindOf(names: ReadonlySet<RuleName>): SizeKind {
+  if (names.has("numeric") || names.has("integer") || names.has("decimal")) return "numeric";
+  return names.has("array") || names.has("list") ? "array" : "string";
+}
+
+const emptyNode = (): KeyNode => ({ children: new Map(), hasRules: false, isArray: false });
+
+/** The tree of all keys of a specification. */
+export function keysOf(fields: readonly CompiledField[]): KeyNode {
+  const root = emptyNode();
+  for (const { key, tests } of fields) {
+    let node = root;
+    for (const step of key) {
+      const child = node.children.get(step) ?? emptyNode();
+      node.children.set(step, child);
+      node = child;
+    }
+    node.hasRules = true;
+    node.isArray = tests.some(({ name }) => name === "array" || name === "list");
+  }
+  return root;
+}

@@ -1,0 +1,57 @@
+import { createDateReader, parseDateText, resolveDate } from "./dates.ts";
+import { toPath } from "./body.ts";
+import { onText, type FieldRules, type MakeCheck } from "./check.ts";
+import { displayName, textOf } from "./values.ts";
+
+type ReadDate = (value: unknown) => Date | undefined;
+
+/** Reads a date by the field's own `date_format`, else in any form that the rule `date` takes. */
+function readerOf({ dateFormats }: FieldRules): ReadDate {
+  const readers = dateFormats.length > 0 ? dateFormats.map(createDateReader) : [parseDateText];
+  return (value) => {
+    if (typeof value !== "string") return undefined;
+    for (const read of readers) {
+      const date = read(value);
+      if (date !== undefined) return date;
+    }
+    return undefined;
+  };
+}
+
+/** `after:2026-01-01`, `after:today`, `after:starts_at`. What cannot be read, on either side, breaks the rule. */
+function ordered(holds: (order: number) => boolean): MakeCheck {
+  return ([bound = ""], field) => {
+    const read = readerOf(field);
+    const path = toPath(bound);
+    const isField = resolveDate(bound, new Date(0)) === undefined && read(bound) === undefined;
+    const failure = { blanks: { date: isField ? displayName(bound) : bound } };
+    return (subject) => {
+      const other = isField ? subject.at(path) : bound;
+      const limit = isField
+        ? (read(other) ?? parseDateText(textOf(other) ?? ""))
+        : (read(bound) ?? resolveDate(bound, subject.now));
+      const date = read(subject.value);
+      const isKept = date !== undefined && limit !== undefined && holds(date.getTime() - limit.getTime());
+      return isKept ? undefined : failure;
+    };
+  };
+}
+
+const dateFormat: MakeCheck = (formats) => {
+  const readers = formats.map(createDateReader);
+  const failure = { blanks: { format: formats[0] ?? "" } };
+  return ({ value }) => {
+    const text = typeof value === "number" ? String(value) : value;
+    return typeof text === "string" && readers.some((read) => read(text) !== undefined) ? undefined : failure;
+  };
+};
+
+export const dateChecks = {
+  date: onText((text) => parseDateText(text) !== undefined),
+  date_format: dateFormat,
+  date_equals: ordered((order) => order === 0),
+  after: ordered((order) => order > 0),
+  after_or_equal: ordered((order) => order >= 0),
+  before: ordered((order) => order < 0),
+  before_or_equal: ordered((order) => order <= 0),
+} satisfies Record<string, MakeCheck>;

@@ -1,0 +1,104 @@
+import { isIP, isIPv4, isIPv6 } from "node:net";
+import { compilePattern } from "./patterns.ts";
+import { onText, type Broken, type MakeCheck, type Subject } from "./check.ts";
+import { isAscii, textOf } from "./values.ts";
+
+/**
+ * Steps that the patterns of the rules may take with one body: the size of a pattern for each character that it gets. 150 ns a step at
+ * worst, so that they hold the process for 50 ms at most; 30,000 characters for a pattern such as `/^[A-Z]{2}\d{4}$/`.
+ */
+const maxPatternSteps = 300_000;
+
+/** Schemes whose URLs have a host, so that `javascript://` and `data:` are not links. `url:x,y` names others. */
+const urlSchemes: readonly string[] =
+  "http https ftp ftps sftp ssh git svn ws wss mqtt mqtts amqp amqps redis rediss ldap ldaps smb nfs s3 irc ircs rtsp rtmp postgres postgresql mysql mongodb".split(
+    " ",
+  );
+
+function isUrl(text: string, schemes: readonly string[]): boolean {
+  if (text.length > 8192 || /[\s\p{Cc}]/u.test(text)) return false;
+  const [, scheme = ""] = /^([a-z][a-z0-9+.-]{0,30}):\/\/[^\s/?#\\]/i.exec(text) ?? [];
+  const allowed = schemes.length > 0 ? schemes : urlSchemes;
+  if (!allowed.some((name) => name.toLowerCase() === scheme.toLowerCase())) return false;
+  return URL.canParse(text) && new URL(text).host !== "";
+}
+
+const localAtom = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;
+const localQuoted = /^"(?:[^"\\\p{Cc}]|\\[^\p{Cc}])*"$/u;
+const domainLabel = /^[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u;
+
+/** RFC 5321 lengths, RFC 6531 letters. `strict` and `filter` want a domain with a dot and no quotes, `filter` ASCII too. */
+function isEmail(text: string, filters: readonly string[]): boolean {
+  if (text.length > 254) return false;
+  const at = text.lastIndexOf("@");
+  const local = text.slice(0, at);
+  const labels = text.slice(at + 1).split(".");
+  if (at < 1 || local.length > 64) return false;
+  if (!labels.every((label) => domainLabel.test(label))) return false;
+  const isPlain = localAtom.test(local);
+  if (filters.every((filter) => filter === "rfc")) return isPlain || localQuoted.test(local);
+  return isPlain && labels.length > 1 && (!filters.includes("filter") || isAscii(text));
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** Any UUID; with a version also the variant of RFC 9562, without which the version digit means nothing. */
+function isUuid(text: string, [version]: readonly string[]): boolean {
+  const [, digit, variant = ""] = uuidPattern.exec(text) ?? [];
+  return digit !== undefined && (version === undefined || (digit === version && /[89ab]/i.test(variant)));
+}
+
+const macAddress =
+  /^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2})$/i;
+
+/** Names of the IANA database, not offsets. */
+function isTimezone(text: string): boolean {
+  if (text.length > 64 || !/^(?:UTC|[A-Z][A-Za-z_]+(?:\/[A-Za-z0-9_+-]+){1,2})$/.test(text)) return false;
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone !== "";
+  } catch {
+    return false;
+  }
+}
+
+const tooMuchText: Broken = {
+  message: "The :attribute field cannot be checked: there is too much text for the patterns of the rules.",
+};
+
+/** Takes the steps from those that the body has left; false when there are not so many. */
+function spend(subject: Subject, steps: number): boolean {
+  const budget = subject.once("pattern steps", () => ({ left: maxPatternSteps }));
+  if (steps > budget.left) return false;
+  budget.left -= steps;
+  return true;
+}
+
+/** A text that there are no steps left for breaks both rules. */
+function matching(wanted: boolean): MakeCheck {
+  return ([source = ""]) => {
+    const { size, matches } = compilePattern(source);
+    return (subject) => {
+      const { value } = subject;
+      const text = typeof value === "boolean" ? undefined : textOf(value);
+      if (text === undefined) return {};
+      if (!spend(subject, size * text.length)) return tooMuchText;
+      return matches(text) === wanted ? undefined : {};
+    };
+  };
+}
+
+export const formatChecks = {
+  email: onText(isEmail),
+  url: onText(isUrl),
+  uuid: onText(isUuid),
+  ulid: onText((text) => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)),
+  ip: onText((text) => isIP(text) !== 0),
+  ipv4: onText((text) => isIPv4(text)),
+  ipv6: onText((text) => isIPv6(text)),
+  mac_address: onText((text) => macAddress.test(text)),
+  hex_color: onText((text) => /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text)),
+  base64: onText((text) => Buffer.from(text, "base64").toString("base64") === text),
+  timezone: onText(isTimezone),
+  regex: matching(true),
+  not_regex: matching(false),
+} satisfies Record<string, MakeCheck>;

@@ -1,0 +1,151 @@
+import { expect } from "chai";
+import {
+  askForReload,
+  createRegistration,
+  findProcesses,
+  type ProcessRow,
+  type Registration,
+  type ReloadOutcome,
+} from "../../src/app/processes.ts";
+import { runWorkers, type Running } from "../../src/app/workers.ts";
+import { testOperator } from "../support/actors.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { until } from "../support/wait.ts";
+
+describe("createRegistration", () => {
+  let core: CoreDatabase;
+  let registration: Registration;
+  let running: Running;
+  /** Ends the reloads that were asked for, in their order. */
+  let reloads: ((outcome: ReloadOutcome) => void)[];
+
+  before(async () => {
+    core = await openCoreDatabase();
+  });
+
+  beforeEach(async () => {
+    reloads = [];
+    registration = createRegistration({
+      sql: core.sql,
+      log: createMemoryLog().log,
+      program: "api",
+      hash: () => "one",
+      reload: () => new Promise((resolve) => reloads.push(resolve)),
+      intervalMs: 10,
+    });
+    running = runWorkers({ workers: [registration], log: createMemoryLog().log });
+    await until(async () => (await rows()).length === 1, { what: "the row" });
+  });
+
+  afterEach(async () => {
+    await running.stop();
+    await core.sql("DELETE FROM svc.processes");
+  });
+
+  after(() => core.close());
+
+  async function rows(): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return core.sql("SELECT * FROM svc.processes");
+  }
+
+  async function theOne(): Promise<ProcessRow> {
+    const [row] = await rows();
+    return (await findProcesses(core.sql, [String(row?.["id"])]))[0] as ProcessRow;
+  }
+
+  it("enters the process, and takes it off the list", async () => {
+    expect((await rows())[0]).to.include({ program: "api", pid: process.pid, configuration: "one" });
+
+    await running.stop();
+    await registration.remove();
+
+    expect(await rows()).to.deep.equal([]);
+  });
+
+  it("says that it lives, though not with every look", async () => {
+    await core.sql("UPDATE svc.processes SET seen_at = now() - interval '1 minute'");
+    const isFresh = "SELECT 1 FROM svc.processes WHERE seen_at > now() - interval '1 second'";
+    await until(async () => (await core.sql(isFresh)).length === 1, { what: "a sign of life" });
+    const [before] = await rows();
+
+    // A request is seen by a later look.
+    await askForReload(core.sql, testOperator);
+    await until(() => reloads.length === 1, { what: "the next look" });
+
+    expect((await rows())[0]?.["seen_at"]).to.deep.equal(before?.["seen_at"]);
+  });
+
+  it("enters the process again when its row was forgotten", async () => {
+    await core.sql("DELETE FROM svc.processes");
+
+    await until(async () => (await rows()).length === 1, { what: "the row" });
+  });
+
+  it("reloads once for each request, and writes down what came of it", async () => {
+    const [asked] = await askForReload(core.sql, testOperator);
+    await until(() => reloads.length === 1, { what: "the reload" });
+    expect(asked).to.include({ reloadsAsked: 1, reloadsAnswered: 0 });
+    expect(await theOne()).to.include({ reloadsAnswered: 0 });
+
+    reloads[0]?.({ kind: "refused", hash: "one", faults: ["a: no", "b: no"] });
+
+    await until(async () => (await theOne()).reloadsAnswered === 1, { what: "the answer" });
+    expect(await theOne()).to.deep.include({ configuration: "one", reloadFaults: ["a: no", "b: no"] });
+    await askForReload(core.sql, testOperator);
+    await until(() => reloads.length === 2, { what: "the second reload" });
+    reloads[1]?.({ kind: "applied", hash: "two" });
+    await until(async () => (await theOne()).reloadsAnswered === 2, { what: "the second answer" });
+    expect(await theOne()).to.deep.include({ configuration: "two", reloadFaults: [] });
+    expect(reloads).to.have.length(2);
+  });
+
+  it("answers all requests that came during a reload after one more", async () => {
+    await askForReload(core.sql, testOperator);
+    await until(() => reloads.length === 1, { what: "the reload" });
+    // Both at once, or a look between them would see but one.
+    await core.sql("UPDATE svc.processes SET reloads_asked = reloads_asked + 2");
+    await until(() => reloads.length === 2, { what: "one more" });
+
+    reloads[0]?.({ kind: "applied", hash: "two" });
+    await until(async () => (await theOne()).reloadsAnswered === 1, { what: "the first answer" });
+    reloads[1]?.({ kind: "applied", hash: "three" });
+
+    await until(async () => (await theOne()).reloadsAnswered === 3, { what: "the others" });
+    expect(reloads).to.have.length(2);
+  });
+
+  it("writes down a reload that was asked for by a signal", async () => {
+    await registration.note({ kind: "applied", hash: "two" });
+
+    expect(await theOne()).to.include({ configuration: "two", reloadsAsked: 0, reloadsAnswered: 0 });
+  });
+
+  it("is not asked when it has not been seen for a while, and forgotten in the end", async () => {
+    await running.stop();
+    await core.sql("UPDATE svc.processes SET seen_at = now() - interval '20 seconds'");
+    expect(await askForReload(core.sql, testOperator)).to.deep.equal([]);
+    await core.sql("UPDATE svc.processes SET seen_at = now() - interval '2 hours'");
+    const [dead] = await rows();
+
+    running = runWorkers({
+      workers: [
+        createRegistration({
+          sql: core.sql,
+          log: createMemoryLog().log,
+          program: "dispatcher",
+          hash: () => "one",
+          reload: () => Promise.reject(new Error("not asked for")),
+          intervalMs: 10,
+        }),
+      ],
+      log: createMemoryLog().log,
+    });
+
+    const isForgotten = async (): Promise<boolean> => {
+      const found = await rows();
+      return found.length === 1 && found[0]?.["id"] !== dead?.["id"];
+    };
+    await until(isForgotten, { what: "the dead one to be forgotten" });
+  });
+});

@@ -1,0 +1,153 @@
+import { expect } from "chai";
+import { readFileSync } from "node:fs";
+import { serviceActor } from "../../src/kit/actor.ts";
+import { loadConfig, type Config } from "../../src/config/load.ts";
+import type { CheckedConfiguration, Configuration } from "../../src/app/configuration.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
+import { createReloader, fixedSettings, type Reloader } from "../../src/app/reload.ts";
+import { settings } from "../../src/config/settings.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+describe("createReloader", () => {
+  let service: TestService;
+  /** What the next reads give: each is held until it is told. */
+  let reads: ((given: CheckedConfiguration | Error) => void)[];
+  let reloader: Reloader;
+  let stopping: AbortController;
+  let present: Configuration;
+
+  before(async () => {
+    service = await startService({ mode: "embedded" });
+  });
+
+  beforeEach(() => {
+    reads = [];
+    stopping = new AbortController();
+    present = service.api.configuration();
+    reloader = createReloader({
+      program: service.api,
+      foundation: service.foundation,
+      read: () =>
+        new Promise((resolve, reject) =>
+          reads.push((given) => (given instanceof Error ? reject(given) : resolve(given))),
+        ),
+      actor: serviceActor("all"),
+      stopping: stopping.signal,
+    });
+  });
+
+  after(() => service.stop());
+
+  function withConfig(change: Partial<Config>, hash = "next"): CheckedConfiguration {
+    const { config, definitions } = present;
+    return { config: { ...config, ...change }, definitions, hash };
+  }
+
+  it("puts the whole configuration in the place of the one before, its log level included", async () => {
+    const reloaded = reloader.reload();
+    reads[0]?.(withConfig({ log: { level: "fatal" } }));
+
+    expect(await reloaded).to.deep.equal({ kind: "applied", hash: "next" });
+    expect(service.api.configuration().hash).to.equal("next");
+    expect(service.foundation.log.level).to.equal("fatal");
+    expect(reloader.describe()).to.match(/^loaded \S+Z, hash next$/);
+    service.foundation.log.level = "silent";
+  });
+
+  it("keeps the one before on faults, and tells them until a reload succeeds", async () => {
+    const refused = reloader.reload();
+    const faults = ["a.yaml:1:1: no", "b.yaml:2:2: no"];
+    reads[0]?.(new OperatorError("2 faults", { faults }));
+
+    expect(await refused).to.deep.equal({ kind: "refused", hash: present.hash, faults });
+    expect(service.api.configuration()).to.equal(present);
+    expect(reloader.describe()).to.match(
+      /^loaded \S+Z, hash \S+; the reload at \S+Z was refused, and this one goes on: a\.yaml:1:1: no \(and 1 more in the log\)$/,
+    );
+
+    const applied = reloader.reload();
+    reads[1]?.(withConfig({}));
+    await applied;
+    expect(reloader.describe()).to.match(/^loaded \S+Z, hash next$/);
+  });
+
+  it("names every changed setting that takes a restart, and none that does not", async () => {
+    const { config } = present;
+    const changed: Config = {
+      ...config,
+      dataDir: "/elsewhere",
+      secretKey: Buffer.alloc(32, 1),
+      previousSecretKeys: [Buffer.alloc(32, 2)],
+      database: { ...config.database, url: "postgresql://elsewhere", poolSize: 3 },
+      broker: { url: "amqp://elsewhere" },
+      http: {
+        ...config.http,
+        host: "::",
+        port: 1,
+        memoryBudgetBytes: 1,
+        listTimeoutMs: 1,
+        trustedProxies: ["10.0.0.0/8"],
+        maxConnections: 1,
+        maxConnectionsPerAddress: 1,
+        maxPerPage: 1,
+      },
+      metrics: { host: "::1", port: 2 },
+    };
+    const refused = reloader.reload();
+    reads[0]?.(withConfig(changed));
+
+    const outcome = await refused;
+    const faults = outcome.kind === "refused" ? outcome.faults : [];
+    expect(faults).to.deep.equal(
+      fixedSettings.map(
+        (key) => `${key} was changed, which takes a restart; put it back, or restart the process`,
+      ),
+    );
+  });
+
+  it("makes one reload at a time, and one more for all who ask meanwhile", async () => {
+    const first = reloader.reload();
+    const others = [reloader.reload(), reloader.reload()];
+    expect(reads).to.have.length(1);
+
+    reads[0]?.(withConfig({}, "one"));
+    expect(await first).to.include({ hash: "one" });
+    await until(() => reads.length === 2, { what: "the next read" });
+    reads[1]?.(withConfig({}, "two"));
+
+    for (const outcome of await Promise.all(others)) expect(outcome).to.include({ hash: "two" });
+    expect(reads).to.have.length(2);
+  });
+
+  it("gives a reload up that is under way when the process stops", async () => {
+    const reloaded = reloader.reload();
+    stopping.abort();
+    reads[0]?.(withConfig({}));
+
+    expect(await reloaded).to.deep.include({ kind: "refused", faults: ["the process is stopping"] });
+    expect(service.api.configuration()).to.equal(present);
+  });
+});
+
+describe("fixedSettings", () => {
+  it("are settings", () => {
+    expect(Object.keys(settings)).to.include.members([...fixedSettings]);
+  });
+
+  it("are listed in the guide", () => {
+    const readme = readFileSync("docs/operations.md", "utf8");
+    const [, listed = ""] =
+      /\*\*Takes a restart\*\*, and is refused until then: ([^.]*(?:\.[a-zA-Z]+[^.]*)*)\. Environment/s.exec(
+        readme,
+      ) ?? [];
+
+    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, key]) => key)).to.deep.equal([...fixedSettings]);
+  });
+
+  it("are read to the same values twice, so that an unchanged file is no change", () => {
+    const env = { SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
+    const read = (): Config => loadConfig({ env, cwd: "/", program: "all" });
+    expect(read()).to.deep.equal(read());
+  });
+});

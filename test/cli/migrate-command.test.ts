@@ -1,0 +1,136 @@
+import { expect } from "chai";
+import { Command } from "commander";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { pino } from "pino";
+import { loadConfig } from "../../src/config/load.ts";
+import { addMigrateCommand } from "../../src/cli/migrate-command.ts";
+import { testOperator } from "../support/actors.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+describe("svc-admin migrate", () => {
+  let database: TestDatabase;
+  let client: Client;
+  let configDir: string;
+  let printed: string;
+  let logged: string;
+
+  beforeEach(async () => {
+    logged = "";
+    database = await createTestDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+    configDir = await mkdtemp(join(tmpdir(), "svc-migrate-"));
+    await mkdir(join(configDir, "resources"));
+    await map("title: { type: String }");
+  });
+
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+    await rm(configDir, { recursive: true, force: true });
+  });
+
+  async function map(fields: string): Promise<void> {
+    const text = `name: notes\nmodel: Note\nfields:\n  id: { type: Int, id: true }\n  ${fields}\ntriggers: [on_create]\n`;
+    await writeFile(join(configDir, "resources", "notes.yaml"), text);
+  }
+
+  /** What it prints; rejects as the command does. */
+  async function migrate(...args: readonly string[]): Promise<string> {
+    printed = "";
+    const program = new Command().exitOverride();
+    addMigrateCommand(program, {
+      open: async () => ({
+        config: loadConfig({
+          env: {
+            SVC_CONFIG_DIR: configDir,
+            DATABASE_URL: database.url,
+            SVC_SECRET_KEY: Buffer.alloc(32).toString("base64"),
+          },
+          cwd: configDir,
+          program: "admin",
+        }),
+        url: database.url,
+        // The level that svc-admin has.
+        log: pino({ level: "warn" }, { write: (line: string) => void (logged += line) }),
+        actor: testOperator,
+        close: async () => undefined,
+      }),
+      terminal: { stdout: (text) => (printed += text), stderr: () => undefined, ask: undefined },
+    });
+    await program.parseAsync(["migrate", ...args], { from: "user" });
+    return printed;
+  }
+
+  async function hasTable(): Promise<boolean> {
+    const { rows } = await client.query<{ isThere: boolean }>(
+      `SELECT to_regclass('public.notes') IS NOT NULL AS "isThere"`,
+    );
+    return rows[0]?.isThere === true;
+  }
+
+  it("brings the database to the mapping files, and says what it did", async () => {
+    const first = await migrate();
+    const second = await migrate();
+
+    expect(first).to.match(
+      /core migration 0001_core\n.*CREATE TABLE "notes"\n.*notes: capture trigger on notes\nMigrated in [\d.]+ s\.\n$/s,
+    );
+    expect(second).to.equal("Nothing to do.\n");
+    expect(await hasTable()).to.equal(true);
+  });
+
+  it("prints with --plan a script that does the same, and changes nothing", async () => {
+    const script = await migrate("--plan");
+    expect(await hasTable()).to.equal(false);
+
+    await client.query(script);
+
+    expect(await hasTable()).to.equal(true);
+    expect(await migrate("--plan")).to.equal("-- Nothing to do.\n");
+  });
+
+  it("names the loss in the plan, and makes it only with --allow-destructive", async () => {
+    await migrate();
+    await client.query("INSERT INTO notes (title) VALUES ('a')");
+    await map("name: { type: String, optional: true }");
+
+    expect(await migrate("--plan")).to.match(/^-- LOSES DATA \(needs --allow-destructive\): .*`title`/);
+    expect(await migrate().catch(String)).to.match(/would lose data.*`title`/s);
+    expect(await migrate("--allow-destructive")).to.match(/ALTER TABLE "notes"/);
+  });
+
+  it("prints an impossible plan once, and fails", async () => {
+    await migrate();
+    await client.query("INSERT INTO notes (title) VALUES ('a')");
+    await map("title: { type: String }\n  weight: { type: Int }");
+
+    const message = await migrate("--plan").catch(String);
+
+    expect(message).to.equal(
+      "OperatorError: The migration cannot be done with the rows and objects that are there.",
+    );
+    expect(printed).to.match(/^-- CANNOT BE DONE: .*`weight`/);
+    expect(printed.match(/ADD COLUMN/g)).to.have.length(1);
+  });
+
+  it("says a note once", async () => {
+    await migrate();
+    await map("title: { type: String }\ntable: papers");
+
+    expect(await migrate()).to.match(/Note: The table notes of the resource notes, .* is kept\./);
+    expect(logged).to.equal("");
+  });
+
+  it("prints JSON with --json", async () => {
+    const plan = JSON.parse(await migrate("--plan", "--json")) as { steps: { title: string; sql: string }[] };
+    const report = JSON.parse(await migrate("--json")) as { steps: string[]; duration_ms: number };
+
+    expect(Object.keys(plan)).to.deep.equal(["steps", "losses", "impossible", "notes", "left_alone"]);
+    expect(report.steps).to.deep.equal(plan.steps.map(({ title }) => title));
+    expect(report.duration_ms).to.be.a("number");
+  });
+});

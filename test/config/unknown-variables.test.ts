@@ -1,0 +1,67 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { settings } from "../../src/config/settings.ts";
+import { unknownVariables } from "../../src/config/unknown-variables.ts";
+
+describe("unknownVariables", () => {
+  let cwd: string;
+
+  beforeEach(() => {
+    cwd = mkdtempSync(join(tmpdir(), "svc-variables-"));
+    mkdirSync(join(cwd, "config"));
+  });
+  afterEach(() => rmSync(cwd, { recursive: true }));
+
+  const of = (env: NodeJS.ProcessEnv): readonly string[] => unknownVariables({ env, cwd });
+
+  it("names one that is nearly a variable, with the one that was meant", () => {
+    expect(of({ SVC_PROT: "80", SVC_PREVIOUS_SECRET_KEY: "x" })).to.deep.equal([
+      "SVC_PROT is no variable of svc, and is ignored; did you mean SVC_PORT?",
+      "SVC_PREVIOUS_SECRET_KEY is no variable of svc, and is ignored; did you mean SVC_PREVIOUS_SECRET_KEYS?",
+    ]);
+  });
+
+  it("names one that is like no other, and a file for what is no secret", () => {
+    expect(of({ SVC_WEBHOOKS_CONCURRENCY: "3" })).to.deep.equal([
+      "SVC_WEBHOOKS_CONCURRENCY is no variable of svc, and is ignored",
+    ]);
+    expect(of({ SVC_LOG_LEVEL_FILE: "x" })).to.deep.equal([
+      "SVC_LOG_LEVEL_FILE is no variable of svc, and is ignored; did you mean SVC_LOG_LEVEL?",
+    ]);
+  });
+
+  it("says nothing about the variables of the settings, and about those of others", () => {
+    const known = Object.values(settings).flatMap((setting) => ("env" in setting ? [setting.env] : []));
+    const env = Object.fromEntries(
+      [...known, "SVC_CONFIG_DIR", "SVC_SECRET_KEY_FILE", "PATH"].map((name) => [name, "x"]),
+    );
+
+    expect(of(env)).to.deep.equal([]);
+  });
+
+  it("says nothing about one that service.yaml uses", () => {
+    writeFileSync(join(cwd, "config/service.yaml"), "http: { host: '${SVC_ADDRESS:-::1}' }\n");
+
+    expect(of({ SVC_ADDRESS: "::" })).to.deep.equal([]);
+    expect(of({ SVC_ADDR: "::" })).to.have.length(1);
+  });
+
+  it("leaves it to others to complain about a service.yaml that cannot be read", () => {
+    mkdirSync(join(cwd, "config/service.yaml"));
+
+    expect(of({ SVC_PROT: "80" })).to.have.length(1);
+  });
+
+  it("says nothing about what Kubernetes sets for a Service", () => {
+    const env = {
+      SVC_API_SERVICE_HOST: "10.0.0.7",
+      SVC_API_SERVICE_PORT_HTTP: "80",
+      SVC_API_PORT: "tcp://10.0.0.7:80",
+      SVC_API_PORT_80_TCP_ADDR: "10.0.0.7",
+    };
+
+    expect(of(env)).to.deep.equal([]);
+  });
+});

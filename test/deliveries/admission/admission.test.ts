@@ -1,0 +1,322 @@
+import { expect } from "chai";
+import {
+  createAdmission,
+  laneShares,
+  type Admission,
+  type Candidate,
+  type Done,
+} from "../../../src/deliveries/admission/admission.ts";
+import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
+import { createMemoryLog } from "../../support/http.ts";
+import { failure, success } from "../../support/work.ts";
+
+const url = "https://hooks.example.com/s3cret?token=s3cret";
+
+const candidate = (to: string, overrides: Partial<Candidate> = {}): Candidate => ({
+  userId: 1,
+  url: to,
+  lane: "first",
+  bytes: 0,
+  isUrgent: false,
+  ...overrides,
+});
+
+const timeout = (durationMs = 4_000): AttemptResult => ({
+  startedAt: new Date(),
+  durationMs,
+  error: "timeout",
+  isResponseTruncated: false,
+});
+
+const reasonOf = (admitted: Done | string): string => (typeof admitted === "string" ? admitted : "go");
+
+describe("laneShares", () => {
+  for (const [slots, first, retry] of [
+    [64, 48, 16],
+    [16, 12, 4],
+    [5, 4, 1],
+    [2, 1, 1],
+    [1, 1, 1],
+  ] as const) {
+    it(`gives ${retry} of ${slots} slots to retries`, () => {
+      expect(laneShares(slots)).to.deep.equal({ first, retry });
+    });
+  }
+});
+
+describe("createAdmission", () => {
+  let nowMs: number;
+  let lines: Record<string, unknown>[];
+  let admission: Admission;
+
+  beforeEach(() => create());
+
+  function create({
+    hasBreakers = true,
+    timeoutMs = 4_000,
+    perReceiver,
+    concurrency = 64,
+  }: {
+    readonly concurrency?: number;
+    readonly hasBreakers?: boolean;
+    readonly timeoutMs?: number;
+    readonly perReceiver?: number;
+  } = {}): void {
+    const memory = createMemoryLog();
+    lines = memory.lines;
+    nowMs = 50_000;
+    admission = createAdmission({
+      concurrency,
+      perReceiver,
+      hasBreakers,
+      timeoutMs,
+      log: memory.log,
+      now: () => nowMs,
+      random: () => 0.5,
+    });
+  }
+
+  /** Begins an attempt, or says why it cannot be begun. */
+  const admit = (to = url, overrides: Partial<Candidate> = {}): Done | string => {
+    const wanted = candidate(to, overrides);
+    const refusal = admission.refusalOf(wanted);
+    const place = admission.reserve(wanted);
+    if (place === undefined) return refusal ?? "no room for its bytes";
+    let admitted: Done | string = "waits";
+    place.enter({ begin: (done) => (admitted = done), giveUp: (reason) => (admitted = reason) });
+    return admitted;
+  };
+  const begin = (to = url, overrides: Partial<Candidate> = {}): Done => {
+    const admitted = admit(to, overrides);
+    if (typeof admitted === "string") throw new Error(`expected to be admitted, but: ${admitted}`);
+    return admitted;
+  };
+  /** Makes attempts, one after the other, with the same result. */
+  const attempt = (result: AttemptResult | undefined, times = 1, to = url): void => {
+    for (let count = 0; count < times; count++) begin(to)(result);
+  };
+
+  describe("of slots", () => {
+    beforeEach(() => create({ perReceiver: 2 }));
+
+    it("lets one origin have its share of each lane, whatever the path and the user", () => {
+      begin();
+      begin(url, { lane: "retry" });
+
+      const admitted = [
+        admit("https://hooks.example.com/other", { userId: 2 }),
+        admit("https://hooks.example.com:443/", { lane: "retry" }),
+        admit("http://hooks.example.com/"),
+        admit("https://hooks.example.com:8443/"),
+      ];
+
+      expect(admitted.map(reasonOf)).to.deep.equal(["busy", "busy", "go", "go"]);
+    });
+
+    it("lets one user have half of each lane, over all receivers", () => {
+      create({ perReceiver: 100 });
+      for (let count = 0; count < 24; count++) begin(`https://${count}.example.com/`);
+      for (let count = 0; count < 8; count++) begin(`https://${count}.example.com/`, { lane: "retry" });
+
+      expect(reasonOf(admit())).to.equal("busy");
+      expect(reasonOf(admit(url, { lane: "retry" }))).to.equal("busy");
+      expect(reasonOf(admit(url, { userId: 2 }))).to.equal("go");
+    });
+
+    for (const [usualMs, slots] of [
+      [undefined, 12],
+      [5_001, 12],
+      [100, 36],
+      [0, 36],
+    ] as const) {
+      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, () => {
+        create();
+        if (usualMs !== undefined) attempt({ ...success(), durationMs: usualMs });
+        for (let count = 0; count < slots; count++) begin();
+
+        expect(reasonOf(admit())).to.not.equal("go");
+      });
+    }
+
+    it("takes no more than its share for a receiver that did not answer the last attempt, however soon that was known", () => {
+      create();
+      attempt(success());
+      attempt({ ...timeout(1), error: "refused" });
+      for (let count = 0; count < 12; count++) begin();
+
+      expect(reasonOf(admit())).to.equal("busy");
+    });
+
+    it("frees the slot when the attempt is over, and when its breaker does not let it through", () => {
+      create({ perReceiver: 4 });
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      const places = [admission.reserve(candidate(url)), admission.reserve(candidate(url))];
+      const reasons: string[] = [];
+      let probe: Done | undefined;
+      for (const place of places)
+        place?.enter({ begin: (done) => (probe = done), giveUp: (reason) => reasons.push(reason) });
+
+      expect(reasons).to.deep.equal(["silent"]);
+      const other = "https://hooks.example.com/other";
+      expect([admit(other), admit(other), admit(other)].map(reasonOf)).to.deep.equal(["go", "go", "busy"]);
+      probe?.(timeout());
+      expect(reasonOf(admit(other))).to.equal("go");
+    });
+
+    it("is busy for one that is given up, and frees its place", async () => {
+      create({ perReceiver: 64, concurrency: 1 });
+      const done = begin();
+      const place = admission.reserve(candidate("https://other.example.com/", { userId: 2 }));
+      const givenUp = new Promise((resolve) => {
+        place?.enter({ begin: () => resolve("begun"), giveUp: resolve });
+      });
+      nowMs += 1_001;
+
+      const reason = await givenUp;
+
+      expect(reason).to.equal("busy");
+      done(success());
+      expect(reasonOf(admit())).to.equal("go");
+    });
+  });
+
+  describe("of bytes", () => {
+    const mebibyte = 1024 ** 2;
+    const big = { bytes: 20 * mebibyte };
+
+    it("has no more in hand than 32 MiB, and one alone however large", () => {
+      const done = begin(url, { bytes: 100 * mebibyte });
+      expect(reasonOf(admit(url, { bytes: 1 }))).to.equal("no room for its bytes");
+
+      done(success());
+
+      begin(url, big);
+      expect(reasonOf(admit(url, big))).to.equal("no room for its bytes");
+      expect(reasonOf(admit(url, { bytes: 12 * mebibyte }))).to.equal("go");
+    });
+
+    it("gives them back however an attempt ends", () => {
+      for (const end of [
+        () => admission.reserve(candidate(url, big))?.leave(),
+        () => begin(url, big)(),
+        () => begin(url, big)(success()),
+        () => begin(url, big)(timeout()),
+      ]) {
+        end();
+        begin(url, big)(success());
+      }
+    });
+
+    it("gives them back when the breaker does not let it through", () => {
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      const place = admission.reserve(candidate(url, big));
+      const probe = begin();
+
+      place?.enter({ begin: () => expect.fail("begun"), giveUp: () => undefined });
+
+      probe(success());
+      expect(reasonOf(admit(url, big))).to.equal("go");
+    });
+  });
+
+  describe("of breakers", () => {
+    it("holds deliveries back after ten attempts that hung, for as long as the attempt's timeout", () => {
+      attempt(timeout(), 10);
+
+      expect(reasonOf(admit())).to.equal("silent");
+      nowMs += 3_999;
+      expect(reasonOf(admit())).to.equal("silent");
+      expect(admission.breakerCounts()).to.deep.equal({ open: 1, halfOpen: 0 });
+    });
+
+    for (const [what, result] of [
+      ["2xx", success()],
+      ["any other status", failure()],
+    ] as const) {
+      it(`counts ${what} as an answer`, () => {
+        attempt(timeout(), 9);
+        attempt(result);
+        attempt(timeout(), 9);
+
+        expect(reasonOf(admit())).to.equal("go");
+      });
+    }
+
+    for (const error of ["timeout", "dns", "refused", "reset", "tls", "unreachable", "protocol"] as const) {
+      it(`counts ${error} that took a second, and none that was known at once`, () => {
+        attempt({ ...timeout(999), error }, 20);
+        expect(reasonOf(admit())).to.equal("go");
+
+        attempt({ ...timeout(1_000), error }, 10);
+        expect(reasonOf(admit())).to.equal("silent");
+      });
+    }
+
+    it("counts what took half the timeout, when that is less than a second", () => {
+      create({ timeoutMs: 500 });
+      attempt(timeout(249), 10);
+      expect(reasonOf(admit())).to.equal("go");
+
+      attempt(timeout(250), 10);
+      expect(reasonOf(admit())).to.equal("silent");
+    });
+
+    it("counts an answer whose body never ends as none", () => {
+      attempt({ ...timeout(), statusCode: 200 }, 10);
+
+      expect(reasonOf(admit())).to.equal("silent");
+    });
+
+    it("is one for each user and URL: what hangs on a host that many share holds up nothing else", () => {
+      attempt(timeout(), 10);
+
+      expect(reasonOf(admit("https://hooks.example.com/other"))).to.equal("go");
+      expect(reasonOf(admit(url, { userId: 2 }))).to.equal("go");
+      expect(reasonOf(admit())).to.equal("silent");
+    });
+
+    it("makes the first attempt of a manual retry all the same, and heeds its answer", () => {
+      attempt(timeout(), 10);
+      const place = admission.reserve(candidate(url, { isUrgent: true }));
+
+      place?.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("given up") });
+
+      expect(reasonOf(admit())).to.equal("go");
+    });
+
+    it("lets another attempt decide when the probe was not made", () => {
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      attempt(undefined);
+
+      expect(reasonOf(admit())).to.equal("go");
+      expect(reasonOf(admit())).to.equal("silent");
+    });
+
+    it("says when one opens and when it closes, with the host and nothing else of the URL", () => {
+      attempt(timeout(), 10);
+      nowMs += 4_000;
+      attempt(timeout());
+      nowMs += 8_000;
+      attempt(success());
+      attempt(success());
+
+      expect(lines.map(({ event, receiver, error }) => [event, receiver, error])).to.deep.equal([
+        ["breaker.opened", "hooks.example.com", "timeout"],
+        ["breaker.closed", "hooks.example.com", undefined],
+      ]);
+      expect(JSON.stringify(lines)).to.not.contain("s3cret");
+    });
+
+    it("can be done without", () => {
+      create({ hasBreakers: false });
+
+      attempt(timeout(), 30);
+
+      expect(reasonOf(admit())).to.equal("go");
+      expect(admission.breakerCounts()).to.deep.equal({ open: 0, halfOpen: 0 });
+    });
+  });
+});

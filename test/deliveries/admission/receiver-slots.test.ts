@@ -1,0 +1,304 @@
+import { expect } from "chai";
+import {
+  createReceiverSlots,
+  type Place,
+  type ReceiverSlots,
+  type ReleaseSlot,
+  type SlotHolder,
+} from "../../../src/deliveries/admission/receiver-slots.ts";
+import { until } from "../../support/wait.ts";
+
+/** Waits that no test waits for. */
+const never = 600_000;
+
+/** A visit that has entered the line. */
+interface Visit {
+  state: "waits" | "begun" | "given up";
+  release: ReleaseSlot;
+}
+
+const stateOf = ({ state }: Visit): string => state;
+
+const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
+const enter = (place: Place): Visit => {
+  const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
+  place.enter({
+    begin(release) {
+      expect(visit.state).to.equal("waits");
+      Object.assign(visit, { state: "begun", release });
+    },
+    giveUp() {
+      expect(visit.state).to.equal("waits");
+      visit.state = "given up";
+    },
+  });
+  return visit;
+};
+const begunOf = (visits: readonly Visit[]): number => visits.filter(({ state }) => state === "begun").length;
+
+/** Reserves and enters; undefined without a place. */
+const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
+  const hasRoom = slots.hasRoom(holder(origin, userId));
+  const place = slots.reserve(holder(origin, userId));
+  expect(hasRoom).to.equal(place !== undefined);
+  return place && enter(place);
+};
+
+/** Visits for as long as there are places. */
+const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
+  const visits: Visit[] = [];
+  for (let next = visit(slots, origin, userId); next !== undefined; next = visit(slots, origin, userId))
+    visits.push(next);
+  return visits;
+};
+/** Makes what is usual of a receiver known. */
+const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
+  visit(slots, origin, userId)?.release(durationMs);
+
+describe("createReceiverSlots", () => {
+  let nowMs: number;
+
+  beforeEach(() => {
+    nowMs = 50_000;
+  });
+
+  const create = (options: Partial<Parameters<typeof createReceiverSlots>[0]> = {}): ReceiverSlots =>
+    createReceiverSlots({
+      slots: 8,
+      perUser: 8,
+      perReceiver: 2,
+      livelyLimit: 0,
+      patienceMs: never,
+      now: () => nowMs,
+      ...options,
+    });
+
+  describe("of a receiver that is not known to be lively", () => {
+    it("gives each its share, and no more, and keeps nobody waiting", () => {
+      const slots = create();
+
+      expect(visitAll(slots).map(stateOf)).to.deep.equal(["begun", "begun"]);
+      expect(visitAll(slots, "b").map(stateOf)).to.deep.equal(["begun", "begun"]);
+    });
+
+    it("gives each user a share of all slots, over all receivers", () => {
+      const slots = create({ perUser: 3 });
+
+      const counts = ["a", "b", "c"].map((origin) => visitAll(slots, origin).length);
+
+      expect(counts).to.deep.equal([2, 1, 0]);
+      expect(visitAll(slots, "c", 2)).to.have.length(2);
+    });
+
+    it("gives no more than all slots, and those behind wait for one", () => {
+      const slots = create({ slots: 3 });
+      const visits = ["a", "b", "c"].flatMap((origin, user) => visitAll(slots, origin, user));
+      expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "waits", "waits", "waits"]);
+
+      visits[0]?.release();
+
+      expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "begun", "waits", "waits"]);
+    });
+
+    it("counts what is only reserved, until it leaves", () => {
+      const slots = create();
+      const places = [slots.reserve(holder()), slots.reserve(holder())] as [Place, Place];
+      expect(slots.reserve(holder())).to.equal(undefined);
+
+      places[0].leave();
+
+      expect(visitAll(slots)).to.have.length(1);
+      expect(enter(places[1]).state).to.equal("begun");
+    });
+
+    it("frees a slot once, however often it is released", () => {
+      const slots = create();
+      const [first] = visitAll(slots);
+
+      first?.release();
+      first?.release();
+
+      expect(visitAll(slots)).to.have.length(1);
+    });
+  });
+
+  describe("of a lively receiver", () => {
+    for (const [durationMs, begun] of [
+      [1, 6],
+      [5_000, 6],
+      [5_001, 2],
+    ] as const) {
+      it(`begins ${begun} attempts of eight slots when it usually takes ${durationMs} ms`, () => {
+        const slots = create({ livelyLimit: 6 });
+        attempt(slots, durationMs);
+
+        expect(begunOf(visitAll(slots))).to.equal(begun);
+      });
+    }
+
+    it("begins no more than the share once the last was not answered", () => {
+      const slots = create({ livelyLimit: 6 });
+      attempt(slots, 100);
+      attempt(slots, 0);
+
+      expect(begunOf(visitAll(slots))).to.equal(2);
+    });
+
+    it("leaves what is usual alone when no attempt was made", () => {
+      const slots = create({ livelyLimit: 6 });
+      attempt(slots, 100);
+      visit(slots)?.release();
+
+      expect(begunOf(visitAll(slots))).to.equal(6);
+    });
+
+    it("leaves the others what they need of the slots that it may have besides", () => {
+      const slots = create({ livelyLimit: 6, perUser: 2 });
+      attempt(slots, 100);
+      const others = [...visitAll(slots, "b", 2), visit(slots, "c", 3) as Visit];
+      expect(others.map(stateOf)).to.deep.equal(["begun", "begun", "begun"]);
+
+      const visits = visitAll(slots);
+
+      expect(begunOf(visits)).to.equal(3);
+      others[0]?.release();
+      expect(begunOf(visits)).to.equal(4);
+      expect(visitAll(slots, "d", 4).map(stateOf)).to.deep.equal(["begun", "begun"]);
+    });
+
+    for (const [durationMs, perReceiver, waiting] of [
+      [100, 2, 2],
+      [50, 2, 4],
+      [10, 4, 40],
+      [1, 8, 200],
+    ] as const) {
+      it(`lets ${waiting} wait for ${perReceiver} slots of ${durationMs} ms: a tenth of a second, and 200 at most`, () => {
+        const slots = create({ perReceiver });
+        attempt(slots, durationMs);
+
+        const visits = visitAll(slots);
+
+        expect([begunOf(visits), visits.length - begunOf(visits)]).to.deep.equal([perReceiver, waiting]);
+      });
+    }
+
+    it("hands freed slots on in the order of arrival", () => {
+      const slots = create({ perReceiver: 1 });
+      attempt(slots, 25);
+      const visits = visitAll(slots);
+      expect(visits.map(stateOf)).to.deep.equal(["begun", "waits", "waits", "waits", "waits"]);
+
+      visits[0]?.release(25);
+      expect(visits.slice(0, 3).map(stateOf)).to.deep.equal(["begun", "begun", "waits"]);
+      visits[1]?.release(25);
+      expect(visits.slice(0, 4).map(stateOf)).to.deep.equal(["begun", "begun", "begun", "waits"]);
+    });
+
+    it("hands them on to one of each line in turn: nobody's many keep the others waiting", () => {
+      const slots = create({ slots: 1, perReceiver: 1 });
+      attempt(slots, 25, "a", 1);
+      const many = visitAll(slots, "a", 1);
+      const other = visit(slots, "b", 2);
+
+      many[0]?.release(25);
+      many[1]?.release(25);
+
+      expect([stateOf(other as Visit), begunOf(many)]).to.deep.equal(["begun", 2]);
+    });
+  });
+
+  describe("of those that wait", () => {
+    it("gives those up for which no slot falls free within the patience, and their places too", async () => {
+      const slots = create({ slots: 2, patienceMs: 40 });
+      const begun = visitAll(slots);
+      const waiting = visitAll(slots, "b", 2);
+      expect(waiting.map(stateOf)).to.deep.equal(["waits", "waits"]);
+      nowMs += 41;
+      const late = visit(slots, "c", 3) as Visit;
+
+      await until(() => waiting.every(({ state }) => state === "given up"), {
+        what: "the end of the patience",
+      });
+
+      expect([...begun, late].map(stateOf)).to.deep.equal(["begun", "begun", "waits"]);
+      begun[0]?.release();
+      expect(late.state).to.equal("begun");
+      expect(visitAll(slots, "b", 2)).to.have.length(2);
+    });
+
+    it("begins them at once when those before end in the course of their own begin", () => {
+      const slots = create({ slots: 1, perReceiver: 50, perUser: 50 });
+      const [first] = [visit(slots)] as [Visit];
+      let begun = 0;
+      for (let count = 0; count < 20; count++)
+        slots.reserve(holder())?.enter({
+          begin(release) {
+            begun += 1;
+            release();
+          },
+          giveUp: () => expect.fail("given up"),
+        });
+
+      first.release();
+
+      expect(begun).to.equal(20);
+      expect(visit(slots)?.state).to.equal("begun");
+    });
+  });
+
+  it("leaks no place, whatever becomes of those that are reserved", () => {
+    const slots = create({ livelyLimit: 6, perUser: 5 });
+    const open: (Place | Visit)[] = [];
+    let seed = 7;
+    const pick = (below: number): number => {
+      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((seed / 2 ** 32) * below);
+    };
+    const act = (isEnd: boolean): void => {
+      const place = isEnd ? undefined : slots.reserve(holder("abc"[pick(3)], pick(3)));
+      if (place !== undefined) open.push(place);
+      const [one] = open.splice(pick(open.length), 1);
+      if (one === undefined) return;
+      if ("leave" in one) {
+        if (pick(3) === 0) one.leave();
+        else open.push(enter(one));
+      } else if (one.state === "begun") one.release([undefined, 0, 1 + pick(200)][pick(3)]);
+      else open.push(one);
+    };
+    for (let step = 0; step < 5_000; step++) act(false);
+    while (open.length > 0) act(true);
+
+    // No receiver is known to be lively after this.
+    for (const origin of "abc") for (const user of [0, 1, 2]) attempt(slots, 0, origin, user);
+    const counts = [...visitAll(slots, "a", 0), ...visitAll(slots, "b", 1), ...visitAll(slots, "c", 2)].map(
+      stateOf,
+    );
+    expect(counts).to.deep.equal(Array(6).fill("begun"));
+    expect(visitAll(slots, "d", 4).map(stateOf)).to.deep.equal(["begun", "begun"]);
+  });
+
+  it("remembers what is usual of 1,000 users and receivers without attempts in flight, those that had some last", () => {
+    const slots = create({ perReceiver: 1, livelyLimit: 2 });
+    for (const origin of ["early", "late"]) attempt(slots, 100, origin);
+    for (let count = 0; count < 998; count++) {
+      if (count === 500) attempt(slots, 100, "late");
+      attempt(slots, 100, `stranger ${count}`);
+    }
+
+    const late = visitAll(slots, "late");
+    expect(begunOf(late)).to.equal(2);
+    for (const one of late) one.release();
+    expect(begunOf(visitAll(slots, "early"))).to.equal(1);
+  });
+
+  it("counts a user's attempts also when more than 1,000 users and receivers are at work at once", () => {
+    const slots = create({ slots: 10_000, perUser: 2 });
+    for (let count = 0; count < 600; count++) visit(slots, `stranger ${count}`, 1_000 + count);
+
+    expect(["x", "y", "z"].map((origin) => visit(slots, origin)?.state)).to.deep.equal([
+      "begun",
+      "begun",
+      undefined,
+    ]);
+  });
+});

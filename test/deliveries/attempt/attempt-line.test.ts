@@ -1,0 +1,83 @@
+import { expect } from "chai";
+import { attemptLine } from "../../../src/deliveries/attempt/attempt-line.ts";
+import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
+import type { DeliveryInHand } from "../../../src/deliveries/attempt/attempts.ts";
+
+const delivery: DeliveryInHand = {
+  id: "41",
+  uuid: "0f8fad5b-d9cb-469f-a165-70867728950e",
+  eventId: "5",
+  eventUuid: "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+  event: "on_create",
+  resource: "notes",
+  timestamp: "2026-03-28T14:30:00.123456Z",
+  attempt: 1,
+  maxAttempts: 4,
+  isManual: false,
+  traceparent: null,
+  subscriptionId: 3,
+  subscription: {
+    url: "https://hooks.example.com:8443/canary?key=canary",
+    encryptedSecret: Buffer.from("canary"),
+    user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
+  },
+  happenedAtMs: 0,
+  data: Buffer.from("canary"),
+  flight: { id: "1", inHand: 1 },
+};
+
+const result: AttemptResult = {
+  startedAt: new Date(0),
+  durationMs: 12,
+  error: "http",
+  detail: "canary",
+  statusCode: 500,
+  responseHeaders: { "x-debug": "canary" },
+  responseBody: Buffer.from("canary"),
+  isResponseTruncated: false,
+};
+
+describe("attemptLine", () => {
+  const line = attemptLine({
+    delivery,
+    outcome: {
+      id: delivery.id,
+      uuid: delivery.uuid,
+      status: "retrying",
+      attemptsBefore: 1,
+      delayMs: 4_999.6,
+      lastError: "canary",
+      result,
+    },
+    result,
+    isWritten: true,
+    lagMs: 321.4,
+    bytesOut: 6,
+  });
+
+  it("names the delivery, its event, its receiver's host and what came of it", () => {
+    expect(line).to.include({
+      event: "delivery.attempt",
+      delivery: delivery.uuid,
+      eventUuid: delivery.eventUuid,
+      subscriptionId: 3,
+      userId: 7,
+      resource: "notes",
+      receiver: "hooks.example.com:8443",
+      attempt: 2,
+      maxAttempts: 4,
+      status: "retrying",
+      statusCode: 500,
+      error: "http",
+      bytesOut: 6,
+      durationMs: 12,
+      lagMs: 321,
+      retryInMs: 5_000,
+      isWritten: true,
+    });
+  });
+
+  it("holds nothing of the webhook's path and query, of its content and of the answer", () => {
+    expect(JSON.stringify(line)).not.to.include("canary");
+  });
+});

@@ -1,0 +1,74 @@
+import { expect } from "chai";
+import type { AttemptError } from "../../../src/deliveries/delivery.ts";
+import { failureOf, LookupError, TargetRefusedError } from "../../../src/deliveries/attempt/failure.ts";
+
+function errorWith(fields: Readonly<Record<string, string>>): Error {
+  return Object.assign(new Error("secret text of the other side\nin two lines"), fields);
+}
+
+const cases: readonly [AttemptError, unknown][] = [
+  ["dns", new LookupError("ENOTFOUND")],
+  ["dns", new LookupError("ECONNREFUSED")],
+  ["dns", new LookupError("EFORMERR")],
+  ["refused", errorWith({ code: "ECONNREFUSED" })],
+  ["timeout", errorWith({ code: "ETIMEDOUT" })],
+  ["reset", errorWith({ code: "ECONNRESET" })],
+  ["reset", errorWith({ code: "EPIPE" })],
+  ["unreachable", errorWith({ code: "EHOSTUNREACH" })],
+  ["unreachable", errorWith({ code: "ENETUNREACH" })],
+  ["unreachable", errorWith({ code: "EMFILE" })],
+  ["unreachable", errorWith({})],
+  ["unreachable", "thrown text"],
+  ["tls", errorWith({ code: "EPROTO" })],
+  ["tls", errorWith({ code: "CERT_HAS_EXPIRED" })],
+  ["tls", errorWith({ code: "ERR_TLS_CERT_ALTNAME_INVALID" })],
+  ["tls", errorWith({ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" })],
+  ["tls", errorWith({ code: "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION" })],
+  ["protocol", errorWith({ code: "HPE_INVALID_CONSTANT" })],
+  ["protocol", errorWith({ code: "ERR_INVALID_CHAR" })],
+];
+
+describe("failureOf", () => {
+  for (const [expected, error] of cases) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "no code";
+
+    it(`names ${code} ${expected}, in one line without the error's own text`, () => {
+      const failure = failureOf({ error, host: "hooks.example:8443" });
+
+      expect(failure.error).to.equal(expected);
+      expect(failure.detail).to.match(/^[^\n]*hooks\.example:8443[^\n]*\.$/);
+      expect(failure.detail).to.include(`(${code})`);
+      expect(failure.detail).to.not.include("secret");
+    });
+
+    it(`finds ${code} inside what Node wraps it in`, () => {
+      const tried = new AggregateError([errorWith({ code: "EHOSTUNREACH" }), error]);
+      const wrapped = Object.assign(new Error("outer", { cause: tried }), { code: "ERR_OUTER" });
+
+      expect(failureOf({ error: wrapped, host: "h" }).error).to.equal(expected);
+    });
+  }
+
+  it("says of a refused target what the look-up said", () => {
+    const error = new Error("outer", { cause: new TargetRefusedError("a resolves to a private address.") });
+
+    expect(failureOf({ error, host: "a" })).to.deep.equal({
+      error: "blocked",
+      detail: "a resolves to a private address.",
+    });
+  });
+
+  it("says what is the matter with a name", () => {
+    expect(detailOf("ENOTFOUND")).to.equal(
+      "The name of h could not be resolved: there is no such name (ENOTFOUND).",
+    );
+    expect(detailOf("ETIMEOUT")).to.equal(
+      "The name of h could not be resolved: no name server answered in time (ETIMEOUT).",
+    );
+    expect(detailOf("EFORMERR")).to.equal("The name of h could not be resolved (EFORMERR).");
+  });
+});
+
+function detailOf(code: string): string {
+  return failureOf({ error: new LookupError(code), host: "h" }).detail;
+}

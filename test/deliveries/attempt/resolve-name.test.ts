@@ -1,0 +1,179 @@
+import { expect } from "chai";
+import type { LookupAddress } from "node:dns";
+import {
+  createNameResolver,
+  type ResolvedName,
+  type ResolveName,
+} from "../../../src/deliveries/attempt/resolve-name.ts";
+import { parseHosts } from "../../../src/deliveries/attempt/name-files.ts";
+import { startNameServer, type NameServer, type Told } from "../../support/name-server.ts";
+
+const [four, six]: readonly LookupAddress[] = [
+  { address: "192.0.2.1", family: 4 },
+  { address: "2001:db8::1", family: 6 },
+];
+const both = ["2001:db8::1", "192.0.2.1"];
+
+describe("createNameResolver", () => {
+  let server: NameServer;
+  let other: NameServer;
+
+  beforeEach(async () => {
+    [server, other] = await Promise.all([startNameServer(), startNameServer()]);
+  });
+  afterEach(() => {
+    server.close();
+    other.close();
+  });
+
+  const resolver = ({
+    search = [] as readonly string[],
+    ndots = 1,
+    hosts = "",
+    limitMs = 10_000,
+    servers = [server.address],
+  } = {}): ResolveName =>
+    createNameResolver({
+      limitMs,
+      servers,
+      readFiles: async () => ({ hosts: parseHosts(hosts), search, ndots }),
+    });
+
+  it("gives both families, IPv4 first, and the shortest TTL", async () => {
+    server.answer = () => both;
+    server.ttlSeconds = 7;
+
+    expect(await resolver()("a.example")).to.deep.equal({ addresses: [four, six], ttlMs: 7_000 });
+    expect(server.asked).to.have.members(["A a.example", "AAAA a.example"]);
+  });
+
+  for (const told of ["NODATA", "NXDOMAIN", "SERVFAIL", "silence"] as const) {
+    it(`is content with one family when the other is ${told}`, async () => {
+      server.answer = (_name, type) => (type === "A" ? both : told);
+      expect((await resolver()("a.example")).addresses).to.deep.equal([four]);
+
+      server.answer = (_name, type) => (type === "A" ? told : both);
+      expect((await resolver()("a.example")).addresses).to.deep.equal([six]);
+    });
+  }
+
+  const failures: readonly [Told, string][] = [
+    ["NXDOMAIN", "ENOTFOUND"],
+    ["NODATA", "ENODATA"],
+    ["SERVFAIL", "ESERVFAIL"],
+  ];
+  for (const [told, code] of failures) {
+    it(`rejects with ${code} for ${String(told)}`, async () => {
+      server.answer = () => told;
+
+      expect(await failureOf(resolver()("a.example"))).to.equal(code);
+    });
+  }
+
+  it("says what is not known of one family rather than that the other has nothing", async () => {
+    server.answer = (_name, type) => (type === "A" ? "NODATA" : "SERVFAIL");
+    expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
+
+    server.answer = (_name, type) => (type === "A" ? "SERVFAIL" : "NODATA");
+    expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
+  });
+
+  it("gives up a server that never answers when its time is over", async () => {
+    server.answer = () => "silence";
+
+    expect(await failureOf(resolver({ limitMs: 100 })("a.example"))).to.equal("ETIMEOUT");
+  });
+
+  it("rejects with ECONNREFUSED where no server is", async () => {
+    const gone = await startNameServer();
+    gone.close();
+
+    expect(await failureOf(resolver({ servers: [gone.address] })("a.example"))).to.equal("ECONNREFUSED");
+  });
+
+  it("rejects names that are none", async () => {
+    expect(await failureOf(resolver()(`${"a".repeat(64)}.example`))).to.equal("EBADNAME");
+  });
+
+  for (const told of ["SERVFAIL", "silence"] as const) {
+    it(`asks the next server after ${told}`, async () => {
+      server.answer = () => told;
+      other.answer = () => both;
+
+      const { addresses } = await resolver({ servers: [server.address, other.address] })("a.example");
+
+      expect(addresses).to.deep.equal([four, six]);
+      expect(server.asked).to.not.have.length(0);
+    });
+  }
+
+  it("takes the word of one server that there is no such name", async () => {
+    other.answer = () => both;
+
+    expect(await failureOf(resolver({ servers: [server.address, other.address] })("a.example"))).to.equal(
+      "ENOTFOUND",
+    );
+    expect(other.asked).to.deep.equal([]);
+  });
+
+  it("tries a short name in the search list, past what failed there", async () => {
+    server.answer = (name) =>
+      name === "receiver.b.example" ? both : name.includes(".a.") ? "SERVFAIL" : "NXDOMAIN";
+    const resolve = resolver({ search: ["a.example", "none.example", "b.example", "c.example"] });
+
+    expect((await resolve("receiver")).addresses).to.deep.equal([four, six]);
+    expect(server.asked.filter((question) => question.startsWith("A "))).to.deep.equal([
+      "A receiver.a.example",
+      "A receiver.none.example",
+      "A receiver.b.example",
+    ]);
+  });
+
+  it("tries no other form of a name while no server answers", async () => {
+    server.answer = () => "silence";
+
+    await failureOf(resolver({ search: ["a.example", "b.example"], limitMs: 100 })("receiver"));
+
+    expect(new Set(server.asked)).to.deep.equal(new Set(["A receiver.a.example", "AAAA receiver.a.example"]));
+  });
+
+  it("fails of the name as it stands", async () => {
+    server.answer = (name) => (name === "receiver" ? "SERVFAIL" : "NXDOMAIN");
+
+    expect(await failureOf(resolver({ search: ["a.example"] })("receiver"))).to.equal("ESERVFAIL");
+    expect(await failureOf(resolver({ search: ["a.example"], ndots: 0 })("receiver"))).to.equal("ESERVFAIL");
+  });
+
+  it("asks no server for what stands in /etc/hosts, whatever its case", async () => {
+    const resolve = resolver({ hosts: "192.0.2.1 Receiver\n2001:db8::1 receiver\nnonsense receiver\n" });
+
+    expect((await resolve("receiver")).addresses).to.deep.equal([four, six]);
+    expect((await resolve("RECEIVER.")).addresses).to.deep.equal([four, six]);
+    expect(server.asked).to.deep.equal([]);
+  });
+
+  for (const name of ["localhost", "a.localhost", "localhost."]) {
+    it(`knows ${name} without a server or a file`, async () => {
+      expect((await resolver()(name)).addresses.map(({ address }) => address)).to.deep.equal([
+        "127.0.0.1",
+        "::1",
+      ]);
+      expect(server.asked).to.deep.equal([]);
+    });
+  }
+
+  it("reads the machine's own files by default", async () => {
+    expect((await createNameResolver()("localhost")).addresses).to.deep.include({
+      address: "127.0.0.1",
+      family: 4,
+    });
+  });
+});
+
+async function failureOf(found: Promise<ResolvedName>): Promise<unknown> {
+  try {
+    return await found;
+  } catch (error) {
+    return (error as { readonly code?: unknown }).code;
+  }
+}

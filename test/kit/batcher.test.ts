@@ -1,0 +1,113 @@
+import { expect } from "chai";
+import { createBatcher, type Batcher } from "../../src/kit/batcher.ts";
+
+/** A batcher that doubles numbers, one batch at each `release`. */
+function createGated(maxItems = 100): {
+  readonly batcher: Batcher<number, number>;
+  readonly batches: (readonly number[])[];
+  /** Lets the batch at work end; resolves once there is one. */
+  readonly release: (error?: Error) => Promise<void>;
+} {
+  const batches: (readonly number[])[] = [];
+  const gates: ((error: Error | undefined) => void)[] = [];
+  let arrived: (() => void) | undefined;
+  const batcher = createBatcher<number, number>({
+    maxItems,
+    async handle(items) {
+      batches.push(items);
+      const error = await new Promise<Error | undefined>((resolve) => {
+        gates.push(resolve);
+        arrived?.();
+      });
+      if (error !== undefined) throw error;
+      return items.map((item) => item * 2);
+    },
+  });
+  return {
+    batcher,
+    batches,
+    async release(error) {
+      if (gates.length === 0) await new Promise<void>((resolve) => (arrived = resolve));
+      gates.shift()?.(error);
+    },
+  };
+}
+
+describe("createBatcher", () => {
+  it("makes one batch of what is added in one turn of the event loop, and answers each item with its own result", async () => {
+    const { batcher, batches, release } = createGated();
+    const results = Promise.all([1, 2, 3].map((item) => batcher.add(item)));
+
+    await release();
+
+    expect(await results).to.deep.equal([2, 4, 6]);
+    expect(batches).to.deep.equal([[1, 2, 3]]);
+  });
+
+  it("gathers while a batch is at work, in order, and never runs two at once", async () => {
+    const { batcher, batches, release } = createGated();
+    const first = batcher.add(1);
+    const others = new Promise((resolve) => setImmediate(resolve)).then(() =>
+      Promise.all([2, 3].map((item) => batcher.add(item))),
+    );
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(batches).to.deep.equal([[1]]);
+
+    await release();
+    await release();
+
+    expect([await first, ...(await others)]).to.deep.equal([2, 4, 6]);
+    expect(batches).to.deep.equal([[1], [2, 3]]);
+  });
+
+  it("splits what is more than a batch takes", async () => {
+    const { batcher, batches, release } = createGated(2);
+    const results = Promise.all([1, 2, 3, 4, 5].map((item) => batcher.add(item)));
+
+    for (let turn = 0; turn < 3; turn++) await release();
+
+    expect(await results).to.deep.equal([2, 4, 6, 8, 10]);
+    expect(batches).to.deep.equal([[1, 2], [3, 4], [5]]);
+  });
+
+  it("rejects every item of a batch that failed, and goes on with the next", async () => {
+    const { batcher, release } = createGated(2);
+    const results = Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
+
+    await release(new Error("away"));
+    await release();
+
+    expect((await results).map((one) => (one.status === "fulfilled" ? one.value : String(one.reason))))
+      .to //
+      .deep.equal(["Error: away", "Error: away", 6]);
+  });
+
+  it("takes items again after it has been idle", async () => {
+    const { batcher, batches, release } = createGated();
+    await Promise.all([batcher.add(1), release()]);
+
+    await Promise.all([batcher.add(2), release()]);
+
+    expect(batches).to.deep.equal([[1], [2]]);
+  });
+
+  it("drains what waits and what is added meanwhile", async () => {
+    const { batcher, batches, release } = createGated(1);
+    const results = Promise.all([batcher.add(1).then(async () => batcher.add(3)), batcher.add(2)]);
+    let isDrained = false;
+    const drained = batcher.drain().then(() => (isDrained = true));
+
+    await release();
+    await release();
+    expect(isDrained).to.equal(false);
+    await release();
+    await drained;
+
+    expect(batches).to.deep.equal([[1], [2], [3]]);
+    expect(await results).to.deep.equal([6, 4]);
+  });
+
+  it("drains at once when nothing was ever added", async () => {
+    await createGated().batcher.drain();
+  });
+});

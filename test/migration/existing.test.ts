@@ -1,0 +1,230 @@
+import { expect } from "chai";
+import { Client, Pool } from "pg";
+import { OperatorError } from "../../src/kit/errors.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
+import type { Definition, Definitions } from "../../src/mapping/definition.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { customers, orders } from "../support/shop.ts";
+
+const log = createLog({ level: "silent" });
+
+function unmanaged(name: string): Definition {
+  return definition({ name, isManaged: false, fields: [] });
+}
+
+describe("applyMigration beside tables that exist", () => {
+  let database: TestDatabase;
+  let client: Client;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+  });
+
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  const apply = (definitions: Definitions, allowDestructive = false): ReturnType<typeof applyMigration> =>
+    applyMigration({ url: database.url, definitions, allowDestructive, log });
+  const failureOf = (definitions: Definitions, allowDestructive = false): Promise<string> =>
+    apply(definitions, allowDestructive).then(
+      () => "done",
+      (error: unknown) => {
+        expect(error).to.be.instanceOf(OperatorError);
+        return (error as OperatorError).message;
+      },
+    );
+  const rowsOf = async (sql: string): Promise<readonly unknown[]> => (await client.query(sql)).rows;
+  const columnsOf = async (table: string): Promise<Record<string, string>> => {
+    const { rows } = await client.query<{ name: string; type: string }>(
+      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
+      [table],
+    );
+    return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
+  };
+  it("touches no table and no type but the managed ones, and leads foreign keys to the others", async () => {
+    await client.query(`
+      CREATE TYPE mood AS ENUM ('good');
+      CREATE TABLE customers (id serial PRIMARY KEY, name varchar(9) NOT NULL, extra mood, CHECK (name <> ''));
+      CREATE TABLE letters (id serial PRIMARY KEY, customer_id int REFERENCES customers, kind "char");
+      CREATE TABLE "_prisma_migrations" (id int);
+      CREATE SCHEMA other; CREATE TABLE other.orders (id int);
+      CREATE VIEW names AS SELECT name FROM customers`);
+    const before = await columnsOf("customers");
+    const existing = definitionsOf({ ...customers, isManaged: false }, orders);
+
+    await apply(existing);
+
+    expect(await columnsOf("customers")).to.deep.equal(before);
+    expect(await columnsOf("letters")).to.include({ kind: '"char"' });
+    expect(await columnsOf("other.orders")).to.deep.equal({ id: "integer" });
+    expect(
+      await rowsOf(
+        "SELECT confrelid::regclass::text AS target FROM pg_constraint WHERE conrelid = 'orders'::regclass AND contype = 'f'",
+      ),
+    ).to.deep.equal([{ target: "customers" }]);
+    expect((await planMigration({ url: database.url, definitions: existing })).steps).to.deep.equal([]);
+  });
+
+  it("refuses to change a table that it did not make, unless that is allowed", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, extra text)");
+
+    expect(await failureOf(definitionsOf(customers))).to.match(
+      /The table customers exists and was not made by/,
+    );
+    expect(await columnsOf("customers")).to.not.have.property("name");
+    await apply(definitionsOf(customers), true);
+
+    expect(await columnsOf("customers")).to.have.keys(["id", "extra", "name"]);
+  });
+
+  it("takes over a table that is as the mapping file says", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
+
+    const { steps, notes } = await apply(definitionsOf(customers));
+
+    expect(notes).to.deep.equal([
+      "The table customers is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.",
+    ]);
+    const titles = steps.map(({ title }) => title).filter((title) => !title.startsWith("core migration"));
+    expect(titles).to.deep.equal([
+      "customers: note down what svc made",
+      "customers: capture trigger on customers",
+    ]);
+  });
+
+  it("uses a primary key of another name, and refuses one of another column", async () => {
+    await client.query(`
+      CREATE TABLE customers (id serial CONSTRAINT chosen PRIMARY KEY, name text NOT NULL);
+      CREATE TABLE cards (id serial, number int CONSTRAINT numbered PRIMARY KEY)`);
+    const cards = definition({ name: "cards", fields: [field("number", "Int")] });
+
+    expect(await failureOf(definitionsOf(customers))).to.equal("done");
+    expect(await failureOf(definitionsOf(customers, cards), true)).to.match(
+      /cannot be done.*The primary key numbered of the table cards/s,
+    );
+    expect(
+      (await planMigration({ url: database.url, definitions: definitionsOf(customers) })).steps,
+    ).to.deep.equal([]);
+    expect(
+      await rowsOf(
+        "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = 'customers'::regclass",
+      ),
+    ).to.deep.equal([{ conname: "chosen" }]);
+  });
+
+  it("lists everything in which existing tables do not fit", async () => {
+    await client.query(`
+      CREATE TABLE customer (id int PRIMARY KEY, name text);
+      CREATE TABLE lines (order_id int, line int, amount numeric, tags text[], PRIMARY KEY (order_id, line));
+      CREATE VIEW orders AS SELECT 1 AS id`);
+    const lines = definition({
+      name: "lines",
+      isManaged: false,
+      fields: [
+        keyField("order_id"),
+        field("amuont", "Decimal"),
+        field("amount", "Float"),
+        field("tags", "String"),
+        field("line", "String"),
+      ],
+    });
+
+    const message = await failureOf(
+      definitionsOf({ ...customers, isManaged: false }, lines, {
+        ...orders,
+        fields: [keyField()],
+        isManaged: false,
+      }),
+    );
+
+    expect(message.split("\n")).to.deep.equal([
+      "The mapping files do not fit the database:",
+      '  resources/customers.yaml: name: there is no table "customers"; did you mean "customer"?',
+      '  resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
+      "  resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
+      '  resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
+      "  resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
+      '  resources/lines.yaml: fields.order_id: the key of "lines" has several columns (order_id, line), which is not supported',
+      '  resources/orders.yaml: name: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
+    ]);
+  });
+
+  it("tells tables apart whose key is not the one of the mapping file", async () => {
+    await client.query(`
+      CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b));
+      CREATE TABLE keyless (id int);
+      CREATE TABLE others (id int, number int PRIMARY KEY);
+      CREATE TABLE uniques (a int, b int, id int UNIQUE, PRIMARY KEY (a, b))`);
+    const message = await failureOf(
+      definitionsOf(unmanaged("pairs"), unmanaged("keyless"), unmanaged("others"), unmanaged("uniques")),
+    );
+
+    expect(message.split("\n").slice(1)).to.deep.equal([
+      '  resources/pairs.yaml: fields.id: there is no column "id" (the columns are a, b)',
+      '  resources/pairs.yaml: fields.id: the key of "pairs" has several columns (a, b), which is not supported',
+      '  resources/keyless.yaml: fields.id: the table "keyless" has no primary key, and its column "id" is not unique by itself',
+      '  resources/others.yaml: fields.id: the primary key of "others" is "number", and its column "id" is not unique by itself',
+    ]);
+  });
+
+  it("lists rules that look into tables and columns that are not there", async () => {
+    await client.query(
+      "CREATE TABLE countries (code text); CREATE VIEW cities AS SELECT code AS name FROM countries",
+    );
+    const looking = {
+      ...customers,
+      createRules: { name: "exists:countries,code|exists:cities" },
+      updateRules: { name: ["exists:countries,cod", { unique: "planets" }, "unique:buyers,id"] },
+    };
+    const lookups = definitionsOf(looking, { ...orders, table: "buyers" });
+    const pool = new Pool({ connectionString: database.url });
+    const due = (): Promise<unknown> =>
+      migrationDue({ database: { pool }, definitions: lookups }).catch(String);
+
+    const message = await failureOf(lookups);
+
+    expect(message.split("\n")).to.deep.equal([
+      "The mapping files do not fit the database:",
+      '  resources/customers.yaml: updateRules.name: exists: the table "countries" has no column "cod" (the columns are code)',
+      '  resources/customers.yaml: updateRules.name: unique: there is neither a resource nor a table "planets"',
+    ]);
+    expect(await due()).to.equal(`OperatorError: ${message}`);
+    await client.query("ALTER TABLE countries ADD cod text; CREATE TABLE planets (name text)");
+    expect(await due()).to.include.members(["customers: not installed yet", "orders: not installed yet"]);
+    await pool.end();
+  });
+
+  it("notes what single requests on an existing table will stumble over", async () => {
+    await client.query(
+      "CREATE TABLE customers (id serial PRIMARY KEY, name text, city text NOT NULL, at date NOT NULL DEFAULT now())",
+    );
+
+    const { notes } = await apply(definitionsOf({ ...customers, isManaged: false }));
+
+    expect(notes).to.have.length(2);
+    expect(notes[0]).to.match(/fields\.name: the column may be null/);
+    expect(notes[1]).to.match(/"city" must have a value/);
+  });
+
+  it("notes a key that neither the table nor, without a rule for it, the API gives", async () => {
+    await client.query("CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL)");
+    const existing = { ...customers, isManaged: false };
+
+    const { notes } = await apply(definitionsOf(existing));
+    const withRule = definitionsOf({ ...existing, createRules: { id: "required|integer" } });
+    const withoutCreate = definitionsOf({ ...existing, supportsCreate: false });
+
+    expect(notes).to.deep.equal([
+      "resources/customers.yaml: fields.id: the column has no default: no record can be created unless `createRules` names the field.",
+    ]);
+    expect((await planMigration({ url: database.url, definitions: withRule })).notes).to.deep.equal([]);
+    expect((await planMigration({ url: database.url, definitions: withoutCreate })).notes).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,358 @@
+import { expect } from "chai";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, Pool } from "pg";
+import { openEmbedded } from "../../src/embedded/embedded.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
+import type { Definition, Definitions } from "../../src/mapping/definition.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { customerId, customers, orders, shop, status, withFields } from "../support/shop.ts";
+
+const log = createLog({ level: "silent" });
+
+describe("applyMigration", () => {
+  let database: TestDatabase;
+  let client: Client;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+  });
+
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  const apply = (definitions: Definitions, allowDestructive = false): ReturnType<typeof applyMigration> =>
+    applyMigration({ url: database.url, definitions, allowDestructive, log });
+  const failureOf = (definitions: Definitions, allowDestructive = false): Promise<string> =>
+    apply(definitions, allowDestructive).then(
+      () => "done",
+      (error: unknown) => {
+        expect(error).to.be.instanceOf(OperatorError);
+        return (error as OperatorError).message;
+      },
+    );
+  const rowsOf = async (sql: string): Promise<readonly unknown[]> => (await client.query(sql)).rows;
+  const columnsOf = async (table: string): Promise<Record<string, string>> => {
+    const { rows } = await client.query<{ name: string; type: string }>(
+      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
+      [table],
+    );
+    return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
+  };
+  const insertOrder = `INSERT INTO customers (name) VALUES ('Ann');
+    INSERT INTO orders (reference, amount, user_id, customer_id) VALUES ('R1', 9.5, 7, 1)`;
+
+  it("makes the service's tables, the managed tables and the captures in an empty database", async () => {
+    const { steps } = await apply(shop);
+    await client.query(insertOrder);
+
+    expect(steps.map(({ title }) => title)).to.include.members([
+      "core migration 0001_core",
+      'CREATE TABLE "orders"',
+      "orders: check the values of status",
+      "orders: capture trigger on orders",
+    ]);
+    expect(await rowsOf("SELECT resource, owner_id FROM svc.events ORDER BY id")).to.deep.equal([
+      { resource: "customers", owner_id: null },
+      { resource: "orders", owner_id: "7" },
+    ]);
+  });
+
+  it("has nothing to do the second time, whatever the fields", async () => {
+    const types = ["BigInt", "Float", "Boolean", "DateTime", "Json", "Bytes", "Uuid"] as const;
+    const things = definition({
+      name: "things",
+      fields: [
+        keyField("thing_id", { type: "BigInt" }),
+        ...types.map((type) => field(type.toLowerCase(), type, { isOptional: true, isIndexed: true })),
+        ...types.map((type) =>
+          field(`${type.toLowerCase()}_list`, type, { isList: true, column: `${type}s` }),
+        ),
+        field("tags", "Enum", { values: ["a'b", "c"], isList: true }),
+        field("ref", "Uuid", { default: { kind: "uuid" } }),
+        field("made_at", "DateTime", { default: { kind: "now" } }),
+        field("changed_at", "DateTime", { isUpdatedAt: true }),
+        field("free", "Decimal", { default: { kind: "literal", value: 1.5 } }),
+        field("document", "Json", { default: { kind: "literal", value: { a: [1] } } }),
+        field("day", "DateTime", { default: { kind: "literal", value: "2026-03-28T00:00:00.000Z" } }),
+        field("words", "String", { isList: true, default: { kind: "literal", value: ["x", "y"] } }),
+      ],
+    });
+    const all = definitionsOf(customers, orders, things);
+    await apply(all);
+
+    const second = await planMigration({ url: database.url, definitions: all });
+
+    expect(second).to.deep.equal({ steps: [], losses: [], impossible: [], notes: [], leftAlone: [] });
+  });
+
+  it("runs once when two run at once", async () => {
+    const [first, second] = await Promise.all([apply(shop), apply(shop)]);
+
+    const counts = [first.steps.length, second.steps.length].toSorted((a, b) => a - b);
+    expect(counts[0]).to.equal(0);
+    expect(counts[1]).to.be.greaterThan(5);
+  });
+
+  it("adds, widens and drops what loses nothing, also a column that is empty", async () => {
+    await apply(shop);
+    await client.query(insertOrder);
+    const changed = withFields(orders, [
+      field("reference", "String", { length: 80, isUnique: true }),
+      status,
+      field("amount", "Decimal", { precision: 14, scale: 2 }),
+      field("user_id", "BigInt"),
+      field("paid_at", "DateTime", { isOptional: true }),
+      customerId,
+    ]);
+
+    await apply(definitionsOf(customers, changed));
+
+    expect(await columnsOf("orders")).to.deep.equal({
+      id: "integer",
+      reference: "character varying(80)",
+      status: "text",
+      amount: "numeric(14,2)",
+      user_id: "bigint",
+      customer_id: "integer",
+      paid_at: "timestamp(3) with time zone",
+    });
+  });
+
+  it("refuses a change that loses data, listing each, until it is allowed", async () => {
+    await apply(shop);
+    await client.query(insertOrder);
+    await client.query("UPDATE orders SET notes = 'kept'");
+    const less = withFields(orders, [
+      field("reference", "String", { length: 40, isUnique: true }),
+      status,
+      field("amount", "Decimal", { precision: 12, scale: 1 }),
+      field("user_id", "Int"),
+      customerId,
+    ]);
+
+    const message = await failureOf(definitionsOf(customers, less));
+    expect(message).to.match(/would lose data/);
+    expect(message).to.match(/drop the column `notes`/);
+    expect(message).to.match(/Decimal\(12,2\)` to `Decimal\(12,1\)/);
+    expect(message).to.match(/--allow-destructive/);
+    expect(await columnsOf("orders")).to.include({ notes: "text", amount: "numeric(12,2)" });
+
+    await apply(definitionsOf(customers, less), true);
+    expect(await columnsOf("orders")).to.not.have.property("notes");
+  });
+
+  it("refuses a narrower type, allowed or not, while values do not fit; then nothing is lost", async () => {
+    const wide = definition({
+      name: "things",
+      fields: [
+        field("code", "String", { length: 9 }),
+        field("free", "String", { isOptional: true }),
+        field("tags", "String", { length: 9, isList: true }),
+        field("amount", "Decimal", { precision: 12, scale: 2 }),
+        field("count", "BigInt"),
+      ],
+    });
+    const narrow = withFields(wide, [
+      field("code", "String", { length: 3 }),
+      field("free", "String", { length: 3, isOptional: true }),
+      field("tags", "String", { length: 3, isList: true }),
+      field("amount", "Decimal", { precision: 5, scale: 2 }),
+      field("count", "Int"),
+    ]);
+    await apply(definitionsOf(wide));
+    await client.query(`INSERT INTO things (code, free, tags, amount, count) VALUES
+      ('abcd', 'éèêë', '{abcd}', 1000, 3000000000), ('ab  ', 'éèê', '{a}', 999.99, 1), ('abc', NULL, '{}', 1, 2)`);
+
+    const message = await failureOf(definitionsOf(narrow), true);
+    expect(message.split("\n").slice(1)).to.have.members([
+      "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Mend the values first; none is cut.",
+      "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column tags of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column count of the table things is to hold whole numbers of 32 bits, and 1 row has a value beyond that. Mend the values first; none is cut.",
+    ]);
+    await client.query("UPDATE things SET code = 'a', free = 'b', tags = '{a}', amount = 1, count = 1");
+    const shorter = withFields(wide, [...narrow.fields.slice(1, 4), ...wide.fields.slice(4)]);
+
+    await apply(definitionsOf(shorter));
+    expect(await columnsOf("things")).to.include({
+      code: "character varying(3)",
+      free: "character varying(3)",
+      tags: "character varying(3)[]",
+    });
+    expect(await failureOf(definitionsOf(narrow))).to.match(/would lose data/);
+    await apply(definitionsOf(narrow), true);
+    expect(await columnsOf("things")).to.include({ amount: "numeric(5,2)", count: "integer" });
+  });
+
+  it("says what the rows do not allow, and changes nothing, allowed or not", async () => {
+    await apply(shop);
+    await client.query(insertOrder);
+    const more = withFields(orders, [...orders.fields.slice(1), field("weight", "Int")]);
+
+    expect(await failureOf(definitionsOf(customers, more), true)).to.match(
+      /cannot be done with the rows.*required column `weight`/s,
+    );
+    expect(await columnsOf("orders")).to.not.have.property("weight");
+
+    const { steps } = await planMigration({ url: database.url, definitions: definitionsOf(customers, more) });
+    expect(steps[0]).to.deep.equal({
+      title: 'ALTER TABLE "orders" ADD COLUMN "weight" INTEGER NOT NULL',
+      sql: 'ALTER TABLE "orders" ADD COLUMN     "weight" INTEGER NOT NULL',
+    });
+  });
+
+  it("names the step that failed and rolls everything back", async () => {
+    await apply(shop);
+    await client.query(`${insertOrder}; INSERT INTO customers (name) VALUES ('Ann')`);
+    const unique = withFields(customers, [
+      field("name", "String", { isUnique: true }),
+      field("city", "String", { isOptional: true }),
+    ]);
+
+    const message = await failureOf(definitionsOf(unique, orders));
+
+    expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_name_key".*Ann/s);
+    expect(await columnsOf("customers")).to.deep.equal({ id: "integer", name: "text" });
+  });
+
+  it("holds enum columns to their values, and follows a change of the values", async () => {
+    await apply(shop);
+    await client.query(insertOrder);
+    const setTo = (value: string): Promise<string> =>
+      client.query("UPDATE orders SET status = $1", [value]).then(
+        () => "done",
+        (error: { constraint?: string }) => String(error.constraint),
+      );
+    expect(await setTo("shipped")).to.equal("orders_status_svc_values");
+
+    const shipped = { ...status, values: ["open", "paid", "shipped"] };
+    const changed = orders.fields.slice(1).map((one) => (one.name === "status" ? shipped : one));
+    await apply(definitionsOf(customers, withFields(orders, changed)));
+    expect(await setTo("shipped")).to.equal("done");
+
+    expect(await failureOf(shop)).to.match(/Step: orders: check the values of status.*violated by some row/s);
+
+    const free = orders.fields
+      .slice(1)
+      .map((one) => (one.name === "status" ? field("status", "String") : one));
+    expect(await failureOf(definitionsOf(customers, withFields(orders, free)))).to.match(
+      /would lose data.*The check orders_status_svc_values of the table orders .*no longer in the mapping file/s,
+    );
+    await apply(definitionsOf(customers, withFields(orders, free)), true);
+    expect(await setTo("anything")).to.equal("done");
+  });
+
+  it("makes the tables in the schema public, whatever the search path of the role", async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await client.query(`CREATE SCHEMA elsewhere; ALTER DATABASE ${name} SET search_path = elsewhere`);
+
+    await apply(shop);
+
+    expect(await rowsOf("SELECT to_regclass('public.orders')::text AS name")).to.deep.equal([
+      { name: "orders" },
+    ]);
+  });
+
+  it("keeps the table of a resource that left the mapping, says so, and removes its capture", async () => {
+    await apply(shop);
+
+    const { notes } = await apply(definitionsOf(customers));
+    await client.query(insertOrder);
+
+    expect(notes).to.deep.equal([
+      "The table orders of the resource orders, which is not mapped any more, is kept.",
+    ]);
+    expect(await rowsOf("SELECT resource FROM svc.events")).to.deep.equal([{ resource: "customers" }]);
+    expect(await rowsOf("SELECT name FROM svc.installed_resources")).to.deep.equal([{ name: "customers" }]);
+  });
+
+  it("keeps the table that a resource moves away from, and says so", async () => {
+    await apply(shop);
+
+    const { notes } = await apply(definitionsOf(customers, { ...orders, table: "purchases" }));
+
+    expect(notes).to.deep.equal([
+      "The table orders of the resource orders, which is on the table purchases now, is kept.",
+    ]);
+    expect(await rowsOf("SELECT to_regclass('orders')::text AS name")).to.deep.equal([{ name: "orders" }]);
+  });
+
+  it("touches only the table, the capture and the note of the resource that changed", async () => {
+    await apply(shop);
+    const namedCustomers = withFields(customers, [field("name", "String", { isIndexed: true })]);
+    const ownedCustomers = { ...namedCustomers, ownerColumn: "id" };
+    const changedOrders = withFields(orders, [
+      ...orders.fields.slice(1),
+      field("paid_at", "DateTime", { isOptional: true }),
+    ]);
+    const stepsOf = async (...list: readonly Definition[]): Promise<readonly string[]> =>
+      (await apply(definitionsOf(...list))).steps.map(({ title }) => title);
+
+    expect(await stepsOf(namedCustomers, orders)).to.deep.equal([
+      'CREATE INDEX "customers_name_idx" ON "customers"("name")',
+      "customers: note down what svc made",
+      "customers: note down the mapping",
+    ]);
+    expect(await stepsOf(ownedCustomers, orders)).to.deep.equal(["customers: capture trigger on customers"]);
+    expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([
+      'ALTER TABLE "orders" ADD COLUMN "paid_at" TIMESTAMPTZ(3)',
+      "orders: note down what svc made",
+      "orders: capture trigger on orders",
+    ]);
+    expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([]);
+  });
+});
+
+describe("planMigration", () => {
+  it("gives the SQL of everything and changes nothing", async () => {
+    const database = await createTestDatabase();
+    try {
+      const first = await planMigration({ url: database.url, definitions: shop });
+      const second = await planMigration({ url: database.url, definitions: shop });
+
+      const sql = first.steps.map((step) => step.sql).join("\n");
+      expect(sql).to.include("CREATE TABLE svc.events");
+      expect(sql).to.include('CREATE TABLE "orders"');
+      expect(sql).to.include("CREATE TRIGGER");
+      expect(second).to.deep.equal(first);
+    } finally {
+      await database.drop();
+    }
+  });
+});
+
+describe("applyMigration on the embedded database", () => {
+  it("runs once when two run at once, and captures", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "svc-migration-"));
+    const embedded = await openEmbedded({ dataDir, log });
+    const pool = new Pool({ connectionString: embedded.url, max: 2 });
+    try {
+      const apply = (): ReturnType<typeof applyMigration> =>
+        applyMigration({ url: embedded.url, definitions: shop, allowDestructive: false, log });
+
+      const reports = await Promise.all([apply(), apply()]);
+      await pool.query("INSERT INTO customers (name) VALUES ('Ann')");
+
+      expect(reports.map(({ steps }) => steps.length).toSorted((a, b) => a - b)[0]).to.equal(0);
+      expect(await migrationDue({ database: { pool }, definitions: shop })).to.deep.equal([]);
+      expect((await pool.query("SELECT resource FROM svc.events")).rows).to.deep.equal([
+        { resource: "customers" },
+      ]);
+    } finally {
+      await pool.end();
+      await embedded.close();
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  }).timeout(60_000);
+});

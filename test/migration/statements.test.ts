@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import {
+  readStatement,
+  topLevelParts,
+  withClauses,
+  withQuotedSequences,
+} from "../../src/migration/statements.ts";
+
+describe("readStatement", () => {
+  it("tells what each clause does to which part of the table", () => {
+    const { table, clauses } = readStatement(
+      `ALTER TABLE "a, b" DROP CONSTRAINT "k",\nDROP COLUMN "x, y",\nALTER COLUMN "z" SET DATA TYPE DECIMAL(5,2),\n` +
+        `ALTER COLUMN "z" DROP NOT NULL,\nALTER COLUMN "z" SET DEFAULT 'a, "b''',\nADD COLUMN     "w" TEXT DEFAULT E'it\\'s, ok',\n` +
+        `ADD CONSTRAINT "k" PRIMARY KEY ("w", "z")`,
+    );
+
+    expect(table).to.equal("a, b");
+    expect(clauses.map(({ action, kind, name, part }) => [action, kind, name, part])).to.deep.equal([
+      ["drop", "constraint", "k", undefined],
+      ["drop", "column", "x, y", undefined],
+      ["alter", "column", "z", "type"],
+      ["alter", "column", "z", "nullability"],
+      ["alter", "column", "z", "default"],
+      ["add", "column", "w", undefined],
+      ["add", "index", "k", undefined],
+    ]);
+  });
+
+  it("refuses a form that it does not know, since that could be about anything", () => {
+    for (const sql of [
+      'DROP TABLE "a"',
+      'ALTER TABLE "a" DISABLE TRIGGER ALL',
+      'DROP INDEX "a", "b"',
+      "SELECT 1",
+    ])
+      expect(() => readStatement(sql)).to.throw("of a form that is not known");
+  });
+});
+
+describe("withClauses", () => {
+  it("leaves clauses out, and the statement when none is left", () => {
+    const statement = readStatement('ALTER TABLE "a" DROP COLUMN "b",\nADD COLUMN     "c" INTEGER');
+    const [, added] = statement.clauses;
+
+    expect(withClauses(statement, added === undefined ? [] : [added])?.sql).to.equal(
+      'ALTER TABLE "a" ADD COLUMN     "c" INTEGER',
+    );
+    expect(withClauses(statement, [])).to.equal(undefined);
+    expect(withClauses(statement, statement.clauses)).to.equal(statement);
+  });
+});
+
+describe("topLevelParts", () => {
+  it("splits at no separator in names, texts and brackets", () => {
+    expect(topLevelParts(`a(1, 2), "b,c", 'd,''e', E'f\\',g', h[1,2]`)).to.deep.equal([
+      "a(1, 2)",
+      '"b,c"',
+      "'d,''e'",
+      "E'f\\',g'",
+      "h[1,2]",
+    ]);
+    expect(topLevelParts(`SELECT ';'; SELECT ";"`, ";")).to.deep.equal(["SELECT ';'", 'SELECT ";"']);
+  });
+});
+
+describe("withQuotedSequences", () => {
+  it("quotes a sequence wherever the engine names it", () => {
+    const scripts = [
+      "CREATE SEQUENCE it's; a_id_seq",
+      `ALTER TABLE "it's; a" ALTER COLUMN "id" SET DEFAULT nextval('it's; a_id_seq')`,
+      `ALTER SEQUENCE it's; a_id_seq OWNED BY "it's; a"."id"`,
+    ];
+
+    expect(withQuotedSequences(scripts)).to.deep.equal([
+      `CREATE SEQUENCE "it's; a_id_seq"`,
+      `ALTER TABLE "it's; a" ALTER COLUMN "id" SET DEFAULT nextval('"it''s; a_id_seq"')`,
+      `ALTER SEQUENCE "it's; a_id_seq" OWNED BY "it's; a"."id"`,
+    ]);
+  });
+});

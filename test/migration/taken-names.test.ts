@@ -1,0 +1,176 @@
+import { expect } from "chai";
+import { field } from "../support/definitions.ts";
+import { market, marketWith, openScene, withField, type Scene } from "../support/migration-scene.ts";
+
+const paidAt = marketWith((one) => one, field("paid_at", "DateTime", { isOptional: true }));
+const indexed = withField("user_id", { isIndexed: true });
+const unique = withField("user_id", { isUnique: true });
+const referring = withField("user_id", {
+  references: { resource: "buyers", field: "id", as: "buyer", onDelete: "restrict" },
+});
+
+describe("applyMigration, where somebody else has taken a name that a mapping file asks for", () => {
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await openScene();
+  });
+
+  afterEach(() => scene.close());
+
+  for (const { what, sql, wants, key } of [
+    {
+      what: "an index",
+      sql: "CREATE INDEX orders_user_id_idx ON orders (user_id)",
+      wants: indexed,
+      key: "orders index orders_user_id_idx",
+    },
+    {
+      what: "a unique index",
+      sql: "CREATE UNIQUE INDEX orders_user_id_key ON orders (user_id)",
+      wants: unique,
+      key: "orders index orders_user_id_key",
+    },
+    {
+      what: "a unique constraint",
+      sql: "ALTER TABLE orders ADD UNIQUE (user_id)",
+      wants: unique,
+      key: "orders index orders_user_id_key",
+    },
+    {
+      what: "a column",
+      sql: "ALTER TABLE orders ADD paid_at timestamptz(3)",
+      wants: paidAt,
+      key: "orders column paid_at",
+    },
+    {
+      what: "a foreign key",
+      sql: "CREATE INDEX orders_user_id_idx ON orders (user_id); ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES buyers ON UPDATE CASCADE ON DELETE RESTRICT",
+      wants: referring,
+      key: "orders constraint orders_user_id_fkey",
+    },
+  ]) {
+    it(`uses ${what} that is there just as the file asks for it, says so, and never drops it`, async () => {
+      expect(await scene.apply(market)).to.equal("done");
+      await scene.client.query(sql);
+      const was = await scene.shape();
+      const name = key.split(" ").at(-1) ?? "";
+
+      const planned = await scene.plan(wants);
+      expect(planned.notes.join("\n")).to.match(
+        new RegExp(`${name} of the table orders is there already as the mapping file has it`),
+      );
+      expect(planned).to.deep.include({ losses: [], impossible: [], leftAlone: [] });
+      expect(await scene.apply(wants)).to.equal("done");
+      expect(await scene.shape()).to.equal(was);
+      expect(await scene.record()).to.include(`${key} found`);
+      expect(await scene.plan(wants)).to.deep.include({ steps: [], notes: [] });
+
+      expect(await scene.apply(market, true)).to.equal("done");
+      expect(await scene.shape()).to.equal(was);
+      expect(await scene.record()).to.not.include(`${key} found`);
+      expect((await scene.plan(market)).leftAlone.join("\n")).to.include(name);
+    });
+  }
+
+  for (const { what, sql, wants, says } of [
+    {
+      what: "an index on another column",
+      sql: "CREATE INDEX orders_user_id_idx ON orders (amount)",
+      wants: indexed,
+      says: /index orders_user_id_idx/,
+    },
+    {
+      what: "a unique index",
+      sql: "CREATE UNIQUE INDEX orders_user_id_idx ON orders (user_id)",
+      wants: indexed,
+      says: /index orders_user_id_idx/,
+    },
+    {
+      what: "a partial index",
+      sql: "CREATE INDEX orders_user_id_idx ON orders (user_id) WHERE amount > 1",
+      wants: indexed,
+      says: /index orders_user_id_idx/,
+    },
+    {
+      what: "an index on a column of somebody else",
+      sql: "ALTER TABLE orders ADD extra int; CREATE INDEX orders_user_id_idx ON orders (extra)",
+      wants: indexed,
+      says: /index orders_user_id_idx/,
+    },
+    {
+      what: "an index of another table",
+      sql: "CREATE INDEX orders_user_id_idx ON customers (name)",
+      wants: indexed,
+      says: /index orders_user_id_idx .* cannot be made: .* the index on the table customers/,
+    },
+    {
+      what: "a sequence",
+      sql: "CREATE SEQUENCE orders_user_id_idx",
+      wants: indexed,
+      says: /svc did not make .*, the sequence/,
+    },
+    {
+      what: "a foreign key with another action",
+      sql: "CREATE INDEX orders_user_id_idx ON orders (user_id); ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES buyers ON DELETE CASCADE",
+      wants: referring,
+      says: /foreign key orders_user_id_fkey/,
+    },
+    {
+      what: "a check under the name of a foreign key",
+      sql: "ALTER TABLE orders ADD CONSTRAINT orders_user_id_fkey CHECK (user_id > 0)",
+      wants: referring,
+      says: /check orders_user_id_fkey/,
+    },
+    {
+      what: "a column of another type",
+      sql: "ALTER TABLE orders ADD paid_at text DEFAULT 'now'",
+      wants: paidAt,
+      says: /column paid_at/,
+    },
+    {
+      what: "a column of a type that no value can be cast from",
+      sql: "ALTER TABLE orders ADD paid_at int[]",
+      wants: paidAt,
+      says: /column paid_at/,
+    },
+    {
+      what: "a column with a default",
+      sql: "ALTER TABLE orders ADD paid_at timestamptz(3) DEFAULT now()",
+      wants: paidAt,
+      says: /column paid_at/,
+    },
+    {
+      what: "a check of values",
+      sql: "ALTER TABLE orders ADD CONSTRAINT orders_notes_svc_values CHECK (notes <> '')",
+      wants: withField("notes", { type: "Enum", values: ["a"] }),
+      says: /check orders_notes_svc_values/,
+    },
+    {
+      what: "its own index, made again in another way",
+      sql: "DROP INDEX orders_customer_id_idx; CREATE UNIQUE INDEX orders_customer_id_idx ON orders (customer_id)",
+      wants: market,
+      says: /unique index orders_customer_id_idx .*somebody made it again/,
+    },
+    {
+      what: "its own check, made again in another way",
+      sql: "ALTER TABLE orders DROP CONSTRAINT orders_status_svc_values; ALTER TABLE orders ADD CONSTRAINT orders_status_svc_values CHECK (status <> ''); COMMENT ON CONSTRAINT orders_status_svc_values ON orders IS 'by hand'",
+      wants: market,
+      says: /check orders_status_svc_values/,
+    },
+  ]) {
+    it(`refuses ${what} under a name that the file asks for, whatever is allowed`, async () => {
+      expect(await scene.apply(market)).to.equal("done");
+      await scene.client.query(`INSERT INTO customers (name) VALUES ('Ann'); ${sql}`);
+      const was = await scene.shape();
+
+      expect((await scene.plan(wants)).impossible.join("\n")).to.match(says);
+      expect(await scene.apply(wants)).to.match(says);
+      expect(await scene.apply(wants, true))
+        .to.match(/cannot be done/)
+        .and.match(says);
+
+      expect(await scene.shape()).to.equal(was);
+    });
+  }
+});

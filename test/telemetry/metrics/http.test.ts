@@ -1,0 +1,56 @@
+import { expect } from "chai";
+import { Registry } from "prom-client";
+import { createHttpMetrics, type HttpMetrics } from "../../../src/telemetry/metrics/http.ts";
+import { parseMetrics, valueOf } from "../../support/exposition.ts";
+
+describe("createHttpMetrics", () => {
+  let registry: Registry;
+  let metrics: HttpMetrics;
+  const request = { method: "GET", route: "/svc-api/whoami", status: 200, isAborted: false, durationMs: 30 };
+  const requests = "svc_http_requests_total";
+
+  beforeEach(() => {
+    registry = new Registry();
+    metrics = createHttpMetrics(registry);
+  });
+
+  const value = async (
+    name: string,
+    labels?: Readonly<Record<string, string>>,
+  ): Promise<number | undefined> => valueOf(parseMetrics(await registry.metrics()), name, labels);
+
+  it("counts requests by method, route and status", async () => {
+    for (const status of [200, 200, 404]) metrics.ended({ ...request, status });
+
+    expect(await value(requests, { method: "GET", route: request.route, status: "200" })).to.equal(2);
+    expect(await value(requests, { status: "404" })).to.equal(1);
+  });
+
+  it("puts methods and paths that clients make up under one label each", async () => {
+    for (const method of ["BREW", "PROPFIND"]) metrics.ended({ ...request, method, route: undefined });
+
+    expect(await value(requests, { method: "other", route: "unmatched" })).to.equal(2);
+  });
+
+  it("counts a client that left as 499, whatever the answer would have been", async () => {
+    metrics.ended({ ...request, isAborted: true });
+
+    expect(await value(requests, { status: "499" })).to.equal(1);
+  });
+
+  it("measures in seconds", async () => {
+    metrics.ended(request);
+
+    expect(await value("svc_http_request_duration_seconds_sum")).to.equal(0.03);
+    expect(await value("svc_http_request_duration_seconds_bucket", { le: "0.025" })).to.equal(0);
+    expect(await value("svc_http_request_duration_seconds_bucket", { le: "0.05" })).to.equal(1);
+  });
+
+  it("knows how many are in flight", async () => {
+    metrics.started();
+    metrics.started();
+    metrics.ended(request);
+
+    expect(await value("svc_http_requests_in_flight")).to.equal(1);
+  });
+});
