@@ -28,8 +28,8 @@ const collection = "/svc-api/resources/notes";
 const body = JSON.stringify({ title: "A note", body: "Lorem ipsum dolor. ".repeat(10) });
 
 export const createRequest: RequestSpec = { method: "POST", path: collection, body, status: 201 };
-const listRequest: RequestSpec = { method: "GET", path: collection, status: 200 };
-const showRequest: RequestSpec = {
+export const listRequest: RequestSpec = { method: "GET", path: collection, status: 200 };
+export const showRequest: RequestSpec = {
   method: "GET",
   path: `${collection}/{id}`,
   ids: [1, 10_000],
