@@ -30,6 +30,8 @@ describe("checkDefinitions", () => {
       triggers: [],
       isAdmin: { kind: "flag" },
       searchableColumns: [],
+      includes: [],
+      count: "exact",
       baseQuery: {},
       supportsCreate: true,
       supportsUpdate: true,
@@ -68,6 +70,10 @@ updateRules: { tags.*: string }
 ownerColumn: line_id
 isAdmin: [Ann@example.com]
 searchableColumns: [line_id]
+filterable: [id, more.price]
+sortable: [id]
+includes: []
+count: none
 baseQuery: { orderBy: { price: { sort: desc, nulls: last } }, where: { state: { not: { in: [off] } } } }
 supportsCreate: false
 supportsUpdate: false
@@ -127,6 +133,10 @@ webhookBackoff: [0.5, 10]
       ownerColumn: "line_id",
       isAdmin: { kind: "emails", emails: ["Ann@example.com"] },
       searchableColumns: ["line_id"],
+      filterable: ["id", "more.price"],
+      sortable: ["id"],
+      includes: [],
+      count: "none",
       baseQuery: {
         orderBy: [{ price: { sort: "desc", nulls: "last" } }],
         where: { state: { not: { in: ["off"] } } },
