@@ -114,11 +114,15 @@ export interface Found {
   readonly jsonPath?: readonly string[];
 }
 
+/** Keeps hostile input away from the search for a `Json` field, which takes the square of the length. */
+export const longestPath = 1000;
+
 /**
  * Returns the place of a path, or the `Json` field above it with the rest of the path; undefined
  * when there is neither.
  */
 export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Found | undefined {
+  if (path.length > longestPath) return undefined;
   const exact = places.get(path);
   if (exact !== undefined) return { place: exact };
   for (let end = path.indexOf("."); end !== -1; end = path.indexOf(".", end + 1)) {
@@ -134,8 +138,9 @@ export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Fou
 export function filterFault({ place: { field, instead }, jsonPath }: Found): string | undefined {
   if (field === undefined) return instead ?? unknown;
   if (field.type === "Bytes") return "of type Bytes";
-  if (field.type !== "Json" || jsonPath !== undefined) return undefined;
-  return field.isList ? "a list of Json" : "a whole Json value; expected a path in it";
+  if (field.type !== "Json") return undefined;
+  if (field.isList) return "a list of Json";
+  return jsonPath === undefined ? "a whole Json value; expected a path in it" : undefined;
 }
 
 /** Likewise, for sorting. */
