@@ -54,12 +54,16 @@ const longestSearch = 100;
  */
 export function searchOf(query: ParsedUrlQuery): string | undefined {
   const search = lastOf(query["search"]);
-  // By code points, of which a character outside the basic plane is one in two units.
-  if (search !== undefined && Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch)
-    throw validationError({
-      search: [`The search field must not be greater than ${longestSearch} characters.`],
-    });
+  const fault = search === undefined ? undefined : searchFault(search);
+  if (fault !== undefined) throw validationError({ search: [fault] });
   return search;
+}
+
+/** Returns the message for a search term that is too long; undefined for another. */
+export function searchFault(search: string): string | undefined {
+  // By code points, of which a character outside the basic plane is one in two units.
+  const isLong = Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch;
+  return isLong ? `The search field must not be greater than ${longestSearch} characters.` : undefined;
 }
 
 /** The value of a query parameter; of a repeated one the last, undefined when it is absent. */
