@@ -104,8 +104,7 @@ function readFilters(given: ReadonlyMap<string, string>, shape: ListShape, fault
   const [oneTooMany] = filters[mostConditions] ?? [];
   if (oneTooMany !== undefined)
     addFault(faults, oneTooMany, `A request may have at most ${mostConditions} conditions.`);
-  for (const [name, value] of filters.slice(0, mostConditions))
-    addFault(faults, name, readFilter(root, name, value, shape));
+  for (const [name, value] of filters) addFault(faults, name, readFilter(root, name, value, shape));
   return conditionOf(root);
 }
 

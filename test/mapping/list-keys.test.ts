@@ -114,6 +114,13 @@ baseQuery: { include: { customer: true } }
     ]);
   });
 
+  it("are not held against fields with a fault", async () => {
+    const text =
+      "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true }, text: { type: Text } }\nfilterable: [text]\n";
+
+    expect(await faultsOf({ "notes.yaml": text })).to.have.lengthOf(1);
+  });
+
   it("are not held against what another fault hides", async () => {
     const faults = await faultsOf({
       "orders.yaml":
