@@ -1,6 +1,6 @@
 import { pageOf, searchFault, type Page } from "../http/page.ts";
 import { validationError } from "../kit/errors.ts";
-import { countModes, type CountMode } from "../mapping/definition.ts";
+import type { CountMode } from "../mapping/definition.ts";
 import type { Condition } from "./condition.ts";
 import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
 import type { OrderItem } from "./order.ts";
@@ -63,7 +63,11 @@ export function readListParameters(
   const sort = readSort(given.get("sort"), shape, faults);
   const fields = readFields(given.get("fields"), shape, faults);
   const include = readInclude(given.get("include"), shape, faults);
-  const count = readCount(given.get("count"), faults);
+  const count = readCount(given.get("count"), shape, faults);
+  for (const [name, faultOf] of shape.own) {
+    const value = given.get(name);
+    addFault(faults, name, value === undefined ? undefined : faultOf(value));
+  }
   const search = given.get("search");
   addFault(faults, "search", search === undefined ? undefined : searchFault(search));
   checkCursor(given, faults);
@@ -85,10 +89,10 @@ function readGiven(
   { hasSearch, own }: ListShape,
   faults: Faults,
 ): ReadonlyMap<string, string> {
-  const names = [...common, ...(hasSearch ? ["search"] : []), ...own];
+  const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
   const given = new Map<string, string>();
   for (const { name, value, isBroken } of parameters) {
-    const isLenient = lenient.includes(name) || own.includes(name);
+    const isLenient = lenient.includes(name) || own.has(name);
     if (!isFilter(name) && !names.includes(name))
       addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, names)}`);
     else if (isBroken && !isLenient) addFault(faults, name, "The percent-encoding is broken.");
@@ -158,10 +162,10 @@ function includeFault(name: string, includes: readonly string[]): string {
   return `There is no relation ${shortened(name)} to include${meant(name, includes)}`;
 }
 
-function readCount(text: string | undefined, faults: Faults): CountMode | undefined {
-  const mode = countModes.find((one) => one === text);
+function readCount(text: string | undefined, { counts }: ListShape, faults: Faults): CountMode | undefined {
+  const mode = counts.find((one) => one === text);
   if (text !== undefined && mode === undefined)
-    addFault(faults, "count", `The value of count must be one of ${countModes.join(", ")}.`);
+    addFault(faults, "count", `The value of count must be one of ${counts.join(", ")}.`);
   return mode;
 }
 

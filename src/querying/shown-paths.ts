@@ -1,5 +1,11 @@
 import { nearest } from "../kit/did-you-mean.ts";
-import type { Definition, Definitions, Field } from "../mapping/definition.ts";
+import {
+  countModes,
+  type CountMode,
+  type Definition,
+  type Definitions,
+  type Field,
+} from "../mapping/definition.ts";
 import {
   filterFault,
   findPlace,
@@ -42,8 +48,9 @@ export interface ListShape {
   /** Whether conditions may be in groups: `filter[or]`, `filter[and]`, `filter[not]`. */
   readonly hasGroups: boolean;
   readonly hasSearch: boolean;
-  /** Further parameters, which only this list has. */
-  readonly own: readonly string[];
+  readonly counts: readonly CountMode[];
+  /** Further parameters, which only this list has: each says what is wrong with a value, or undefined. */
+  readonly own: ReadonlyMap<string, (value: string) => string | undefined>;
 }
 
 /**
@@ -74,7 +81,8 @@ export function listShapeOf(
     includes: definition.includes,
     hasGroups: true,
     hasSearch: true,
-    own: [],
+    counts: countModes,
+    own: new Map(),
   };
 }
 

@@ -4,7 +4,10 @@ import { readListParameters, type ListParameters } from "../../src/querying/list
 import { listShop } from "../support/list-shop.ts";
 
 const { shape: plain } = listShop({ includes: ["lines", "customer"] });
-const shape = { ...plain, own: ["webhook_id"] };
+const shape = {
+  ...plain,
+  own: new Map([["webhook_id", (value: string) => (value === "x" ? "No webhook." : undefined)]]),
+};
 
 const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });
 
@@ -162,8 +165,8 @@ describe("a list refuses", () => {
     ["cursor=&count=exact", { count: ["There is no count beside cursor."] }],
     [`search=${"a".repeat(101)}`, { search: ["The search field must not be greater than 100 characters."] }],
     [
-      "filter[a]=1&sort=b&fields=c&count=d&e=f",
-      { "filter[a]": [/./], sort: [/./], fields: [/./], count: [/./], e: [/./] },
+      "filter[a]=1&sort=b&fields=c&count=d&e=f&webhook_id=x",
+      { "filter[a]": [/./], sort: [/./], fields: [/./], count: [/./], e: [/./], webhook_id: ["No webhook."] },
     ],
     ["&a=".repeat(101), { query: ["A request may have at most 100 parameters."] }],
   ] as const) {
