@@ -3,7 +3,6 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
@@ -14,14 +13,11 @@ import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { createLookup } from "./lookup.ts";
-import { createPageSizes } from "../mapping/page-sizes.ts";
-import { allOf, baseQueryOf, listQuery } from "./query.ts";
-import type { Cursors, Position } from "../querying/cursor.ts";
-import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
-import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
+import { allOf, baseQueryOf } from "./query.ts";
+import type { Cursors } from "../querying/cursor.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import { createRelatedLists } from "./related-lists.ts";
-import type { Found, ListQuery, Shape } from "./record-store.ts";
+import { createListOperation } from "./list-route.ts";
+import type { Found, Shape } from "./record-store.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
@@ -42,14 +38,8 @@ export interface ResourceRoutesOptions {
   readonly onChange: () => void;
 }
 
-/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
-const memoryPerListedRecord = 4096;
-
 /** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
 const largeBodyBytes = 64 * 1024;
-
-/** A URL with it stays below the limits of common proxies, 8 KiB. */
-const longestCursor = 6_000;
 
 type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
@@ -92,27 +82,15 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  {
-    definitions,
-    database,
-    sql,
-    bodyLimitBytes,
-    maxPerPage,
-    listTurns,
-    resourceTurns,
-    urlOf,
-    cursors,
-    onChange,
-  }: ResourceRoutesOptions,
+  options: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
+  const { definitions, database, sql, bodyLimitBytes, resourceTurns, onChange } = options;
   const store = takingTurns(
     createStore({ definition, definitions, views: createViews(definition, definitions), database }),
     definition.name,
     resourceTurns,
   );
-  const pageSizes = createPageSizes();
-  const shape = listShapes(definition, definitions);
-  const relatedList = createRelatedLists(definition, definitions);
+  const list = createListOperation({ definition, store, ...options });
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
@@ -122,87 +100,6 @@ function serve(
   );
   const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
-  async function list(ctx: ApiContext): Promise<void> {
-    const asked = readListParameters(ctx.querystring, shape(), { maxPerPage });
-    const { id: userId } = ctx.state.caller;
-    const { perPage } = asked.paging;
-    await ctx.state.memory.reserve(perPage * memoryPerListedRecord);
-    const query = askedOf(ctx, asked);
-    const likely = pageSizes.likely(userId);
-    const run = <T>(work: () => Promise<T>): Promise<T> => listTurns.run(userId, work);
-    ctx.type = "json";
-    if (asked.paging.kind === "page") {
-      const { skip } = asked.paging;
-      const count = asked.count ?? definition.count;
-      const found =
-        query === "nothing"
-          ? { records: [], size: perPage, total: 0, isEstimate: false, hasNext: false }
-          : await run(() => store.list(query, { skip, take: perPage, likely, count }));
-      pageSizes.note(userId, { asked: perPage, size: found.size });
-      const page = found.size < perPage ? smallerPage(asked.paging, found.size) : asked.paging;
-      const records = found.records.slice(0, page.perPage);
-      ctx.body = envelopeText(records, { ...found, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
-      return;
-    }
-    const binding = bindingOf(ctx, asked);
-    const from = positionOf(asked.paging.cursor, binding);
-    const found =
-      query === "nothing"
-        ? { records: [], size: perPage, next: undefined, previous: undefined }
-        : await run(() => store.listByCursor(query, { from, take: perPage, likely }));
-    pageSizes.note(userId, { asked: perPage, size: found.size });
-    const seal = (position: Position | undefined): string | undefined =>
-      position && sealed(position, binding);
-    ctx.body = cursorEnvelopeText(found.records, {
-      next: seal(found.next),
-      previous: seal(found.previous),
-      perPage,
-      url: urlOf(ctx),
-    });
-  }
-
-  /** "nothing" when the caller can see no record. */
-  function askedOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
-    const query = listQuery({
-      definition,
-      owner: ownerFilter(definition, ctx.state.caller),
-      search: asked.search,
-    });
-    if (query === "nothing") return query;
-    const { filter, sort, fields } = asked;
-    return {
-      ...query,
-      filter,
-      sort,
-      fields,
-      related: asked.include.map((name) => relatedList(name, ctx.state.caller)),
-      asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
-    };
-  }
-
-  /** A cursor is good for the same list of the same user only. */
-  function bindingOf({ state: { caller } }: ApiContext, { given }: ListParameters): string {
-    const parts = [...given].filter(([name]) => /^(?:filter\[|sort$|search$)/.test(name)).toSorted();
-    return JSON.stringify([definition.name, caller.id, parts]);
-  }
-
-  function positionOf(cursor: string, binding: string): Position | undefined {
-    if (cursor === "") return undefined;
-    const position = cursors.open(cursor, binding);
-    if (position !== undefined) return position;
-    throw validationError({
-      cursor: ["The cursor is not one of this list with this filter, sort and search. Begin without one."],
-    });
-  }
-
-  function sealed(position: Position, binding: string): string {
-    const cursor = cursors.seal(position, binding);
-    if (cursor.length <= longestCursor) return cursor;
-    throw validationError({
-      cursor: ["The values that the list is sorted by are too long for a cursor. Sort by shorter ones."],
-    });
-  }
-
   async function show(ctx: ApiContext): Promise<void> {
     const { include } = baseQueryOf(definition);
     const found = await permitted(ctx, keyOf(ctx), { include });
@@ -329,14 +226,6 @@ function serve(
       DELETE: definition.supportsDelete ? remove : undefined,
     }),
   };
-}
-
-/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
-function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
-  if (definition.code.baseQuery !== undefined)
-    return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);
-  const shape = listShapeOf(definition, definitions);
-  return () => shape;
 }
 
 /** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */
