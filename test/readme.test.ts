@@ -3,8 +3,13 @@ import type { Command } from "commander";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createAdminProgram } from "../src/cli/program.ts";
-import { errorStatus } from "../src/kit/errors.ts";
+import { deadHeaders, exchanges, queues } from "../src/broker/topology.ts";
 import { settings } from "../src/config/settings.ts";
+import { signedHeaders } from "../src/deliveries/attempt/sign.ts";
+import { deliveryStatuses } from "../src/deliveries/delivery.ts";
+import { errorStatus } from "../src/kit/errors.ts";
+import { signatures } from "../src/validation/syntax.ts";
+import { checkFiles } from "./mapping/mapping-folder.ts";
 import { createMemoryTerminal } from "./support/memory-terminal.ts";
 
 function read(page: string): string {
@@ -81,6 +86,63 @@ describe("the tables of docs", () => {
   });
 });
 
+describe("docs/mapping.md", () => {
+  const page = read("docs/mapping.md");
+  /** Returns the first cells of all rows of a section, taken apart into their words in code. */
+  const named = (heading: string, cell: number): readonly string[] => {
+    const [, section = ""] = new RegExp(`^## ${heading}\\n(.*?)^##`, "ms").exec(page) ?? [];
+    const cells = section.split("\n").map((line) => (/^\| [`A-Z]/.test(line) ? line.split(" | ")[cell] : ""));
+    return cells.flatMap((text = "") => [...text.matchAll(/`([\w]+)/g)].map(([, word = ""]) => word));
+  };
+
+  it("lists every key of a file and of a field, and no other", () => {
+    const { properties, definitions } = JSON.parse(read("config/schema/resource.schema.json")) as {
+      readonly properties: object;
+      readonly definitions: { readonly field: { readonly properties: object } };
+    };
+
+    expect(named("Keys of a file", 0)).to.have.members(Object.keys(properties));
+    expect(new Set(named("Fields", 0))).to.include.all.keys(...Object.keys(definitions.field.properties));
+  });
+
+  it("lists every validation rule, and no other", () => {
+    expect(named("Validation", 1)).to.have.members(Object.keys(signatures));
+  });
+
+  it("has examples that load, like the one of the README", async () => {
+    const [customers, invoices = "", orders = "", sample = ""] = [
+      read("config/resources/customers.yaml"),
+      ...[page, read("README.md")].flatMap((text) => yamlBlocks(text).toReversed()),
+    ];
+    const shop = await checkFiles({ "c.yaml": customers, "o.yaml": orders });
+    const short = await checkFiles({ "c.yaml": customers, "o.yaml": sample });
+    const existing = await checkFiles({
+      "c.yaml": customers.replace(" id:", " customer_id:"),
+      "i.yaml": invoices,
+    });
+
+    expect([shop, short, existing].flatMap(({ faults }) => faults)).to.deep.equal([]);
+  });
+});
+
+describe("docs/webhooks.md", () => {
+  const page = read("docs/webhooks.md");
+
+  it("names every exchange, queue and header of RabbitMQ", () => {
+    const names = [exchanges, queues, deadHeaders].flatMap((table) => Object.values(table));
+
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).to.deep.equal([]);
+  });
+
+  it("names every header of a delivery, and every status", () => {
+    const headers = Object.keys(signedHeaders({ secret: "s", body: [], eventUuid: "e", deliveryUuid: "d" }));
+
+    expect([...headers, ...deliveryStatuses].filter((name) => !page.includes(`\`${name}\``))).to.deep.equal(
+      [],
+    );
+  });
+});
+
 describe("the documents", () => {
   const folders = [".ci", "config", "docs", "helm", "src"].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
@@ -153,6 +215,29 @@ describe("the prose", () => {
   });
 });
 
+describe("the code", () => {
+  const files = ["src", "test", "bench", "prisma", "config", "helm"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(m?ts|sql|ya?ml)$/.test(name) && !name.includes("generated"))
+      .map((name) => join(folder, name)),
+  );
+
+  it("cites pages and headings that are there", () => {
+    const cited = files.flatMap((file) =>
+      [...read(file).matchAll(/\b(docs\/[\w/-]+\.md)(?:, "([^"\n]+)")?/g)].map(
+        ([text, page = "", heading]) => ({
+          file,
+          text,
+          isThere: existsSync(page) && (heading === undefined || headingsOf(page).includes(heading)),
+        }),
+      ),
+    );
+
+    expect(cited.length).to.be.greaterThan(5);
+    expect(cited.filter(({ isThere }) => !isThere)).to.deep.equal([]);
+  });
+});
+
 describe("docs/architecture.md", () => {
   it("follows a record in ten steps, each with its files", () => {
     const [, steps = ""] =
@@ -167,7 +252,7 @@ describe("docs/architecture.md", () => {
 
   it("has every folder of src in its tree", () => {
     const [, tree = ""] = /^```\nsrc\/\n(.*?)^```/ms.exec(read("docs/architecture.md")) ?? [];
-    const named = [...tree.matchAll(/^ {2}([a-z]+)\//gm)].map(([, name]) => name);
+    const named = [...tree.matchAll(/^ {2}([a-z]+)\//gm)].map(([, name = ""]) => name);
 
     expect(named.toSorted()).to.deep.equal(readdirSync("src").toSorted());
   });
@@ -209,17 +294,24 @@ describe("links between the pages", () => {
   });
 });
 
+function headingsOf(path: string): readonly string[] {
+  return [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading);
+}
+
 /** Returns the anchors of a page as GitHub makes them. */
 function anchorsOf(path: string): ReadonlySet<string> {
-  const headings = [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading);
   return new Set(
-    headings.map((heading) =>
+    headingsOf(path).map((heading) =>
       heading
         .toLowerCase()
         .replaceAll(/[^\w\- ]/g, "")
         .replaceAll(" ", "-"),
     ),
   );
+}
+
+function yamlBlocks(text: string): readonly string[] {
+  return [...text.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, block = ""]) => block);
 }
 
 interface Documented {
