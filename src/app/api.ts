@@ -17,6 +17,7 @@ import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/present.ts";
+import { createAccessConditions } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
@@ -84,6 +85,7 @@ export function createApi({
     resourceTurns,
     urlOf,
     cursors,
+    access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {

@@ -5,7 +5,9 @@ import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
-import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import { isNever, type Condition } from "../querying/condition.ts";
+import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
+import type { Caller } from "../kit/caller.ts";
 import type { Turns } from "../kit/turns.ts";
 import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { callCode } from "../mapping/code-module.ts";
@@ -13,9 +15,11 @@ import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { createLookup } from "./lookup.ts";
-import { allOf, baseQueryOf } from "./query.ts";
+import { baseQueryOf } from "./query.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
+import { checkReferences } from "./references.ts";
+import { forbidden } from "./refusals.ts";
 import { createListOperation } from "./list-route.ts";
 import type { Found, Shape } from "./record-store.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
@@ -34,6 +38,7 @@ export interface ResourceRoutesOptions {
   /** For the page links. */
   readonly urlOf: UrlOf;
   readonly cursors: Cursors;
+  readonly access: AccessConditions;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
@@ -84,14 +89,14 @@ function serve(
   definition: Definition,
   options: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
-  const { definitions, database, sql, bodyLimitBytes, resourceTurns, onChange } = options;
+  const { definitions, database, sql, bodyLimitBytes, resourceTurns, access, onChange } = options;
   const store = takingTurns(
     createStore({ definition, definitions, views: createViews(definition, definitions), database }),
     definition.name,
     resourceTurns,
   );
   const list = createListOperation({ definition, store, ...options });
-  const lookup = createLookup({ own: definition, definitions, sql });
+  const lookupFor = createLookup({ own: definition, definitions, sql, access });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
   );
@@ -99,19 +104,23 @@ function serve(
     callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
   );
   const owner = ownerFieldOf(definition);
-  const changeable = definition.fields.filter(({ isKey }) => !isKey);
+  const changeableFields = definition.fields.filter(({ isKey }) => !isKey);
   async function show(ctx: ApiContext): Promise<void> {
     const { include } = baseQueryOf(definition);
-    const found = await permitted(ctx, keyOf(ctx), { include });
+    const readable = access.of(definition, ["read"], ctx.state.caller);
+    const found = await permitted(ctx, keyOf(ctx), { include }, readable);
     ctx.type = "json";
     ctx.body = found.json();
   }
 
   async function create(ctx: ApiContext): Promise<void> {
+    const { caller } = ctx.state;
+    const creatable = access.of(definition, ["create"], caller);
+    if (isNever(creatable)) throw forbidden();
     const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
-    const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
     const shown = await store.create({
-      data: { ...values, ...own },
+      data: { ...values, ...ownerOf(values, caller) },
+      access: creatable,
       include: baseQueryOf(definition).include,
       present(record) {
         ctx.state.recordId = String(record.access[definition.key.name]);
@@ -127,21 +136,19 @@ function serve(
 
   async function update(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    await permitted(ctx, key, "access");
-    const data = await validated(ctx, { rules: updateRules(), fields: changeable, ignoreKey: key });
+    const changeable = access.of(definition, ["read", "update"], ctx.state.caller);
+    await permitted(ctx, key, "access", changeable);
+    const data = await validated(ctx, { rules: updateRules(), fields: changeableFields, ignoreKey: key });
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
-    const own = ownerFilter(definition, ctx.state.caller);
-    const shown =
-      own === "nothing"
-        ? undefined
-        : await store.update(key, {
-            where: allOf([where, own]),
-            data,
-            include,
-            present: (record) => sendable(ctx, record),
-            isUndone: mayBeTooLarge(ctx),
-          });
+    const shown = await store.update(key, {
+      where: where ?? {},
+      access: changeable,
+      data,
+      include,
+      present: (record) => sendable(ctx, record),
+      isUndone: mayBeTooLarge(ctx),
+    });
     if (shown === undefined) throw unknownRecord(ctx);
     onChange();
     ctx.type = "json";
@@ -150,16 +157,23 @@ function serve(
 
   async function remove(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    const own = ownerFilter(definition, ctx.state.caller);
+    const removable = access.of(definition, ["read", "delete"], ctx.state.caller);
     const isRemoved =
-      own !== "nothing" && (await store.remove(key, allOf([baseQueryOf(definition).where, own])));
+      !isNever(removable) && (await store.remove(key, baseQueryOf(definition).where ?? {}, removable));
     if (!isRemoved) {
       // Asked for only now: one statement for every delete that succeeds.
-      await permitted(ctx, key, "access");
+      await permitted(ctx, key, "access", removable);
       throw unknownRecord(ctx);
     }
     onChange();
     ctx.status = 204;
+  }
+
+  /** Only an admin may name another owner, where the rules let the field through. */
+  function ownerOf(values: Row, caller: Caller): Row {
+    if (owner === undefined) return {};
+    if (Object.hasOwn(values, owner.name) && isAdminFor(definition, caller)) return {};
+    return { [owner.name]: ownerValue(owner, caller) };
   }
 
   /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
@@ -194,11 +208,15 @@ function serve(
   }
 
   /** The record; throws when it is not there (404) or not for the caller (403). */
-  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Found> {
-    const found = await store.find(key, baseQueryOf(definition).where, shape);
+  async function permitted(
+    ctx: ApiContext,
+    key: unknown,
+    shape: Shape,
+    condition: Condition,
+  ): Promise<Found> {
+    const found = await store.find(key, baseQueryOf(definition).where, shape, condition);
     if (found === undefined) throw unknownRecord(ctx);
-    if (!mayTouch(definition, ctx.state.caller, found.access))
-      throw new AppError("record.forbidden", "This action is unauthorized.");
+    if (!found.isAllowed) throw forbidden();
     return found;
   }
 
@@ -212,9 +230,12 @@ function serve(
     }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
   ): Promise<Row> {
     const body = await readJsonBody(ctx, bodyLimitBytes);
+    const lookup = lookupFor(ctx.state.caller);
     const result = await validate(rules, body, { lookup, ignoreKey });
     if (result.kind === "invalid") throw validationError(result.errors);
-    return dataOf(fields, result.values);
+    const data = dataOf(fields, result.values);
+    await checkReferences({ definition, definitions, rules, data, lookup });
+    return data;
   }
 
   return {
