@@ -153,6 +153,23 @@ export const findOrphanedText = `
 
 export const dataText = `SELECT event_id AS id, data FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
 
+const endedText = (ids: string): string => `ended AS (
+    DELETE FROM svc.flights WHERE id = ANY(${ids}::uuid[]) RETURNING id, delivery_ids
+  )`;
+
+/**
+ * What ended flights have that is unfinished, and neither in the queue nor in another flight. Their process has died, or a crash of the
+ * database has taken back what the process believes written: it is due again. CASE: the other flights are looked at once, and only for such.
+ *
+ * @param written Selects the ids of what the statement itself sees to.
+ */
+const leftOverText = (written: string): string => `
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now())
+    FROM svc.deliveries AS delivery
+    WHERE id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM ended EXCEPT ${written}))
+      AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE delivery_id = delivery.id) IS NULL
+        THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
+
 // A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
 export const recordText = `
   WITH outcome AS (
@@ -170,42 +187,50 @@ export const recordText = `
     WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before
       AND delivery.status IN ('pending', 'retrying', 'cancelled')
     RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
-  ), again AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+  ), ${endedText("$14")}, queued AS (
+    INSERT INTO svc.delivery_queue AS queued (delivery_id, subscription_id, user_id, due_at)
     SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
-    ON CONFLICT (delivery_id) DO UPDATE SET due_at = EXCLUDED.due_at
+    UNION ALL ${leftOverText("SELECT id FROM written")}
+    ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at)
   ), attempts AS (
     INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
     SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
-  ), landed AS (
-    DELETE FROM svc.flights WHERE id = ANY($14::uuid[])
   )
   SELECT id FROM written WHERE ${withoutWaiting}`;
 
+/**
+ * Only what its flight still has: it may have ended, and another process have the delivery in flight; and a statement that is sent again,
+ * because its answer was lost, may find the delivery taken again.
+ */
 export const putBackText = `
-  WITH back AS (
+  WITH held AS MATERIALIZED (
+    SELECT id, delivery_ids FROM svc.flights WHERE id = ANY($3::uuid[] || $4::uuid[]) ORDER BY id FOR UPDATE
+  ), back AS MATERIALIZED (
+    SELECT given.id, given.delay_ms, held.id AS flight_id
+    FROM unnest($1::bigint[], $2::float8[], $3::uuid[]) AS given (id, delay_ms, flight_id) JOIN held ON held.id = given.flight_id
+    WHERE given.id = ANY(held.delivery_ids)
+  ), kept AS (
+    UPDATE svc.flights AS flight
+    SET delivery_ids = ARRAY(SELECT unnest(held.delivery_ids) EXCEPT SELECT back.id FROM back WHERE back.flight_id = held.id)
+    FROM held
+    WHERE flight.id = held.id AND flight.id = ANY(ARRAY(SELECT flight_id FROM back)) AND flight.id <> ALL($4::uuid[])
+  ), ${endedText("$4")}, queued AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + given.delay_ms * interval '1 millisecond'
-    FROM unnest($1::bigint[], $2::float8[]) AS given (id, delay_ms)
-    JOIN svc.deliveries AS delivery ON delivery.id = given.id
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + back.delay_ms * interval '1 millisecond'
+    FROM back JOIN svc.deliveries AS delivery ON delivery.id = back.id
     WHERE delivery.status IN ('pending', 'retrying')
+    UNION ALL ${leftOverText("SELECT id FROM back")}
     ON CONFLICT (delivery_id) DO NOTHING
   )
-  DELETE FROM svc.flights WHERE id = ANY($3::uuid[]) AND ${withoutWaiting}`;
+  SELECT ${withoutWaiting}`;
 
 export const endFlightsText = `
-  WITH over AS (
-    DELETE FROM svc.flights WHERE id = ANY(ARRAY(
-      SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
-    RETURNING delivery_ids
-  ), due AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT delivery.id, delivery.subscription_id, delivery.user_id, date_trunc('milliseconds', now())
-    FROM over CROSS JOIN unnest(over.delivery_ids) AS taken (id)
-    JOIN svc.deliveries AS delivery ON delivery.id = taken.id
-    WHERE delivery.status IN ('pending', 'retrying')
+  WITH over AS MATERIALIZED (
+    SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+  ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at) ${leftOverText("SELECT NULL::bigint")}
     ON CONFLICT (delivery_id) DO NOTHING
     RETURNING 1
   )

@@ -117,6 +117,11 @@ export interface Return {
   readonly delayMs: number | undefined;
 }
 
+/** The fence: nothing is put back that the flight does not have any more. */
+export interface ReturnFromFlight extends Return {
+  readonly flightId: string;
+}
+
 /** A subscription of which deliveries wait for a slot. */
 export interface ParkedSubscription {
   readonly subscriptionId: number;
@@ -180,14 +185,17 @@ export interface DeliveryStore {
   }): Promise<readonly ParkedSubscription[]>;
   /** JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Writes outcomes and their attempts, and ends flights; answers the ids of what was written. */
+  /**
+   * Writes outcomes and their attempts, and ends flights; answers the ids of what was written. What an ended flight has left is due: a
+   * crash of the database has taken back what was written of it before.
+   */
   record(options: {
     readonly outcomes: readonly Outcome[];
     readonly landed: readonly string[];
   }): Promise<ReadonlySet<string>>;
-  /** Puts deliveries back into the queue, and ends flights. */
+  /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
-    readonly returns: readonly Return[];
+    readonly returns: readonly ReturnFromFlight[];
     readonly landed: readonly string[];
   }): Promise<void>;
   /** Makes the deliveries due of flights whose time is up: the process that took them has died. */
@@ -288,6 +296,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       await sql(putBackText, [
         returns.map(({ id }) => id),
         returns.map(({ delayMs }) => delayMs ?? null),
+        returns.map(({ flightId }) => flightId),
         landed,
       ]);
     },

@@ -237,11 +237,11 @@ describe("createDeliveryStore", () => {
   describe("endOverdueFlights and endAllFlights", () => {
     it("make due what is not finished of flights whose time is up, and leave the others", async () => {
       const deliveries = await addMany(3);
-      await takeDue();
+      const { flightId = "" } = await takeDue();
       await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
       const [open, done, queued] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
       await core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [String(done.id)]);
-      await store.putBack({ returns: [{ id: String(queued.id), delayMs: undefined }], landed: [] });
+      await store.putBack({ returns: [{ id: String(queued.id), flightId, delayMs: undefined }], landed: [] });
       const young = await work.addDelivery(subscription);
       await takeDue();
 
@@ -252,6 +252,19 @@ describe("createDeliveryStore", () => {
       expect((await work.queued(queued.id))?.dueAt).to.equal(null);
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds)).to.deep.equal([[young.id]]);
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(open.id)]);
+    });
+
+    it("leave what another flight has", async () => {
+      const [back] = (await addMany(2)) as [DeliveryModel];
+      const { flightId = "" } = await takeDue();
+      await store.putBack({ returns: [{ id: String(back.id), flightId, delayMs: 0 }], landed: [] });
+      await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
+      const { flightId: other } = await takeDue();
+
+      expect(await store.endOverdueFlights(10)).to.equal(1);
+
+      expect(await work.queued(back.id)).to.equal(null);
+      expect((await work.flights()).map(({ id }) => id)).to.deep.equal([other]);
     });
 
     it("end so many at once, and each once of sweeps at once", async () => {

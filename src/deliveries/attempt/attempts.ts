@@ -113,12 +113,14 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     maxItems: mostAtOnce,
     async handle(writes) {
       const flights = writes.map(({ flight }) => flight);
-      const items = writes.map(({ item }) => item);
       const landed = landingOf(flights);
-      await store.putBack({ returns: items, landed });
+      await store.putBack({
+        returns: writes.map(({ flight, item }) => ({ ...item, flightId: flight.id })),
+        landed,
+      });
       endOthers(flights, landed);
-      for (const { delayMs } of items) options.onQueued(delayMs);
-      return items.map(() => undefined);
+      for (const { item } of writes) options.onQueued(item.delayMs);
+      return writes.map(() => undefined);
     },
   });
 
