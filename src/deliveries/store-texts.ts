@@ -46,12 +46,14 @@ const insertText = (isComplete: boolean): string => `
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
     SELECT id, subscription_id, user_id FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
-  SELECT fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+  SELECT events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
     (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
-  FROM fresh JOIN inserted USING (id)`;
+  FROM (SELECT count(*)::int AS count FROM taken) AS events LEFT JOIN (fresh JOIN inserted USING (id)) ON true`;
 export interface InsertedRow {
-  readonly id: string;
-  readonly uuid: string;
+  readonly events: number;
+  /** Null, as the UUID, when nothing was written: the row only counts. */
+  readonly id: string | null;
+  readonly uuid: string | null;
   readonly flightId: string | null;
   readonly databaseTimeMs: number;
 }
@@ -71,7 +73,7 @@ const takeText = (found: string, flightMs: string): string => `
     SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
     RETURNING id
   )
-  SELECT flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
+  SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
     event.trigger AS event, taken.resource, ${timestampOfEvent}, taken.attempt, taken.max_attempts AS "maxAttempts",
     taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
@@ -79,8 +81,8 @@ const takeText = (found: string, flightMs: string): string => `
     subscription.url, subscription.encrypted_secret AS "encryptedSecret",
     subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
     subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
-  FROM flight CROSS JOIN taken
-  JOIN svc.events AS event ON event.id = taken.event_id
+  FROM (SELECT count(*)::int AS count FROM gone) AS removed
+  LEFT JOIN (flight CROSS JOIN taken JOIN svc.events AS event ON event.id = taken.event_id) ON true
   LEFT JOIN svc.event_data AS data ON data.event_id = taken.event_id
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = taken.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
@@ -88,7 +90,9 @@ const takeText = (found: string, flightMs: string): string => `
   ORDER BY taken.id`;
 
 export interface TakenRow extends Omit<TakenDelivery, "subscription"> {
-  readonly flightId: string;
+  readonly removed: number;
+  /** Null, as all that follows, when nothing was taken: the row only counts. */
+  readonly flightId: string | null;
   readonly url: string | null;
   readonly encryptedSecret: Buffer;
   readonly isActive: boolean;

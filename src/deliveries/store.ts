@@ -93,6 +93,8 @@ export interface Taken {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
   readonly deliveries: readonly TakenDelivery[];
+  /** Of the queue. More than the deliveries when some were at their end. */
+  readonly removed: number;
 }
 
 /** What an attempt, or the decision not to make one, does to a delivery. */
@@ -165,6 +167,8 @@ export interface DeliveryStore {
     readonly isComplete: boolean;
     readonly flightMs: number;
   }): Promise<{
+    /** How many of the events were in the outbox. */
+    readonly eventCount: number;
     readonly flightId: string | undefined;
     readonly ids: ReadonlyMap<string, string>;
     /** Time of day of the database, in ms since 1970: this machine's need not be the same. */
@@ -245,9 +249,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         events.map(({ uuid }) => uuid),
       ]);
       return {
+        eventCount: rows[0]?.events ?? 0,
         flightId: rows[0]?.flightId ?? undefined,
         databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
-        ids: new Map(rows.map(({ uuid, id }) => [uuid, id])),
+        ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
       };
     },
     async takeDue({ limit, flightMs, sinceMs }) {
@@ -336,10 +341,22 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
 }
 
 function takenIn(rows: readonly TakenRow[]): Taken {
-  const deliveries = rows.map((row) => {
-    const { flightId: _, url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery } = row;
+  const taken = rows.filter(({ flightId }) => flightId !== null);
+  const deliveries = taken.map((row) => {
+    const {
+      flightId: _,
+      removed: __,
+      url,
+      encryptedSecret,
+      isActive,
+      userId,
+      name,
+      email,
+      isAdmin,
+      ...delivery
+    } = row;
     const user = { id: userId, name, email, isAdmin };
     return { ...delivery, subscription: url === null ? null : { url, encryptedSecret, isActive, user } };
   });
-  return { flightId: rows[0]?.flightId, deliveries };
+  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
 }

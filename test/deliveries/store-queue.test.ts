@@ -100,7 +100,7 @@ describe("createDeliveryStore", () => {
 
       expect(idsOf((await takeDue(1)).deliveries)).to.deep.equal([String(older.id)]);
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(younger.id)]);
-      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [] });
+      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
     });
 
     it("looks no further back than it is told", async () => {
@@ -118,7 +118,7 @@ describe("createDeliveryStore", () => {
       for (const status of ["delivered", "failed", "cancelled"])
         deliveries.push(await work.addDelivery(subscription, { status, due: inSeconds(-1) }));
 
-      expect((await takeDue()).deliveries).to.deep.equal([]);
+      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 3 });
       for (const { id } of deliveries) expect(await work.queued(id)).to.equal(null);
       expect(await work.flights()).to.deep.equal([]);
     });
@@ -160,7 +160,7 @@ describe("createDeliveryStore", () => {
       const [a, b, c, d, e] = idsOf(line);
       expect(idsOf((await takeParked(2, 1)).deliveries)).to.deep.equal([a, b, e]);
       expect(idsOf((await takeParked(5, 5)).deliveries)).to.deep.equal([c, d]);
-      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [] });
+      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.have.members([3, 2]);
     });
 
