@@ -161,6 +161,10 @@ const endedText = (ids: string): string => `ended AS (
     DELETE FROM svc.flights WHERE id = ANY(${ids}::uuid[]) RETURNING id, delivery_ids
   )`;
 
+const endedWholeText = `ended AS (
+    DELETE FROM svc.flights WHERE id = ANY($14::uuid[]) AND (SELECT count(*) FROM written) = (SELECT count(*) FROM outcome)
+  )`;
+
 /**
  * What ended flights have that is unfinished, and neither in the queue nor in another flight. Their process has died, or a crash of the
  * database has taken back what the process believes written: it is due again. CASE: the other flights are looked at once, and only for such.
@@ -174,8 +178,13 @@ const leftOverText = (written: string): string => `
       AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE delivery_id = delivery.id) IS NULL
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
-// A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
-export const recordText = `
+/**
+ * A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
+ *
+ * @param isWhole The statement has all deliveries of the flights that it ends, and nothing is left over: 0.1 ms less, of 0.6. A flight of
+ *   which it does not write one, since another process has, waits until its time is up.
+ */
+const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
         $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[])
@@ -191,10 +200,10 @@ export const recordText = `
     WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before
       AND delivery.status IN ('pending', 'retrying', 'cancelled')
     RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
-  ), ${endedText("$14")}, queued AS (
+  ), ${isWhole ? endedWholeText : endedText("$14")}, queued AS (
     INSERT INTO svc.delivery_queue AS queued (delivery_id, subscription_id, user_id, due_at)
     SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
-    UNION ALL ${leftOverText("SELECT id FROM written")}
+    ${isWhole ? "" : `UNION ALL ${leftOverText("SELECT id FROM written")}`}
     ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at)
   ), attempts AS (
     INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
@@ -203,6 +212,8 @@ export const recordText = `
     WHERE outcome.started_at IS NOT NULL
   )
   SELECT id FROM written WHERE ${withoutWaiting}`;
+export const recordText = recordingText(false);
+export const recordWholeText = recordingText(true);
 
 /**
  * Only what its flight still has: it may have ended, and another process have the delivery in flight; and a statement that is sent again,

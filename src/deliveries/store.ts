@@ -14,6 +14,7 @@ import {
   nextDueText,
   putBackText,
   recordText,
+  recordWholeText,
   returnStraysText,
   takeDueText,
   takeParkedText,
@@ -192,10 +193,13 @@ export interface DeliveryStore {
   /**
    * Writes outcomes and their attempts, and ends flights; answers the ids of what was written. What an ended flight has left is due: a
    * crash of the database has taken back what was written of it before.
+   *
+   * @param options.isWhole The outcomes are of all deliveries of these flights.
    */
   record(options: {
     readonly outcomes: readonly Outcome[];
     readonly landed: readonly string[];
+    readonly isWhole?: boolean;
   }): Promise<ReadonlySet<string>>;
   /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
@@ -274,10 +278,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data }) => [id, data]));
     },
-    async record({ outcomes: given, landed }) {
+    async record({ outcomes: given, landed, isWhole = false }) {
       // In the order in which everybody else locks deliveries.
       const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
-      const written = await sql<{ id: string }>(recordText, [
+      const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
         outcomes.map(({ id }) => id),
         outcomes.map(({ status }) => status),
         outcomes.map(({ attemptsBefore }) => attemptsBefore),

@@ -103,7 +103,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       const flights = writes.map(({ flight }) => flight);
       const outcomes = writes.map(({ item }) => item);
       const landed = landingOf(flights);
-      const written = await store.record({ outcomes, landed });
+      const isWhole = !flights.some(({ isPartlyWritten }) => isPartlyWritten);
+      const written = await store.record({ outcomes, landed, isWhole });
       endOthers(flights, landed);
       return outcomes.map(({ id }) => written.has(id));
     },
