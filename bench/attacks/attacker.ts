@@ -7,7 +7,7 @@ export interface Question {
   /** Default: the attacker's own, which is valid. */
   readonly token?: string;
   readonly localAddress?: string;
-  /** So long after the request is out, the client leaves without its answer. */
+  /** Leaves without the answer, so long after the request is out. */
   readonly leavesAfterMs?: number;
 }
 

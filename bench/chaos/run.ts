@@ -45,7 +45,7 @@ export interface ChaosResult {
     readonly peakBytes: number;
     readonly endings: readonly string[];
   }[];
-  /** Lines in which a dispatcher said that it found unfinished deliveries in neither the queue nor a flight. */
+  /** Lines of the log that tell of deliveries in neither the queue nor a flight. */
   readonly strays: readonly string[];
   /** Nothing lost, nothing invented, nothing astray, and all of it drained. */
   readonly isPassed: boolean;

@@ -3,7 +3,7 @@ export interface Flight {
   readonly id: string;
   /** Of its deliveries, how many are still in hand. */
   inHand: number;
-  /** Whether some of them were written without the others. */
+  /** Whether some of its deliveries were written without the others. */
   isPartlyWritten?: boolean;
 }
 

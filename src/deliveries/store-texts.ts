@@ -166,10 +166,13 @@ const endedWholeText = `ended AS (
   )`;
 
 /**
- * What ended flights have that is unfinished, and neither in the queue nor in another flight. Their process has died, or a crash of the
- * database has taken back what the process believes written: it is due again. CASE: the other flights are looked at once, and only for such.
+ * Selects the unfinished deliveries of ended flights that are in neither the queue nor another
+ * flight. They are due: their process has died, or a crash of PostgreSQL has taken back a write
+ * that the process still believes in.
  *
- * @param written Selects the ids of what the statement itself sees to.
+ * CASE: the other flights are read once, and only for such a delivery.
+ *
+ * @param written Selects the ids that the statement itself has written.
  */
 const leftOverText = (written: string): string => `
     SELECT id, subscription_id, user_id, date_trunc('milliseconds', now())
@@ -179,10 +182,10 @@ const leftOverText = (written: string): string => `
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
 /**
- * A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
+ * A delivery that was cancelled during its POST keeps its status and still gets its attempt.
  *
- * @param isWhole The statement has all deliveries of the flights that it ends, and nothing is left over: 0.1 ms less, of 0.6. A flight of
- *   which it does not write one, since another process has, waits until its time is up.
+ * @param isWhole The statement has all deliveries of the flights that it ends, and need not look
+ *   for others: 0.1 of 0.6 ms. A flight stays until its time is up when one was not written.
  */
 const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
@@ -216,8 +219,8 @@ export const recordText = recordingText(false);
 export const recordWholeText = recordingText(true);
 
 /**
- * Only what its flight still has: it may have ended, and another process have the delivery in flight; and a statement that is sent again,
- * because its answer was lost, may find the delivery taken again.
+ * Puts back only what its flight still has. A flight may have ended, and another process taken the
+ * delivery. A statement may also be sent again because its answer was lost.
  */
 export const putBackText = `
   WITH held AS MATERIALIZED (

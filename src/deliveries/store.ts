@@ -94,7 +94,7 @@ export interface Taken {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
   readonly deliveries: readonly TakenDelivery[];
-  /** Of the queue. More than the deliveries when some were at their end. */
+  /** Rows that left the queue: more than the deliveries when some of these were finished. */
   readonly removed: number;
 }
 
@@ -191,8 +191,8 @@ export interface DeliveryStore {
   /** JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes outcomes and their attempts, and ends flights; answers the ids of what was written. What an ended flight has left is due: a
-   * crash of the database has taken back what was written of it before.
+   * Writes outcomes and their attempts, and ends flights; answers the ids of what was written.
+   * Makes due what an ended flight has left: a crash of PostgreSQL took back what was written of it.
    *
    * @param options.isWhole The outcomes are of all deliveries of these flights.
    */

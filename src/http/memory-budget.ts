@@ -28,7 +28,7 @@ export interface MemoryBudget {
 
 /** One request of a user. */
 export interface OpenRequest extends RequestMemory {
-  /** Waits for nothing any more, and gets no more: its client has left. What it has, it keeps. */
+  /** Ends its wait, and refuses it more: its client has left. It keeps what it has. */
   leave(): void;
   /** Gives all of it back. */
   release(): void;
@@ -173,8 +173,9 @@ function overloaded(): AppError {
 }
 
 /**
- * Gives each request its memory; comes after authentication. What a request holds is given back when its answer is out, and its work done:
- * a client that leaves ends neither its statement nor its place in the line of its user, and the next could send as much.
+ * Gives each request its memory; comes after authentication. Takes it back when the answer is out
+ * and the work is done. A client that leaves does not end its statement, nor its wait for a turn:
+ * released then, 200 bodies of 1 MB ended a process of 512 MB.
  */
 export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
   return async (ctx, next) => {
