@@ -83,6 +83,10 @@ const tasks = definition({
 
 const definitions = definitionsOf(projects, members, tasks);
 
+const idsOf = ({ json }: Answer): readonly unknown[] =>
+  (json as { readonly data: readonly { readonly id: unknown }[] }).data.map(({ id }) => id);
+const errorsOf = ({ json }: Answer): unknown => (json as { readonly errors: unknown }).errors;
+
 /** Ada, 7, leads the first project; Bob, 8, is a member of it and leads the second. Root is an admin. */
 describe("access", () => {
   let created: TestDatabase;
@@ -137,10 +141,6 @@ describe("access", () => {
   afterEach(() => {
     expect(fallbacks).to.deep.equal([]);
   });
-
-  const idsOf = ({ json }: Answer): readonly unknown[] =>
-    (json as { readonly data: readonly { readonly id: unknown }[] }).data.map(({ id }) => id);
-  const errorsOf = ({ json }: Answer): unknown => (json as { readonly errors: unknown }).errors;
 
   for (const [who, project, task] of [
     ["ada", [1], [1, 2]],
