@@ -8,7 +8,7 @@ import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay } from "../events/relay.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
@@ -29,11 +29,11 @@ import { addWhoamiRoute } from "../users/routes.ts";
  * of it is at work, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
+  infrastructure: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
   configuration: { config, definitions, models },
   tokens,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {

@@ -5,7 +5,7 @@ import type { ProgramName } from "../config/contradictions.ts";
 import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { Foundation, Storage } from "./infrastructure.ts";
+import type { Infrastructure, Storage } from "./infrastructure.ts";
 import { applyMigration, migrationDue } from "./migrate.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { loadDefinitions } from "../mapping/load.ts";
@@ -94,10 +94,10 @@ export function reloadableSettings({
 /** Makes the client of the tables. Nothing of it is at work yet. */
 export async function openConfiguration({
   checked,
-  foundation: { database, isEmbedded, tracing },
+  infrastructure: { database, isEmbedded, tracing },
 }: {
   readonly checked: CheckedConfiguration;
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
 }): Promise<Configuration> {
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(checked.definitions),

@@ -8,7 +8,7 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition } from "../mapping/definition.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { isAdminFor } from "../resources/access.ts";
 import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
@@ -19,10 +19,10 @@ import type { Caller } from "../kit/caller.ts";
  * is at work, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
+  infrastructure: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
   configuration: { config, definitions },
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
   const { webhooks } = config;

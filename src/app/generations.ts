@@ -6,7 +6,7 @@ import type { ProgramName } from "../config/contradictions.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "../kit/errors.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { createHandover, type Handover } from "../http/handover.ts";
 import { startServer, type HttpServer } from "../http/server.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
@@ -56,21 +56,21 @@ export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
 /** Starts `svc api`, `svc dispatcher` or both. */
 export async function startProgram({
   name,
-  foundation,
+  infrastructure,
   configuration,
 }: {
   readonly name: Exclude<ProgramName, "admin">;
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Promise<Program> {
-  const { database, sql, log } = foundation;
+  const { database, sql, log } = infrastructure;
   const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
   const handover = createHandover();
   const retiring = new Map<Generation, Promise<void>>();
   const { promise: failed, reject: fail } = promiseOfFailure();
 
   function assemble(next: Configuration): Generation {
-    const options = { foundation, configuration: next };
+    const options = { infrastructure, configuration: next };
     const assemblies = [
       ...(name === "api" ? [] : [createDispatcher(options)]),
       ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
@@ -100,7 +100,7 @@ export async function startProgram({
 
   let current = assemble(configuration);
   // Nobody else can be at work on it: what is in flight was of a process that died.
-  if (foundation.isEmbedded) await createDeliveryStore(foundation).endAllFlights();
+  if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =
     name === "dispatcher"

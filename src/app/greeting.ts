@@ -1,18 +1,18 @@
 import { serviceActor } from "../kit/actor.ts";
 import type { Config } from "../config/load.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { hostInUrl, isEverywhere } from "../kit/host.ts";
 import type { TokenProvider } from "../users/provider.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
 
 /** What a start prints for people: where the API is, and a command that works when pasted. */
 export async function greeting({
-  foundation: { database },
+  infrastructure: { database },
   config,
   port,
   tokens,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly config: Config;
   /** That the API listens on. */
   readonly port: number;

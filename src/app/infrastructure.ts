@@ -20,7 +20,7 @@ import { startTracing, type Tracing } from "../telemetry/tracing.ts";
 const ownTimeoutMs = 15_000;
 
 /** What lives as long as the process, whatever its configuration. One of it serves API and dispatcher in `svc all`. */
-export interface Foundation {
+export interface Infrastructure {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -42,7 +42,7 @@ export interface Foundation {
 
 /** The part of it that needs no broker. */
 export type Storage = Pick<
-  Foundation,
+  Infrastructure,
   "log" | "database" | "sql" | "dispatcherSql" | "secretBox" | "seal" | "databaseUrl" | "isEmbedded"
 >;
 
@@ -54,7 +54,7 @@ export type Storage = Pick<
  * @param signal Gives up waiting for a server that does not answer.
  * @throws OperatorError for faults that waiting does not mend.
  */
-export async function openFoundation({
+export async function openInfrastructure({
   config,
   program,
   log,
@@ -71,7 +71,7 @@ export async function openFoundation({
   readonly readiness: Readiness;
   readonly prepare: (storage: Storage) => Promise<void>;
   readonly signal: AbortSignal;
-}): Promise<Foundation> {
+}): Promise<Infrastructure> {
   const releasers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     while (releasers.length > 0) await releasers.pop()?.();

@@ -8,7 +8,7 @@ import {
 } from "./configuration.ts";
 import { recordConfiguration, recordRefusal } from "./configuration-audit.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import type { ReloadOutcome } from "./processes.ts";
 import type { Program } from "./generations.ts";
 import type { SettingKey } from "../config/settings.ts";
@@ -31,18 +31,18 @@ export interface Reloader {
  */
 export function createReloader({
   program,
-  foundation,
+  infrastructure,
   read,
   actor,
   stopping,
 }: {
   readonly program: Pick<Program, "configuration" | "prepare">;
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly read: () => Promise<CheckedConfiguration>;
   readonly actor: Actor;
   readonly stopping: AbortSignal;
 }): Reloader {
-  const { database, log, metrics } = foundation;
+  const { database, log, metrics } = infrastructure;
   let running: Promise<ReloadOutcome> | undefined;
   let next: Promise<ReloadOutcome> | undefined;
   let lastRefusal: { readonly at: Date; readonly faults: readonly string[] } | undefined;
@@ -50,11 +50,11 @@ export function createReloader({
   async function replace(): Promise<Configuration> {
     const checked = await read();
     refuseFixed(program.configuration().config, checked.config);
-    const configuration = await openConfiguration({ checked, foundation });
+    const configuration = await openConfiguration({ checked, infrastructure });
     try {
       // All that can be refused comes before the database is changed.
       const activate = program.prepare(configuration);
-      await bringUpToDate({ checked, storage: foundation, actor });
+      await bringUpToDate({ checked, storage: infrastructure, actor });
       if (stopping.aborted) throw new OperatorError("the process is stopping");
       // Last, since a row is not taken back; and before the change, since that is not taken back either.
       await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });

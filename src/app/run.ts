@@ -108,7 +108,7 @@ async function startedOrStopped({
 }
 
 async function greet({
-  service: { foundation, program },
+  service: { infrastructure, program },
   log,
   print,
 }: {
@@ -119,7 +119,7 @@ async function greet({
   const { port, tokens } = program;
   if (port === undefined) return;
   const { config } = program.configuration();
-  const text = await greeting({ foundation, config, port, tokens });
+  const text = await greeting({ infrastructure, config, port, tokens });
   // People read the end of the output: the log lines before it first.
   await flushed(log);
   print(text);
@@ -128,7 +128,7 @@ async function greet({
 /** Whatever hangs, this ends. Answers whether everything in hand was finished. */
 async function stop({
   name,
-  service: { foundation, program, leave },
+  service: { infrastructure, program, leave },
   log,
 }: {
   readonly name: ServeOptions["program"];
@@ -151,7 +151,7 @@ async function stop({
     .catch((error: unknown) =>
       log.warn({ reason: messageOf(error) }, "the process stays on the list for a while"),
     )
-    .then(() => foundation.close());
+    .then(() => infrastructure.close());
   const isClosed = await endsWithin(closeLimitMs, closed);
   if (!isClosed)
     log.warn(

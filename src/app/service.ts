@@ -10,7 +10,7 @@ import {
 import { waitForDatabase } from "../db/client.ts";
 import { loadCoreMigrations } from "../migration/core-migrations.ts";
 import { messageOf } from "../kit/errors.ts";
-import { openFoundation, type Foundation, type Storage } from "./infrastructure.ts";
+import { openInfrastructure, type Infrastructure, type Storage } from "./infrastructure.ts";
 import type { Readiness } from "./readiness.ts";
 import type { HealthCheck } from "../http/health.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -23,7 +23,7 @@ import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 
 /** A program at work with what it stands on. */
 export interface Service {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly program: Program;
   /** Rejects when a part of it cannot go on. */
   readonly failed: Promise<never>;
@@ -58,7 +58,7 @@ export async function startService({
   readonly onReload: (listener: () => void) => void;
 }): Promise<Service> {
   const actor = serviceActor(name);
-  const foundation = await openFoundation({
+  const infrastructure = await openInfrastructure({
     config: checked.config,
     program: name,
     log,
@@ -68,12 +68,12 @@ export async function startService({
     signal: stopping,
   });
   try {
-    const configuration = await openConfiguration({ checked, foundation });
+    const configuration = await openConfiguration({ checked, infrastructure });
     stopping.throwIfAborted();
-    const program = await startProgram({ name, foundation, configuration });
-    const reloader = createReloader({ program, foundation, read, actor, stopping });
+    const program = await startProgram({ name, infrastructure, configuration });
+    const reloader = createReloader({ program, infrastructure, read, actor, stopping });
     const registration = createRegistration({
-      sql: foundation.sql,
+      sql: infrastructure.sql,
       log,
       program: name,
       hash: () => program.configuration().hash,
@@ -92,7 +92,7 @@ export async function startService({
     const failed = Promise.race([program.failed, registered.failed]);
     failed.catch(() => undefined);
     return {
-      foundation,
+      infrastructure,
       program,
       failed,
       async leave() {
@@ -101,7 +101,7 @@ export async function startService({
       },
     };
   } catch (error) {
-    await foundation.close();
+    await infrastructure.close();
     throw error;
   }
 }

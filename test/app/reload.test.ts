@@ -27,7 +27,7 @@ describe("createReloader", () => {
     present = service.api.configuration();
     reloader = createReloader({
       program: service.api,
-      foundation: service.foundation,
+      infrastructure: service.infrastructure,
       read: () =>
         new Promise((resolve, reject) =>
           reads.push((given) => (given instanceof Error ? reject(given) : resolve(given))),
@@ -50,9 +50,9 @@ describe("createReloader", () => {
 
     expect(await reloaded).to.deep.equal({ kind: "applied", hash: "next" });
     expect(service.api.configuration().hash).to.equal("next");
-    expect(service.foundation.log.level).to.equal("fatal");
+    expect(service.infrastructure.log.level).to.equal("fatal");
     expect(reloader.describe()).to.match(/^loaded \S+Z, hash next$/);
-    service.foundation.log.level = "silent";
+    service.infrastructure.log.level = "silent";
   });
 
   it("keeps the one before on faults, and tells them until a reload succeeds", async () => {
