@@ -5,11 +5,12 @@ import type { ProgramName } from "../config/contradictions.ts";
 import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { Infrastructure, Storage } from "./infrastructure.ts";
+import type { Storage } from "./storage.ts";
 import { applyMigration, migrationDue } from "./migrate.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 import { prismaSchemaOf } from "../mapping/models.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
 
 /** Settings and mapping files without a fault. */
 export interface CheckedConfiguration {
@@ -97,7 +98,7 @@ export async function openConfiguration({
   infrastructure: { database, isEmbedded, tracing },
 }: {
   readonly checked: CheckedConfiguration;
-  readonly infrastructure: Infrastructure;
+  readonly infrastructure: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing };
 }): Promise<Configuration> {
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(checked.definitions),

@@ -1,25 +1,15 @@
-import { serviceActor, type Actor } from "../kit/actor.ts";
-import { recordConfiguration } from "./configuration-audit.ts";
+import { serviceActor } from "../kit/actor.ts";
 import type { ProgramName } from "../config/contradictions.ts";
-import {
-  bringUpToDate,
-  isDatabaseAway,
-  openConfiguration,
-  type CheckedConfiguration,
-} from "./configuration.ts";
-import { waitForDatabase } from "../db/client.ts";
-import { loadCoreMigrations } from "../migration/core-migrations.ts";
+import { openConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
-import { openInfrastructure, type Infrastructure, type Storage } from "./infrastructure.ts";
+import { openInfrastructure, type Infrastructure } from "./infrastructure.ts";
 import type { Readiness } from "./readiness.ts";
-import type { HealthCheck } from "../http/health.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRegistration } from "./processes.ts";
 import { startProgram, type Program } from "./generations.ts";
 import { createReloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
-import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 
 /** A program at work with what it stands on. */
 export interface Service {
@@ -59,12 +49,12 @@ export async function startService({
 }): Promise<Service> {
   const actor = serviceActor(name);
   const infrastructure = await openInfrastructure({
-    config: checked.config,
+    checked,
     program: name,
     log,
     metrics,
     readiness,
-    prepare: (storage) => prepareDatabase({ checked, storage, actor, readiness, stopping }),
+    actor,
     signal: stopping,
   });
   try {
@@ -104,51 +94,4 @@ export async function startService({
     await infrastructure.close();
     throw error;
   }
-}
-
-/** Migrates it where that may be, and looks at what is in it. A database that goes away on the way is waited for once more. */
-async function prepareDatabase({
-  checked,
-  storage,
-  actor,
-  readiness,
-  stopping,
-}: {
-  readonly checked: CheckedConfiguration;
-  readonly storage: Storage;
-  readonly actor: Actor;
-  readonly readiness: Readiness;
-  readonly stopping: AbortSignal;
-}): Promise<void> {
-  const { databaseUrl: url, log } = storage;
-  for (;;) {
-    try {
-      readiness.waitsFor("migrations", "they are being looked at");
-      await bringUpToDate({ checked, storage, actor });
-      await refuseUnknownKeys(storage);
-      await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
-      return readiness.watch("migrations", await migrationsCheck(storage));
-    } catch (error) {
-      if (!isDatabaseAway(error) || stopping.aborted) throw error;
-      log.warn({ reason: messageOf(error) }, "the database went away during the start");
-      readiness.waitsFor("migrations", "the database went away");
-      await waitForDatabase({ url, log, signal: stopping });
-    }
-  }
-}
-
-/**
- * Whether the database still has the tables of this version. One that has more is fine, or a migration ahead of a rolling upgrade
- * would take every process of the version before out of service. The managed tables are looked at when a configuration is
- * loaded: one that is migrated for the next configuration must not stop the present one.
- */
-async function migrationsCheck({ sql }: Storage): Promise<HealthCheck> {
-  const known = await loadCoreMigrations();
-  return async () => {
-    const applied = new Set(
-      (await sql<{ name: string }>("SELECT name FROM svc.migrations")).map(({ name }) => name),
-    );
-    const missing = known.map(({ name }) => name).filter((name) => !applied.has(name));
-    if (missing.length > 0) throw new Error(`the database lacks ${missing.join(", ")}`);
-  };
 }

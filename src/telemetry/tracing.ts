@@ -1,6 +1,3 @@
-import type { Log } from "./log.ts";
-import type { TracingSettings } from "./tracing-settings.ts";
-
 /** Undefined values are left out. Never secrets, bodies or query strings: spans leave the machine. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -58,20 +55,6 @@ const noSpan: Span = {
   set() {},
   end() {},
 };
-
-/** Tracing by the settings. The OpenTelemetry packages are loaded only when it is on. */
-export async function startTracing({
-  settings,
-  log,
-}: {
-  /** Undefined: off. */
-  readonly settings: TracingSettings | undefined;
-  readonly log: Log;
-}): Promise<Tracing> {
-  if (settings === undefined) return noTracing;
-  const { createSdkTracing } = await import("./tracing-sdk.ts");
-  return createSdkTracing({ settings, log });
-}
 
 /**
  * Stands in a statement for the traceparent of a span that is not recorded: one text for all, since a statement that is new every time

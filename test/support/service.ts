@@ -5,13 +5,12 @@ import { join } from "node:path";
 import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
-import { bringUpToDate, openConfiguration } from "../../src/app/configuration.ts";
+import { openConfiguration } from "../../src/app/configuration.ts";
 import { openInfrastructure, type Infrastructure } from "../../src/app/infrastructure.ts";
 import { createReadiness } from "../../src/app/readiness.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { startProgram, type Program } from "../../src/app/generations.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
-import { refuseUnknownKeys } from "../../src/subscriptions/stored-secrets.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
@@ -141,14 +140,11 @@ export async function startService(options: ServiceOptions): Promise<TestService
   };
   const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };
   const infrastructure = await openInfrastructure({
-    config,
+    checked,
     program: "all",
     log,
     readiness: createReadiness(),
-    async prepare(storage) {
-      await bringUpToDate({ checked, storage, actor: serviceActor("all") });
-      await refuseUnknownKeys(storage);
-    },
+    actor: serviceActor("all"),
     signal: new AbortController().signal,
   });
   // The queues are the server's, and an earlier test may have left messages in them.
