@@ -4,7 +4,7 @@ import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
-interface Subscription {
+interface ActiveConsumer {
   readonly channel: Channel;
   readonly consumerTag: string;
 }
@@ -25,7 +25,7 @@ export function startConsumption({
   readonly log: Log;
 }): RabbitMqConsumption {
   let isStopped = false;
-  let subscription: Subscription | undefined;
+  let active: ActiveConsumer | undefined;
   /** Messages of the present channel that are handed out and not settled. */
   let inHand = 0;
 
@@ -37,7 +37,7 @@ export function startConsumption({
       let isAlive = true;
       channel.once("close", () => {
         isAlive = false;
-        subscription = undefined;
+        active = undefined;
         if (isStopped) void kept.stop();
       });
 
@@ -65,15 +65,15 @@ export function startConsumption({
           handOut({ message: toIncoming({ channel, delivery, settle }), options, log });
         }
       });
-      subscription = { channel, consumerTag };
+      active = { channel, consumerTag };
     },
   });
 
   return {
     async stop() {
       isStopped = true;
-      if (subscription === undefined) return kept.stop();
-      const { channel, consumerTag } = subscription;
+      if (active === undefined) return kept.stop();
+      const { channel, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
       // Else the last message in hand closes the channel.
       if (inHand === 0) await kept.stop();

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { pause } from "../kit/worker.ts";
+import { endsWithin, pause } from "../kit/worker.ts";
 import { declareTopology } from "./topology.ts";
 
 /** Seconds. A dead peer is noticed within two of them. */
@@ -114,7 +114,7 @@ export async function openLink({
     keepChannel: ({ open, setUp }) => keepChannel({ open: () => open(connection), setUp, log, facts }),
     async close() {
       isUp = false;
-      await atMost(closeLimitMs, connection.close());
+      await endsWithin(closeLimitMs, connection.close());
     },
   };
 }
@@ -196,10 +196,10 @@ function keepChannel<C extends Channel>({
 }
 
 /** RabbitMQ sends no close-ok over a connection that is lost, and amqplib's promise is never settled then; "close" comes in any case. */
-function closeChannel(channel: Channel): Promise<void> {
+async function closeChannel(channel: Channel): Promise<void> {
   const closed = new Promise<void>((resolve) => channel.once("close", resolve));
   // It is closed already when RabbitMQ refused something.
-  return atMost(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
+  await endsWithin(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
 }
 
 /** Doubles with each failure, up to a limit, and varies by half so that many processes do not come back at once. */
@@ -213,10 +213,4 @@ function reasonOf(error: Error): string {
   return refusedVirtualHost.test(error.message)
     ? "RabbitMQ does not open the virtual host of the URL: it is not there, not up yet, or not this user's"
     : error.message;
-}
-
-async function atMost(limitMs: number, work: Promise<unknown>): Promise<void> {
-  const limit = new AbortController();
-  await Promise.race([work, pause(limitMs, limit.signal)]);
-  limit.abort();
 }

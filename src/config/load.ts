@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "../kit/did-you-mean.ts";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import {
   isNothing,
@@ -288,7 +288,7 @@ function readEnvironment(
     try {
       given.set(key, { text: readFileSync(path, "utf8").trim(), variable: fileVariable });
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+      const code = codeOf(error) ?? "unknown error";
       faults.push(`${fileVariable}: expected the path of a file that can be read (${code})`);
     }
   }

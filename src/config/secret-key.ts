@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { prepareDataDir } from "./data-dir.ts";
-import { messageOf, OperatorError } from "../kit/errors.ts";
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 
 const keyBytes = 32;
 
@@ -38,7 +38,7 @@ async function readKey(path: string): Promise<string | undefined> {
     return await readFile(path, "utf8");
   } catch (error) {
     // The second: a file is where the folder should be, and `makeKey` says so.
-    if (hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR")) return undefined;
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return undefined;
     throw error;
   }
 }
@@ -65,7 +65,7 @@ async function makeKey({
       await file.close();
     }
     await link(draft, path).catch((error: unknown) => {
-      if (!hasCode(error, "EEXIST")) throw error;
+      if (codeOf(error) !== "EEXIST") throw error;
     });
   } finally {
     await rm(draft, { force: true });
@@ -81,8 +81,4 @@ function parseKey({ text, path }: { readonly text: string; readonly path: string
     `The file ${path} does not hold a secret key (32 bytes, base64). ` +
       "Restore it: without its key the webhook secrets cannot be decrypted.",
   );
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

@@ -12,6 +12,7 @@ import {
   visit,
 } from "yaml";
 import type { Document, ErrorCode, Node } from "yaml";
+import { codeOf } from "../kit/errors.ts";
 
 /** Far above what people write; keeps a wrong or hostile file from occupying the start-up. */
 const maxBytes = 256 * 1024;
@@ -67,8 +68,7 @@ export function readYamlFile(path: string, file: string): YamlSource {
     return parseYaml(new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path)), file);
   } catch (error) {
     if (error instanceof TypeError) return unreadable(file, "expected text in UTF-8");
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    return unreadable(file, `cannot be read (${code})`);
+    return unreadable(file, `cannot be read (${codeOf(error) ?? "unknown error"})`);
   }
 }
 
@@ -77,7 +77,7 @@ export function readYamlFile(path: string, file: string): YamlSource {
  *
  * @param file The name to show in faults.
  */
-export function parseYaml(text: string, file: string): YamlSource {
+function parseYaml(text: string, file: string): YamlSource {
   if (isTooDeep(text)) return unreadable(file, `expected at most ${maxDepth} levels of nesting`);
   const lines = new LineCounter();
   const place = (offset: number): { line: number; column: number } => {

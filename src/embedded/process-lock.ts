@@ -1,4 +1,5 @@
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
+import { codeOf } from "../kit/errors.ts";
 
 /** The process that a lock file names. */
 export interface Holder {
@@ -62,7 +63,7 @@ async function isAlive({ pid, startedAt }: Holder): Promise<boolean> {
     process.kill(pid, 0);
   } catch (error) {
     // EPERM: alive, and another user's.
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    if (codeOf(error) === "ESRCH") return false;
   }
   const now = await startOf(pid);
   return startedAt === null || now === null || now === startedAt;
@@ -90,7 +91,7 @@ async function createFile(file: string, text: string): Promise<boolean> {
     await writeFile(file, text, { flag: "wx", mode: 0o600 });
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if (codeOf(error) === "EEXIST") return false;
     throw error;
   }
 }

@@ -88,6 +88,11 @@ export class OperatorError extends Error {
   }
 }
 
+/** Returns the `code` of an error of Node, PostgreSQL or the like: `ENOENT`, `42P01`. Undefined without one. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
 /** The message of anything that was thrown, without what it may have caught of somebody's data (see `safeMessage`). */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? safeMessage(error) : String(error);

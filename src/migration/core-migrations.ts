@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 
 /** One SQL statement, or several, and what it is there for. */
 export interface Step {
@@ -148,8 +148,4 @@ function reasonOf(error: unknown): string {
   // In full: whoever changes tables has to find the row that stands in the way.
   const message = error instanceof Error ? error.message : String(error);
   return `PostgreSQL says: ${message}${detail}`;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

@@ -1,6 +1,7 @@
 import type { ClientBase, Pool } from "pg";
 import type { AppliedMigrations } from "./core-migrations.ts";
 import { tablesSchema } from "../db/names.ts";
+import { codeOf } from "../kit/errors.ts";
 
 /** What the last migration wrote down about a resource. */
 export interface InstalledResource {
@@ -30,7 +31,7 @@ export interface InstalledTrigger {
   }[];
 }
 
-export const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [] };
+const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [] };
 
 const installedQuery = `
   WITH RECURSIVE own AS (
@@ -77,16 +78,12 @@ export async function findInstalled(pool: Pool): Promise<Installed> {
   try {
     return await readInstalled(pool);
   } catch (error) {
-    if (unmigratedCodes.includes(codeOf(error))) return nothingInstalled;
+    if (unmigratedCodes.includes(codeOf(error) ?? "")) return nothingInstalled;
     throw error;
   }
 }
 
-const unmigratedCodes: readonly unknown[] = ["42P01", "3F000"];
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
+const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 
 /** The same inside a transaction, which an error would end. */
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {

@@ -50,7 +50,7 @@ function limitOf({
 }
 
 /** How many rows hold a value beyond the limit. */
-export async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
+async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
   const { table, column, isList, broken } = limit;
   const values = `SELECT ${quoteName(column)} AS value FROM ${quoteTable(table)}`;
   const condition = isList ? `EXISTS (SELECT FROM unnest(value) AS items (value) WHERE ${broken})` : broken;

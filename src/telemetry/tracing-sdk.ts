@@ -25,6 +25,7 @@ import {
   type SpanExporter,
 } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../kit/errors.ts";
+import { endsWithin } from "../kit/worker.ts";
 import type { Log } from "./log.ts";
 import { formatTraceparent, parseTraceparent, type Span, type Tracing } from "./tracing.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
@@ -85,13 +86,11 @@ export function createSdkTracing({
     run: (span, work) => currents.run(span, work),
     current: () => currents.getStore(),
     async close() {
-      let timer: NodeJS.Timeout | undefined;
-      const limit = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, closeLimitMs);
-      });
       // What cannot be sent now was warned of, and is nothing that a stop should fail for.
-      await Promise.race([provider.shutdown().catch(() => undefined), limit]);
-      clearTimeout(timer);
+      await endsWithin(
+        closeLimitMs,
+        provider.shutdown().catch(() => undefined),
+      );
     },
   };
 }

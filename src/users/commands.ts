@@ -8,14 +8,14 @@ import {
   type OutputRow,
   type Terminal,
 } from "../kit/cli-output.ts";
+import { parseDuration, parseId } from "../kit/cli-arguments.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
-import { durationMsOf } from "../kit/duration.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { emailFault, idOf, nameFault } from "./input.ts";
+import { emailFault, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 
@@ -286,17 +286,4 @@ function parser(faultOf: (text: string) => string | undefined): (text: string) =
     if (fault !== undefined) throw new InvalidArgumentError(fault);
     return text.trim();
   };
-}
-
-function parseId(text: string): number {
-  const id = idOf(text);
-  if (id === undefined) throw new InvalidArgumentError("An id is a positive whole number.");
-  return id;
-}
-
-function parseDuration(text: string): number {
-  const ms = durationMsOf(text);
-  if (ms === undefined)
-    throw new InvalidArgumentError("A duration is a whole number and d, h or m, such as 365d.");
-  return ms;
 }

@@ -10,9 +10,3 @@ export function emailFault(text: string): string | undefined {
   const isFit = text.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
   return isFit ? undefined : "An e-mail address is needed, such as ada@example.com.";
 }
-
-/** An id of a user or a token; undefined for what is no positive 32-bit integer. */
-export function idOf(text: string): number | undefined {
-  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
-  return id < 2 ** 31 ? id : undefined;
-}

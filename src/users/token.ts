@@ -1,6 +1,6 @@
-import { createHash, randomInt } from "node:crypto";
+import { createHash } from "node:crypto";
+import { randomBase62 } from "../kit/base62.ts";
 
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const randomLength = 43;
 
 /** Longer ones than are minted here may come from elsewhere (contract, section 8: "40 or more"); the end keeps a request from costing a hash of megabytes. */
@@ -11,9 +11,7 @@ const bearerPattern = /^bearer(?: +(.*))?$/i;
 
 /** A new access token: `svc_` and 43 random base62 characters, 256 bits. */
 export function mintToken(): string {
-  // randomInt, since the remainder of a random byte would favour the first characters.
-  const characters = Array.from({ length: randomLength }, () => alphabet.charAt(randomInt(alphabet.length)));
-  return `svc_${characters.join("")}`;
+  return `svc_${randomBase62(randomLength)}`;
 }
 
 /** Whether a text can be a token at all, so that anything else is refused without a query. */

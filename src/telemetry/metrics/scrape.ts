@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
+import { endsWithin } from "../../kit/worker.ts";
 
 /** A part whose numbers must be fetched from elsewhere before they can be shown. */
 export interface Source {
@@ -76,7 +77,7 @@ export function createScraper({
     return async () => {
       if (now() < freshUntil) return;
       underWay ??= read();
-      if ((await inTime(underWay, limitMs)) === "late") fail();
+      if (!(await endsWithin(limitMs, underWay))) fail();
     };
   }
 
@@ -87,16 +88,4 @@ export function createScraper({
       return registry.metrics();
     },
   };
-}
-
-async function inTime(work: Promise<void>, limitMs: number): Promise<"done" | "late"> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), limitMs);
-  });
-  try {
-    return await Promise.race([work.then(() => "done" as const), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
