@@ -8,10 +8,10 @@ import { loadCode } from "./read/code.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
 import { readFields } from "./read/fields.ts";
-import { checkNames } from "./read/names.ts";
+import { checkNames } from "./read/check-names.ts";
 import { linkRelations } from "./read/relations.ts";
-import { checkRules } from "./read/rules.ts";
-import { readTransform } from "./read/transform.ts";
+import { checkRules } from "./read/check-rules.ts";
+import { readTransform } from "./read/transform-tree.ts";
 
 /** What the mapping files came to. */
 export interface Check {

@@ -1,4 +1,4 @@
-import { isContainer } from "../validation/body.ts";
+import { isContainer } from "../validation/body-paths.ts";
 import { isDeeperThan, maxDepth } from "../validation/clean.ts";
 
 /**

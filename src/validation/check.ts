@@ -1,5 +1,5 @@
 import type { RuleName } from "./syntax.ts";
-import type { Path } from "./body.ts";
+import type { Path } from "./body-paths.ts";
 
 /** Rules that steer the others and have no message. */
 export type Modifier = "bail" | "nullable" | "sometimes" | Exclusion;

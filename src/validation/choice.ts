@@ -1,4 +1,4 @@
-import { isContainer, isEqual, toPath } from "./body.ts";
+import { isContainer, isEqual, toPath } from "./body-paths.ts";
 import { onValue, onValueWith, type MakeCheck } from "./check.ts";
 import { displayName, meansArgument, textOf } from "./values.ts";
 

@@ -1,4 +1,4 @@
-import { isContainer } from "./body.ts";
+import { isContainer } from "./body-paths.ts";
 
 /** Objects and arrays within one another, the value of a field being level 1. Keeps every later walk off the stack's end. */
 export const maxDepth = 64;

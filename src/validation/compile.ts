@@ -1,6 +1,6 @@
 import type { RuleSpec } from "./syntax.ts";
 import { parseRules, type ParsedRule, type RuleName } from "./syntax.ts";
-import { toPath } from "./body.ts";
+import { toPath } from "./body-paths.ts";
 import type {
   Check,
   Exclusion,

@@ -1,5 +1,5 @@
 import { createDateReader, parseDateText, resolveDate } from "./dates.ts";
-import { toPath } from "./body.ts";
+import { toPath } from "./body-paths.ts";
 import { onText, type FieldRules, type MakeCheck } from "./check.ts";
 import { displayName, textOf } from "./values.ts";
 

@@ -1,4 +1,4 @@
-import { toPath, type Path } from "./body.ts";
+import { toPath, type Path } from "./body-paths.ts";
 import { onValue, type Broken, type Check, type Exclusion, type MakeCheck, type Subject } from "./check.ts";
 import { displayName, isEmpty, meansArgument, textOf } from "./values.ts";
 

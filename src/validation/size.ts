@@ -1,4 +1,4 @@
-import { countOf, isContainer, toPath } from "./body.ts";
+import { countOf, isContainer, toPath } from "./body-paths.ts";
 import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
 import { codePoints, displayName, isNumeric, textOf, toDecimal } from "./values.ts";
 

@@ -1,4 +1,4 @@
-import { itemOf, isContainer } from "./body.ts";
+import { itemOf, isContainer } from "./body-paths.ts";
 import { onText, onValue, onValueWith, type MakeCheck } from "./check.ts";
 import { isInteger, isNumeric } from "./values.ts";
 

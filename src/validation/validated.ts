@@ -1,4 +1,4 @@
-import { countOf, isContainer, type Path } from "./body.ts";
+import { countOf, isContainer, type Path } from "./body-paths.ts";
 import type { KeyNode } from "./compile.ts";
 
 /** What of a body comes back: only keys that have rules, in the order of the rules. */

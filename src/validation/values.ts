@@ -1,5 +1,5 @@
 import { Decimal } from "@prisma/client/runtime/client";
-import { countOf, isContainer } from "./body.ts";
+import { countOf, isContainer } from "./body-paths.ts";
 
 /**
  * Longer texts are no numbers: enough for the 1,000 digits of the longest `precision`, with sign, point and exponent. Keeps hostile

@@ -2,7 +2,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { BaseQuery, Field, Relation } from "../definition.ts";
 import { hasFields, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform.ts";
+import { isRecord } from "./transform-tree.ts";
 
 /** Where in the query the check is, and the resource that the names there belong to. */
 interface Place {

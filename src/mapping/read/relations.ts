@@ -1,7 +1,7 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { Field, Reference } from "../definition.ts";
 import { hasFields, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform.ts";
+import { isRecord } from "./transform-tree.ts";
 
 interface End {
   readonly kind: "end";

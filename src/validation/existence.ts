@@ -1,4 +1,4 @@
-import { isContainer } from "./body.ts";
+import { isContainer } from "./body-paths.ts";
 import type { LookupTest } from "./compile.ts";
 
 /** Whether a record of `target` has `value` in `column`. */
