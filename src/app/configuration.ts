@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { configDirOf, loadConfig, type Config } from "../config/load.ts";
+import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.ts";
+import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/contradictions.ts";
 import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
@@ -71,25 +72,17 @@ function hashOf(config: Config, definitions: Definitions): string {
     .slice(0, 12);
 }
 
-/** What a reload can change, in the groups of the settings. No secret is among it. */
-export function reloadableSettings({
-  database: { autoMigrate },
-  http,
-  log,
-  relay,
-  webhooks: { adminNetworks: _derived, ...webhooks },
-}: Config): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
-  const {
-    host: _host,
-    port: _port,
-    trustedProxies: _proxies,
-    memoryBudgetBytes: _budget,
-    listTimeoutMs: _listTimeout,
-    maxConnections: _most,
-    maxConnectionsPerAddress: _mostPerAddress,
-    ...requests
-  } = http;
-  return { database: { autoMigrate }, http: requests, log, relay, webhooks };
+/** Returns the settings that a reload can change, in their groups. No secret is among them. */
+export function reloadableSettings(
+  config: Config,
+): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
+  const groups: Record<string, Record<string, unknown>> = {};
+  for (const key of settingKeys) {
+    if (fixedSettings.includes(key)) continue;
+    const { group = "", name } = placeOf(key);
+    (groups[group] ??= {})[name] = settingIn(config, key);
+  }
+  return groups;
 }
 
 /** Makes the client of the tables. Nothing of it is at work yet. */

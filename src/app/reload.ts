@@ -1,5 +1,5 @@
 import type { Actor } from "../kit/actor.ts";
-import type { Config } from "../config/load.ts";
+import { settingIn, type Config } from "../config/load.ts";
 import {
   bringUpToDate,
   openConfiguration,
@@ -11,7 +11,7 @@ import { messageOf, OperatorError } from "../kit/errors.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import type { ReloadOutcome } from "./processes.ts";
 import type { Program } from "./generations.ts";
-import type { SettingKey } from "../config/settings.ts";
+import { fixedSettings } from "../config/settings.ts";
 
 /** Replaces the configuration of a program, or leaves everything as it is. */
 export interface Reloader {
@@ -49,7 +49,7 @@ export function createReloader({
 
   async function replace(): Promise<Configuration> {
     const checked = await read();
-    refuseFixed(program.configuration().config, checked.config);
+    assertRestartSettingsUnchanged(program.configuration().config, checked.config);
     const configuration = await openConfiguration({ checked, infrastructure });
     try {
       // All that can be refused comes before the database is changed.
@@ -132,34 +132,9 @@ function faultsOf(error: unknown): readonly string[] {
   return [`${messageOf(error)}${cause}`];
 }
 
-/** What the process holds open for as long as it lives. */
-const fixed = {
-  dataDir: ({ dataDir }) => dataDir,
-  secretKey: ({ secretKey }) => secretKey?.toString("base64"),
-  previousSecretKeys: ({ previousSecretKeys }) =>
-    previousSecretKeys.map((key) => key.toString("base64")).join(),
-  "database.url": ({ database }) => database.url,
-  "database.poolSize": ({ database }) => database.poolSize,
-  "broker.url": ({ broker }) => broker.url,
-  "http.host": ({ http }) => http.host,
-  "http.port": ({ http }) => http.port,
-  "http.memoryBudget": ({ http }) => http.memoryBudgetBytes,
-  "http.listTimeout": ({ http }) => http.listTimeoutMs,
-  "http.trustedProxies": ({ http }) => http.trustedProxies.join(),
-  "http.maxConnections": ({ http }) => http.maxConnections,
-  "http.maxConnectionsPerAddress": ({ http }) => http.maxConnectionsPerAddress,
-  "metrics.host": ({ metrics }) => metrics.host,
-  "metrics.port": ({ metrics }) => metrics.port,
-} as const satisfies Partial<Record<SettingKey, (config: Config) => unknown>>;
-
-/** The settings that take a restart to change. */
-export const fixedSettings: readonly string[] = Object.keys(fixed);
-
-function refuseFixed(current: Config, given: Config): void {
-  const changed = Object.entries(fixed).filter(([, valueIn]) => valueIn(current) !== valueIn(given));
-  if (changed.length === 0) return;
-  const faults = changed.map(
-    ([key]) => `${key} was changed, which takes a restart; put it back, or restart the process`,
-  );
-  throw new OperatorError(faults.join("\n"), { faults });
+function assertRestartSettingsUnchanged(current: Config, given: Config): void {
+  const faults = fixedSettings
+    .filter((key) => JSON.stringify(settingIn(current, key)) !== JSON.stringify(settingIn(given, key)))
+    .map((key) => `${key} was changed, which takes a restart; put it back, or restart the process`);
+  if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
 }
