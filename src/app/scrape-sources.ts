@@ -42,7 +42,7 @@ export function addScrapeSources({
   metrics.broker.watch(() => broker.isConnected());
   const pools = [...new Set([pool, lists])];
   const sumOf = (read: (one: Pool) => number): number => pools.reduce((sum, one) => sum + read(one), 0);
-  metrics.pool.watch(() => ({
+  metrics.addPool(() => ({
     active: sumOf((one) => one.totalCount - one.idleCount),
     idle: sumOf((one) => one.idleCount),
     waiting: sumOf((one) => one.waitingCount),

@@ -5,7 +5,7 @@ import { createConfigurationMetrics, type ConfigurationMetrics } from "./metrics
 import { createDeliveryMetrics, type DeliveryMetrics } from "./metrics/deliveries.ts";
 import { createEventMetrics, type EventMetrics } from "./metrics/events.ts";
 import { createHttpMetrics, type HttpMetrics } from "./metrics/http.ts";
-import { createPoolMetrics, type PoolMetrics } from "./metrics/pool.ts";
+import { addPoolGauges, type PoolUse } from "./metrics/pool.ts";
 import { createReceiverMetrics, type ReceiverMetrics } from "./metrics/receivers.ts";
 import { createScraper, type Source } from "./metrics/scrape.ts";
 
@@ -21,7 +21,8 @@ export interface Metrics {
   readonly configuration: ConfigurationMetrics;
   readonly backlog: BacklogMetrics;
   readonly broker: BrokerMetrics;
-  readonly pool: PoolMetrics;
+  /** Adds the gauges of the database connections: once, when the pool is open. */
+  addPool(use: () => PoolUse): void;
   /** Numbers that must be fetched before a scrape can show them. */
   addSource(source: Source): void;
   /** Says what runs, and adds the numbers of the process: once in a process, for they cannot be taken back. */
@@ -50,7 +51,7 @@ export function createMetrics(): Metrics {
     configuration: createConfigurationMetrics(registry),
     backlog: createBacklogMetrics(registry),
     broker: createBrokerMetrics(registry),
-    pool: createPoolMetrics(registry),
+    addPool: (use) => addPoolGauges(registry, use),
     addSource: (source) => scraper.add(source),
     describeProcess({ version, program }) {
       build.set({ version, program }, 1);
