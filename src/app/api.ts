@@ -25,8 +25,8 @@ import type { TokenProvider } from "../users/provider.ts";
 import { addWhoamiRoute } from "../users/routes.ts";
 
 /**
- * What `svc api` runs on one configuration: the REST API, and the relay that publishes captured events. Made as a whole before any
- * of it is at work, so that a reload can still be refused.
+ * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
+ * captured events. Starts nothing, so that a reload can still be refused.
  */
 export function createApi({
   infrastructure: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
@@ -108,12 +108,12 @@ export function createApi({
   return { workers: [relay], listener: app.callback(), close: () => undefined };
 }
 
-/** What one resource may have of the connections. */
+/** Returns the connections that one resource may use. */
 function mostOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
-/** What one user may have of the connections. */
+/** Returns the connections that one user may use. */
 function halfOf(pool: Pool): number {
   return Math.max(1, Math.floor(pool.options.max / 2));
 }

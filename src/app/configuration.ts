@@ -17,7 +17,7 @@ import type { Tracing } from "../telemetry/tracing.ts";
 export interface CheckedConfiguration {
   readonly config: Config;
   readonly definitions: Definitions;
-  /** 12 hex digits, the same for the same mapping files, code modules and settings that can be reloaded. */
+  /** 12 hex digits. Equal for equal mapping files, code modules and reloadable settings. */
   readonly hash: string;
 }
 
@@ -43,7 +43,7 @@ export async function readConfiguration({
   readonly program: ProgramName;
 }): Promise<CheckedConfiguration> {
   const [settings, mapping] = await Promise.allSettled([
-    // In a promise of its own: the faults of the one must not hide those of the other.
+    // In a promise of its own, so that faults of one do not hide those of the other.
     Promise.resolve().then(() => loadConfig({ env, cwd, program })),
     loadDefinitions(configDirOf({ env, cwd })),
   ]);
@@ -56,7 +56,7 @@ export async function readConfiguration({
 function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
   const known = reasons.filter((reason) => reason instanceof OperatorError);
-  // Anything else is a fault of the program, and is not to be dressed up as one of the operator's.
+  // Any other error is a fault of the program, and not the operator's.
   if (known.length < reasons.length || known.length === 1)
     return reasons.find((reason) => !(reason instanceof OperatorError)) ?? reasons[0];
   return new OperatorError(known.map(({ message }) => message).join("\n"), {
@@ -64,7 +64,10 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
   });
 }
 
-/** Of what a reload can change, so that processes on the same files have the same hash, whatever their ports and folders. */
+/**
+ * Hashes what a reload can change, so that processes on the same files have the same hash, whatever
+ * their ports and folders.
+ */
 function hashOf(config: Config, definitions: Definitions): string {
   return createHash("sha256")
     .update(JSON.stringify([reloadableSettings(config), [...definitions.values()]]))
@@ -85,7 +88,7 @@ export function reloadableSettings(
   return groups;
 }
 
-/** Makes the client of the tables. Nothing of it is at work yet. */
+/** Opens the client of the tables. Starts nothing. */
 export async function openConfiguration({
   checked,
   infrastructure: { database, isEmbedded, tracing },
@@ -105,10 +108,11 @@ export async function openConfiguration({
 }
 
 /**
- * Applies the migrations that are due when the settings allow it.
+ * Applies due migrations, if the settings allow it.
  *
  * @param actor For the audit trail.
- * @throws OperatorError that lists what is due and names `svc-admin migrate` when they do not, or when a migration is refused.
+ * @throws OperatorError when a migration is refused, or when the settings do not allow one that is
+ *   due. The message then lists what is due and names `svc-admin migrate`.
  */
 export async function bringUpToDate({
   checked: { config, definitions },
@@ -132,7 +136,7 @@ export async function bringUpToDate({
   await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log, actor });
 }
 
-/** Whether the database was lost on the way, so that the same may work later. */
+/** Returns whether the database connection was lost, so that a retry may succeed. */
 export function isDatabaseAway(error: unknown): boolean {
   return databaseFaultOf(error).kind === "unavailable";
 }

@@ -15,8 +15,8 @@ import type { Assembly } from "./workers.ts";
 import type { Caller } from "../kit/caller.ts";
 
 /**
- * What `svc dispatcher` runs on one configuration: it fans events out, and makes the deliveries. Made as a whole before any of it
- * is at work, so that a reload can still be refused.
+ * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
+ * deliveries. Starts nothing, so that a reload can still be refused.
  */
 export function createDispatcher({
   infrastructure: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
@@ -37,12 +37,13 @@ export function createDispatcher({
   const scheduleOf = createScheduleOf({ config, definitions });
   const mayAdminister = (resource: string, user: Caller): boolean => {
     const definition = definitions.get(resource);
-    // A resource that left the mapping files has no admins: what is still under way for it stays with the owners.
+    // A resource that is no longer mapped has no admins: its pending events go to the owners only.
     if (definition === undefined) return false;
     try {
       return isAdminFor(definition, user);
     } catch (error) {
-      // Whoever cannot be shown to be an admin is none; one module's fault must not hold up the events of all.
+      // A caller that the code module cannot confirm is no admin. One module's fault must not block
+      // the events of other resources.
       log.error({ err: error, resource }, "isAdmin failed");
       return false;
     }
@@ -106,7 +107,8 @@ export function createDispatcher({
       {
         name: attempts.name,
         run(signal) {
-          // Not before it is at work: a reload can still be refused, and the one before then goes on.
+          // Not before the start: a reload can still be refused, and then the previous dispatcher
+          // goes on.
           metrics.receivers.watchBreakers(() => admission.breakerCounts());
           return attempts.run(signal);
         },
@@ -117,13 +119,16 @@ export function createDispatcher({
   };
 }
 
-/** How far a statement can narrow who is an admin: a code module's answer only the module knows. */
+/**
+ * Returns how far a statement can narrow the possible admins: only a code module knows its own
+ * answer.
+ */
 function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
   if (definition === undefined) return { kind: "nobody" };
   return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
 }
 
-/** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
+/** Calls the code modules once, at the start: a fault shows then, and not during a delivery. */
 function createScheduleOf({
   config,
   definitions,

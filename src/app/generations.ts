@@ -12,27 +12,28 @@ import { startServer, type HttpServer } from "../http/server.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
-/** A program at work, on one configuration at a time. */
+/** A running program, on one configuration at a time. */
 export interface Program {
-  /** That the API listens on; undefined without one. */
+  /** Port of the API; undefined without one. */
   readonly port: number | undefined;
   readonly tokens: TokenProvider;
-  /** The one at work. */
+  /** Returns the configuration in use. */
   configuration(): Configuration;
-  /** Rejects when a part of it cannot go on; the process is then to be stopped. */
+  /** Rejects when a part of it cannot go on; the process must then stop. */
   readonly failed: Promise<never>;
   /**
-   * Makes everything that runs on another configuration. Throws what stands in its way, and nothing has happened then.
+   * Creates everything that runs on another configuration. Throws what prevents it, and changes
+   * nothing then.
    *
-   * @returns Puts it in the place of the one at work, at once. Requests and attempts in hand end on the one before, which is closed
-   *   behind the caller's back.
+   * @returns Activates it at once. Requests and attempts in flight end on the previous
+   *   configuration, which closes in the background.
    */
   prepare(next: Configuration): () => void;
-  /** Asks clients to leave: with every answer from now on, on connections that they keep. */
+  /** Asks clients to close their connections, with every answer from now on. */
   drain(): void;
-  /** What is in hand: `3 requests`, `deliver`. Empty when nothing is. */
+  /** Returns what is in flight: `requests: 3`, `deliver`. Empty when nothing is. */
   unfinished(): readonly string[];
-  /** Stops taking requests and work, finishes what is in hand, and closes. */
+  /** Refuses new requests and work, finishes what is in flight, and closes. */
   stop(): Promise<void>;
 }
 
@@ -43,12 +44,15 @@ interface Generation {
   running: Running | undefined;
 }
 
-/** How long requests in hand may take at the end. */
+/** How long requests in flight may take during a stop. */
 const requestLimitMs = 10_000;
-/** What an attempt or a relay turn needs besides: its outcome is written and acknowledged. */
+/** Extra time of an attempt or a relay turn, which stores and acknowledges its outcome. */
 const marginMs = 5_000;
 
-/** How long finishing what is in hand may take; an attempt takes `webhooks.timeout` at most, a publish as long as a request. */
+/**
+ * Returns how long a stop may take to finish what is in flight. An attempt takes `webhooks.timeout`
+ * at most, a publish as long as a request.
+ */
 export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
   return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
 }
@@ -89,7 +93,7 @@ export async function startProgram({
     });
   }
 
-  /** Never rejects: what goes wrong here concerns nobody but the log. */
+  /** Never rejects: only the log shows a failure here. */
   async function retire(generation: Generation, requestsAnswered: Promise<void>): Promise<void> {
     await Promise.all([generation.running?.stop(), requestsAnswered]);
     await close(generation).catch((error: unknown) =>
@@ -99,7 +103,7 @@ export async function startProgram({
   }
 
   let current = assemble(configuration);
-  // Nobody else can be at work on it: what is in flight was of a process that died.
+  // The embedded database has one process: flights are those of a process that died.
   if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =
@@ -134,7 +138,7 @@ export async function startProgram({
         const requests = handover.inFlight();
         if (requests > 0)
           log.warn({ requests, limitMs: requestLimitMs }, "requests did not end in time, and are cut off");
-        // Before the server cuts them.
+        // Before the server closes their connections.
       }, requestLimitMs - 100);
       await Promise.all([
         server?.close({ limitMs: requestLimitMs }),
@@ -148,7 +152,7 @@ export async function startProgram({
   };
 }
 
-/** Whoever watches decides; nobody watching is not a crash of its own. */
+/** Creates a promise to reject later. Without a listener its rejection does not end the process. */
 function promiseOfFailure(): {
   readonly promise: Promise<never>;
   readonly reject: (reason: unknown) => void;

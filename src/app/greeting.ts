@@ -5,7 +5,7 @@ import { hostInUrl, isEverywhere } from "../kit/host.ts";
 import type { TokenProvider } from "../users/provider.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
 
-/** What a start prints for people: where the API is, and a command that works when pasted. */
+/** Returns what a start prints for people: the address of the API, and a command to paste. */
 export async function greeting({
   infrastructure: { database },
   config,
@@ -14,7 +14,7 @@ export async function greeting({
 }: {
   readonly infrastructure: Infrastructure;
   readonly config: Config;
-  /** That the API listens on. */
+  /** Port of the API. */
   readonly port: number;
   readonly tokens: TokenProvider;
 }): Promise<string> {

@@ -14,8 +14,8 @@ import { addScrapeSources } from "./scrape-sources.ts";
 import { openStorage, type Opening, type Storage } from "./storage.ts";
 
 /**
- * What lives as long as the process, whatever its configuration.
- * API and dispatcher share one in `svc all`.
+ * What lives as long as the process, whatever its configuration. API and dispatcher share one in
+ * `svc all`.
  */
 export interface Infrastructure extends Storage {
   readonly metrics: Metrics;
@@ -121,7 +121,10 @@ async function orGiveUp<T>(opening: Promise<T>, giveUp: AbortController): Promis
   }
 }
 
-/** Works like Promise.all, but rejects only when both are done, so that what was opened can be closed. */
+/**
+ * Works like Promise.all, but rejects only when both are done, so that what was opened can be
+ * closed.
+ */
 async function settled<A, B>([one, other]: [Promise<A>, Promise<B>]): Promise<[A, B]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);

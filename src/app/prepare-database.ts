@@ -10,8 +10,8 @@ import type { Readiness } from "./readiness.ts";
 import type { Storage } from "./storage.ts";
 
 /**
- * Migrates the database where the settings allow it, checks its secrets, and records the configuration.
- * Waits again when the database goes away meanwhile.
+ * Migrates the database where the settings allow it, checks its secrets, and records the
+ * configuration. Waits again when the database goes away meanwhile.
  *
  * @throws OperatorError when a migration is due and not allowed, or a secret has an unknown key.
  */
@@ -46,9 +46,9 @@ export async function prepareDatabase({
 }
 
 /**
- * Returns a check that the database still has the core migrations of this version.
- * A database with more of them passes: a migration runs ahead of a rolling upgrade, and the processes of
- * the version before must stay ready. The managed tables are checked only when a configuration is loaded.
+ * Returns a check that the database has the core migrations of this version. More migrations pass:
+ * during a rolling upgrade the processes of the version before must stay ready. The managed tables
+ * are checked only when a configuration is loaded.
  */
 async function migrationsCheck({ sql }: Storage): Promise<HealthCheck> {
   const known = await loadCoreMigrations();

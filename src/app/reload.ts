@@ -13,21 +13,23 @@ import type { ReloadOutcome } from "./processes.ts";
 import type { Program } from "./generations.ts";
 import { fixedSettings } from "../config/settings.ts";
 
-/** Replaces the configuration of a program, or leaves everything as it is. */
+/** Replaces the configuration of a program, or changes nothing. */
 export interface Reloader {
   /**
-   * Reads everything anew. Never rejects. One at a time: whoever asks during a reload gets one more, which begins when
-   * that one has ended, since the files may have changed behind it.
+   * Reads all files again. Never rejects. One reload at a time: all requests during one share the
+   * next, which starts after it, since the files may have changed.
    */
   reload(): Promise<ReloadOutcome>;
-  /** What `/readyz?verbose` tells about the configuration. */
+  /** Returns what `/readyz?verbose` shows of the configuration. */
   describe(): string;
 }
 
 /**
+ * Creates the reloader of a program.
+ *
  * @param read Reads settings, mapping files and code; throws OperatorError with every fault.
  * @param actor For the audit trail.
- * @param stopping A reload that is not through by then is given up.
+ * @param stopping Cancels a reload that is not applied yet.
  */
 export function createReloader({
   program,
@@ -52,11 +54,11 @@ export function createReloader({
     assertRestartSettingsUnchanged(program.configuration().config, checked.config);
     const configuration = await openConfiguration({ checked, infrastructure });
     try {
-      // All that can be refused comes before the database is changed.
+      // Everything that can be refused comes before the change of the database.
       const activate = program.prepare(configuration);
       await bringUpToDate({ checked, storage: infrastructure, actor });
       if (stopping.aborted) throw new OperatorError("the process is stopping");
-      // Last, since a row is not taken back; and before the change, since that is not taken back either.
+      // Directly before the change: neither a row nor the change is taken back.
       await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
       activate();
     } catch (error) {
@@ -89,7 +91,8 @@ export function createReloader({
         { event: "reload.refused", hash: before.hash, faults, ...cause },
         "the configuration was not reloaded; the one before goes on",
       );
-      // Nothing was changed: a row that cannot be written, above all while the database is away, refuses nothing.
+      // Nothing changed: a row that cannot be written, as while the database is away, must not fail
+      // here.
       await recordRefusal({ database, hash: before.hash, faults, actor }).catch((failure: unknown) =>
         log.warn({ reason: messageOf(failure) }, "the refused reload is not in the audit trail"),
       );
@@ -125,7 +128,10 @@ export function createReloader({
   };
 }
 
-/** A thrown value that is no OperatorError is a fault of the service or of a code module; its cause says more than its message. */
+/**
+ * Returns the faults of a refused reload. An error that is no OperatorError is a fault of the
+ * service or of a code module; its cause says more than its message.
+ */
 function faultsOf(error: unknown): readonly string[] {
   if (error instanceof OperatorError) return error.faults;
   const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : "";

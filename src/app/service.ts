@@ -11,22 +11,22 @@ import { startProgram, type Program } from "./generations.ts";
 import { createReloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
 
-/** A program at work with what it stands on. */
+/** A running program and its infrastructure. */
 export interface Service {
   readonly infrastructure: Infrastructure;
   readonly program: Program;
   /** Rejects when a part of it cannot go on. */
   readonly failed: Promise<never>;
-  /** Listens for requests to reload no more, and takes the process off the list. */
+  /** Stops to listen for reloads, and deletes the row of the process. */
   readonly leave: () => Promise<void>;
 }
 
 /**
- * Waits for the database and the broker, brings the database up to date where it may, and starts the program.
+ * Opens the infrastructure, prepares the database, and starts the program.
  *
- * @param read Reads the configuration anew, for a reload.
- * @param stopping Gives the start up.
- * @throws OperatorError for a fault that waiting does not mend.
+ * @param read Reads the configuration again, for a reload.
+ * @param stopping Aborts the start.
+ * @throws OperatorError for a fault that waiting does not repair.
  */
 export async function startService({
   name,

@@ -85,7 +85,8 @@ async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promi
   const embedded = await openEmbedded({
     dataDir: config.dataDir,
     log,
-    // A service on another process's database would end with that process, even a short svc-admin command.
+    // A service on another process's database would end with that process, even a short svc-admin
+    // command.
     mustOwn: true,
     openTimeoutMs: ownTimeoutMs,
     signal,

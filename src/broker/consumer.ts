@@ -10,11 +10,17 @@ interface ActiveConsumer {
 }
 
 export interface RabbitMqConsumption extends Consumption {
-  /** Stops, and closes the channel after the acknowledgements sent so far; RabbitMQ hands out again what is not settled. */
+  /**
+   * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out again what is not
+   * settled.
+   */
   close(): Promise<void>;
 }
 
-/** Consumes on a channel of its own, and subscribes again when the channel, the queue or the connection is lost. */
+/**
+ * Consumes on a channel of its own. Subscribes again after the loss of the channel, the queue or
+ * the connection.
+ */
 export function startConsumption({
   link,
   options,
@@ -26,7 +32,7 @@ export function startConsumption({
 }): RabbitMqConsumption {
   let isStopped = false;
   let active: ActiveConsumer | undefined;
-  /** Messages of the present channel that are handed out and not settled. */
+  /** Messages of the current channel that are handed out and not settled. */
   let inHand = 0;
 
   const kept = link.keepChannel({
@@ -42,13 +48,14 @@ export function startConsumption({
       });
 
       const settle = (act: () => void): void => {
-        // A delivery tag means nothing on another channel: RabbitMQ has put the message back when this one was lost.
+        // A delivery tag is valid on its own channel only: RabbitMQ requeued the message when the
+        // channel closed.
         if (!isAlive) return;
         inHand -= 1;
         try {
           act();
         } catch {
-          // The channel is closing: as above.
+          // The channel is closing, and RabbitMQ requeues the message.
         }
         if (isStopped && inHand === 0) void kept.stop();
       };
@@ -75,7 +82,7 @@ export function startConsumption({
       if (active === undefined) return kept.stop();
       const { channel, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
-      // Else the last message in hand closes the channel.
+      // Otherwise the last message in flight closes the channel.
       if (inHand === 0) await kept.stop();
     },
     async close() {

@@ -10,12 +10,12 @@ import type {
 import { handOut } from "./hand-out.ts";
 import { type ExchangeKind, queues as names, topology } from "./topology.ts";
 
-/** Messages that wait in a queue before it takes no more, since they are in memory: the database still holds the work. */
+/** Most waiting messages of a queue, since they are in memory. The database still has the work. */
 const defaultMaxReady = 10_000;
 
 interface Queue {
   readonly name: string;
-  /** Oldest first. A set, so that the head is taken off without moving the rest. */
+  /** Oldest first. A set removes its head without moving the rest. */
   readonly ready: Set<Stored>;
   readonly consumers: Consumer[];
   isHandingOut: boolean;
@@ -32,11 +32,11 @@ interface Consumer {
 }
 
 /**
- * A broker of one process, on the same topology and with the same semantics as RabbitMQ. What it holds is lost with the process;
- * the relay and the sweep rebuild it from the database.
+ * Creates a broker inside one process, with the topology and the semantics of RabbitMQ. A restart
+ * loses its messages; the relay and the sweep publish them again from the database.
  *
- * @param maxReady A queue with this many waiting messages answers `unconfirmed`; `svc.dead` drops its oldest instead, since nothing
- *   in this process consumes it.
+ * @param maxReady A queue with this many waiting messages answers `unconfirmed`. `svc.dead` drops
+ *   its oldest instead, since no part of this process consumes it.
  */
 export function createInProcessBroker({
   log,
@@ -75,7 +75,10 @@ export function createInProcessBroker({
     );
   }
 
-  /** Never from within `publish`, so that a handler finds its publisher's work done. */
+  /**
+   * Hands out later and not within `publish`, so that the publisher has finished before a handler
+   * runs.
+   */
   function handOutSoon(queue: Queue): void {
     if (queue.isHandingOut) return;
     queue.isHandingOut = true;
@@ -86,14 +89,15 @@ export function createInProcessBroker({
   }
 
   function handOutReady(queue: Queue): void {
-    // Only those that wait now: a handler that gives every message straight back must not keep the process busy for ever.
+    // Only those that wait now: a handler that requeues every message must not block the process
+    // for ever.
     let left = queue.ready.size;
     for (const stored of queue.ready) {
       if (left === 0) return;
       left -= 1;
       const consumer = queue.consumers.find(({ inHand, options }) => inHand < options.prefetch);
       if (consumer === undefined || !isOpen) return;
-      // The next message goes to the next consumer.
+      // Round robin: the next message goes to the next consumer.
       queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
       queue.ready.delete(stored);
       consumer.inHand += 1;
@@ -149,7 +153,7 @@ export function createInProcessBroker({
     },
     depth: async (name) => queueNamed(name).ready.size,
     isConnected: () => isOpen,
-    // Its topology is a constant.
+    // The topology is a constant, so no part of it can be missing.
     fault: () => (isOpen ? undefined : "closed"),
     async close() {
       isOpen = false;
@@ -167,7 +171,7 @@ export function createInProcessBroker({
   }
 }
 
-/** The queues that a message belongs in, each once, as RabbitMQ's exchanges route it. */
+/** Returns the queues that RabbitMQ's exchanges would route the message to, each once. */
 function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[] {
   const kind = topology.exchanges.find(({ name }) => name === exchange)?.kind;
   if (kind === undefined) return [];
@@ -178,8 +182,8 @@ function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[]
 }
 
 /**
- * Whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for one word and `#` for any number of them,
- * none included; words are parted by dots.
+ * Returns whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for
+ * one word and `#` for any number of words, zero included. Dots separate words.
  */
 export function matches({
   kind,

@@ -6,17 +6,17 @@ import type { Link } from "./link.ts";
 export interface Publisher {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
   isReady(): boolean;
-  /** Takes no more messages, waits for the confirms of those under way, and closes the channel. */
+  /** Refuses further messages, waits for the confirms in flight, and closes the channel. */
   close(): Promise<void>;
 }
 
 interface OpenChannel {
   readonly channel: ConfirmChannel;
-  /** Messages that came back and whose confirm is still to come, counted by `identityOf`. */
+  /** Returned messages whose confirm is still to come, counted by `identityOf`. */
   readonly returned: Map<string, number>;
 }
 
-/** Why a message is unconfirmed that came back. */
+/** The reason of an unconfirmed message that no queue takes. */
 export const unroutable = "unroutable";
 
 const confirmed: PublishOutcome = { kind: "confirmed" };
@@ -25,7 +25,7 @@ const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", 
 /**
  * Publishes on one confirm channel of `link`.
  *
- * @param timeoutMs Deadline of a whole `publish`.
+ * @param timeoutMs Time limit of a whole `publish`.
  * @param onReady Called each time that publishing becomes possible.
  */
 export function createPublisher({
@@ -58,7 +58,7 @@ export function createPublisher({
     },
   });
 
-  /** The channel to publish on, or why there is none now. */
+  /** Returns the channel to publish on, or why there is none. */
   function usableChannel(): OpenChannel | string {
     if (isClosed) return "closed";
     const blocked = link.blockedBecause();
@@ -85,7 +85,7 @@ export function createPublisher({
         try {
           send(channel, message, (error) => {
             if (error !== null) settle(index, unconfirmed(error.message));
-            // RabbitMQ returns what no queue takes, and then confirms it all the same.
+            // RabbitMQ returns a message that no queue takes, and then confirms it.
             else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
             else settle(index, confirmed);
           });
@@ -124,7 +124,8 @@ function send(
   onSettled: (error: Error | null) => void,
 ): void {
   const { exchange, routingKey, messageId, body, headers } = message;
-  // The answer of `publish`, whether its buffer is full, is of no use: the callers' batches bound it.
+  // The result of `publish`, whether its buffer is full, is not needed: the callers limit their
+  // batches.
   channel.publish(
     exchange,
     routingKey,
@@ -142,8 +143,8 @@ function send(
 }
 
 /**
- * Two messages of the same identity are the same message, published twice: if one came back and the other did not, it makes no
- * difference which of the two counts as lost.
+ * Identifies a message. Two with the same identity are one message, published twice: if one is
+ * returned, either of the two may count as lost.
  */
 function identityOf({ exchange, routingKey, messageId }: Omit<OutgoingMessage, "body" | "headers">): string {
   return JSON.stringify([exchange, routingKey, messageId]);

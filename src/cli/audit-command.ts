@@ -19,7 +19,10 @@ const actionNames: readonly string[] = [
   ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
 ];
 
-/** `audit list`: who changed what. The table is for operators alone: no part of the API reads it. */
+/**
+ * Adds `audit list`, which shows who changed what. Only operators see the table: no part of the API
+ * reads it.
+ */
 export function addAuditCommand(
   program: Command,
   {
@@ -67,7 +70,7 @@ export function addAuditCommand(
 function timeOf(text: string): Date {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);
-  // UTC unless it says otherwise: what is printed can be given back.
+  // UTC unless the text has a zone, so that printed times can be used as input.
   const [, day, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
   const date = new Date(`${day}${time}${zone}`);

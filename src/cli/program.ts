@@ -24,9 +24,9 @@ export interface AdminSurroundings {
   readonly terminal: Terminal;
 }
 
-/** Every command of `svc-admin` (contract, section 8). */
+/** Creates the program with every command of `svc-admin`. */
 export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): Command {
-  // The commands say themselves what they do; the log is for what went wrong on the way.
+  // The commands print what they do; the log shows only problems.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
   const program = new Command("svc-admin")
@@ -52,9 +52,9 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
 }
 
 /**
- * Runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
+ * Runs one command, and returns the exit status. Never rejects: a failure is a message on stderr.
  *
- * @param args Without the program's name.
+ * @param args Arguments without the program's name.
  */
 export async function runAdmin({
   args,
@@ -66,7 +66,7 @@ export async function runAdmin({
     await createAdminProgram(surroundings).parseAsync(args, { from: "user" });
     return done;
   } catch (error) {
-    // Commander has said it by then, and ends `--help` in the same way.
+    // Commander has printed the message, and ends `--help` in the same way.
     if (error instanceof CommanderError) return error.exitCode === 0 ? done : wrongUsage;
     terminal.stderr(`svc-admin: ${describeFailure(error)}\n`);
     return failed;

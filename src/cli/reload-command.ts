@@ -10,15 +10,15 @@ import { pause } from "../kit/worker.ts";
 
 interface Options {
   readonly json?: boolean;
-  /** ms. */
+  /** In milliseconds. */
   readonly timeout: number;
 }
 
-/** What became of one process that was asked. */
+/** The outcome for one process. */
 interface Answer {
   readonly asked: ProcessRow;
   readonly outcome: "reloaded" | "refused" | "stopped" | "no answer";
-  /** Hash of the configuration at work. */
+  /** Hash of the configuration in use. */
   readonly configuration: string;
   readonly faults: readonly string[];
 }
@@ -26,9 +26,11 @@ interface Answer {
 const lookEveryMs = 200;
 
 /**
- * `svc-admin reload`: has every process of the service load settings and mapping files anew, wherever it runs.
+ * Adds `reload`, which makes every process of the service load its settings and mapping files
+ * again, on any host.
  *
- * @param read Reads the configuration that the command itself sees; throws OperatorError with every fault.
+ * @param read Reads the configuration of the command's own host; throws OperatorError with every
+ *   fault.
  */
 export function addReloadCommand(
   program: Command,
@@ -56,7 +58,7 @@ export function addReloadCommand(
         pid,
         outcome,
         configuration,
-        // People find them below.
+        // For people the failure lists them.
         ...(json ? { faults } : {}),
       }));
       printRows(terminal, rows, { json, empty: "" });
@@ -103,7 +105,7 @@ async function reloadAll({
 }
 
 function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
-  // A process that stops takes its row away.
+  // A process that stops deletes its row.
   if (now === undefined) return { asked, outcome: "stopped", configuration: asked.configuration, faults: [] };
   const { configuration, reloadFaults: faults } = now;
   if (now.reloadsAnswered < asked.reloadsAsked)

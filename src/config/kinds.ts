@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { isHost } from "../kit/host.ts";
 
-/** How the value of a setting is read, from YAML or from text (the environment). */
+/** How a setting is read, from YAML or from the text of an environment variable. */
 export interface Kind<T> {
   /** Completes "expected ...". */
   readonly expected: string;
@@ -11,7 +11,7 @@ export interface Kind<T> {
   readonly item?: Kind<unknown>;
 }
 
-/** A kind whose values have a unit, which the name of the property in `Config` ends with. */
+/** A kind whose values have a unit, which ends the name of the property in `Config`. */
 export interface Measured<T, Unit extends string> extends Kind<T> {
   readonly unit: Unit;
 }
@@ -89,7 +89,7 @@ export function size(most: number): Measured<number, "Bytes"> {
   };
 }
 
-/** A YAML list, or text with commas or line breaks. */
+/** Reads a YAML list, or text with commas or line breaks. */
 export function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   return {
     expected: `a list of ${least > 0 ? "at least one of " : ""}(${item.expected})`,
@@ -110,12 +110,12 @@ export function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   };
 }
 
-/** What is left of a variable that is empty. */
+/** Returns whether an item is what an empty variable leaves behind. */
 export function isNothing(item: unknown): boolean {
   return item === "" || item === undefined;
 }
 
-/** A list of durations. */
+/** Reads a list of durations. */
 export function durations(least: number, most: number): Measured<readonly number[], "Ms"> {
   return { unit: "Ms", ...list(duration(least, most), 1) };
 }
@@ -156,13 +156,13 @@ export function origin(): Kind<string> {
       if (typeof value !== "string" || !URL.canParse(value)) return undefined;
       const url = new URL(value);
       const isWeb = url.protocol === "https:" || url.protocol === "http:";
-      // Equal only when there is no user, path, query or fragment.
+      // Equal only without a user, path, query and fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
     },
   };
 }
 
-/** As a `Host` header has it: without a port it holds for every port. */
+/** Reads a host as a `Host` header has it. Without a port it stands for every port. */
 export function hostName(): Kind<string> {
   return {
     expected: "a host such as api.example.com or api.example.com:8443",
@@ -174,7 +174,7 @@ export function hostName(): Kind<string> {
   };
 }
 
-/** How many of something are allowed in how long a time. */
+/** A number of events per window. */
 export interface Rate {
   readonly count: number;
   readonly windowMs: number;
@@ -202,7 +202,7 @@ export function corsOrigin(): Kind<string> {
   };
 }
 
-/** Segments of unreserved characters only: others mean something to the router. */
+/** Reads a path of unreserved characters: others have a meaning to the router. */
 export function routePrefix(): Kind<string> {
   return {
     expected: "a path such as /svc-api, or / for none",

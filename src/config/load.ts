@@ -17,23 +17,29 @@ import {
   type YamlSource,
 } from "./yaml-source.ts";
 
-/** The settings of one process, checked and with every default filled in. Durations in ms, sizes in bytes. */
+/**
+ * The settings of one process, checked and with every default filled in. Durations in ms, sizes in
+ * bytes.
+ */
 export type Config = ReturnType<typeof toConfig>;
 
 interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
-  /** Relative paths start here. */
+  /** The folder that relative paths start from. */
   readonly cwd: string;
 }
 
-/** The folder of `service.yaml` and `resources/`, absolute; whether it is there is not looked at. */
+/**
+ * Returns the absolute path of the folder of `service.yaml` and `resources/`. Does not check that
+ * it exists.
+ */
 export function configDirOf({ env, cwd }: Surroundings): string {
   return resolve(cwd, env["SVC_CONFIG_DIR"] || "config");
 }
 
 /**
- * Reads the settings: the environment wins over `service.yaml`, which wins over the defaults. A variable that is set to
- * nothing counts as not set. No message shows a value, for it may be a secret.
+ * Reads the settings. The environment wins over `service.yaml`, which wins over the defaults. An
+ * empty variable counts as not set. Messages never show a value, since it may be a secret.
  *
  * @throws OperatorError that lists every fault.
  */
@@ -66,7 +72,8 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     }
   }
 
-  // Only a setting that has a default or none at all can be undefined here, or one with a fault: then this throws.
+  // A setting without a default may be undefined. One with a fault is undefined too, but then this
+  // throws.
   const values = Object.fromEntries(
     settingKeys.map((key) => [key, found.get(key)]),
   ) as unknown as SettingValues;
@@ -77,7 +84,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     if (inFileOnly === undefined) faults.push(message);
     else inFile.faults.push(inFileOnly.fault([], inFileMessage));
   }
-  // A command of an operator must not fail for it.
+  // Not for an operator's command, which must not fail because of a tracing variable.
   const tracing = program === "admin" ? undefined : readTracingSettings({ env, program, faults });
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
@@ -89,10 +96,10 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
   return toConfig({ values, isGiven, tracing, configDir, cwd });
 }
 
-/** A setting in the file. */
+/** A value in the file. */
 interface Given {
   readonly value: unknown;
-  /** A fault at the value, or at a part of it. */
+  /** Makes a fault at the value, or at a part of it. */
   readonly fault: (part: YamlPath, message: string) => Fault;
 }
 
@@ -101,7 +108,7 @@ interface SettingsFile {
   readonly given: Map<SettingKey, Given>;
 }
 
-/** One for each bad item of a list; one for anything else. */
+/** Returns one fault for each bad item of a list, or one for the whole value. */
 function valueFaults({ expected, item }: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
   const items: readonly unknown[] = item !== undefined && Array.isArray(value) ? value : [];
   const bad = [...items.entries()].filter(([, one]) => !isNothing(one) && item?.read(one) === undefined);
@@ -123,7 +130,7 @@ function readSettingsFile({
   return file;
 }
 
-/** Walks the groups down to the settings. Null is a key that was left without a value: its default. */
+/** Walks down the groups to the settings. A key with null has its default. */
 function readGroup({
   value,
   path,
@@ -171,7 +178,7 @@ function childrenOf(path: YamlPath): ReadonlySet<string> {
   return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
 }
 
-/** Reads the variables, and the files that `<NAME>_FILE` names; what is wrong is added to `faults`. */
+/** Reads the variables, and the files that `<NAME>_FILE` names. Adds what is wrong to `faults`. */
 function readEnvironment(
   env: NodeJS.ProcessEnv,
   faults: string[],
@@ -204,7 +211,7 @@ function readEnvironment(
 interface ConfigSources {
   readonly values: SettingValues;
   readonly isGiven: (key: SettingKey) => boolean;
-  /** Undefined: off. */
+  /** Undefined when tracing is off. */
   readonly tracing: TracingSettings | undefined;
   readonly configDir: string;
   readonly cwd: string;
@@ -214,7 +221,7 @@ interface ConfigSources {
 function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
   const { dataDir, database, http, metrics, webhooks, ...rest } = grouped(values);
   const isEmbedded = database.url === undefined;
-  // The embedded database comes with a first user and receivers on this machine: it is for a trial.
+  // The embedded database has a first user and receivers on this machine: it is for a trial.
   const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
   const given = isGiven("webhooks.allowedNetworks") ? webhooks.allowedNetworks : undefined;
   return {
@@ -239,11 +246,11 @@ export function settingIn(config: Config, key: SettingKey): unknown {
 }
 
 /**
- * Returns the networks that webhooks may go to besides public addresses.
+ * Returns the networks that webhooks may go to in addition to public addresses.
  *
- * On the embedded database the default is loopback, since receivers run on the same machine.
- * Once other machines reach the API, only admins may name loopback: any user could otherwise read the
- * services that listen there without authentication.
+ * On the embedded database the default is loopback, since receivers run on the same machine. Once
+ * other machines reach the API, only admins may name loopback. Any user could otherwise read
+ * services there that have no authentication.
  */
 function networksOf({
   given,

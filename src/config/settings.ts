@@ -21,23 +21,23 @@ import {
 
 interface Setting {
   readonly kind: Kind<unknown>;
-  /** The environment variable that wins over the file. */
+  /** The environment variable, which wins over the file. */
   readonly env?: string;
-  /** Whether the file that `<env>_FILE` names may hold the value, too. */
+  /** Whether the value may also come from the file that `<env>_FILE` names. */
   readonly isSecret?: true;
-  /** As it would stand in the file. Without a default the setting may be left out. */
+  /** The value as the file would have it. Without a default the setting may be absent. */
   readonly default?: unknown;
-  /** Whether a change takes a restart: the process holds what it opened with the value. */
+  /** Whether a change takes a restart: the process keeps what it opened with the value. */
   readonly isFixed?: true;
 }
 
-/** A timer of Node that is set further ahead fires at once. */
+/** Node fires a timer at once when it is set further ahead. */
 const longestTimer = 2_147_483;
 const longestWait = 365 * 24 * 3600;
 
 const timer = duration(0.001, longestTimer);
 
-/** Every setting: the one place for its key, its variable, its default and what it may be. */
+/** Every setting: its key, its variable, its default, and what it may be. */
 export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data", isFixed: true },
   // Absent only with the embedded database, which keeps its key in `dataDir`.
@@ -141,7 +141,9 @@ type UnitOf<K extends SettingKey> = Settings[K]["kind"] extends { readonly unit:
   : "";
 type GroupOf<K extends string> = K extends `${infer Group}.${string}` ? Group : never;
 
-/** The values in the groups of the file, each under its name and its unit: `http.bodyLimitBytes`. */
+/**
+ * The values in the groups of the file, each under its name and its unit: `http.bodyLimitBytes`.
+ */
 export type GroupedValues = {
   readonly [K in Exclude<SettingKey, `${string}.${string}`>]: SettingValues[K];
 } & {
@@ -152,7 +154,9 @@ export type GroupedValues = {
   };
 };
 
-/** Returns the group of a setting, undefined at the top level, and its name there, which ends with the unit. */
+/**
+ * Returns the group of a setting (undefined at the top level) and its name there, with the unit.
+ */
 export function placeOf(settingKey: SettingKey): {
   readonly group: string | undefined;
   readonly name: string;

@@ -5,9 +5,9 @@ import type { Log } from "../telemetry/log.ts";
 import { errorResponse, readMessages, type Message } from "./wire.ts";
 
 export interface EmbeddedServer {
-  /** Connections made before this wait for it. */
+  /** Starts to answer. Connections made earlier wait for it. */
   serve(db: PGlite): void;
-  /** Ends every connection, rolls back what they left open, and removes the socket. */
+  /** Ends every connection, rolls back open transactions, and removes the socket. */
   close(): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ interface Connection {
   batch: Buffer[];
 }
 
-/** What one connection wants done without another one in between. */
+/** Bytes of one connection that must run without another connection in between. */
 interface Turn {
   readonly connection: Connection;
   readonly bytes: Uint8Array;
@@ -30,12 +30,15 @@ interface Turn {
 const rollback = Buffer.concat([Buffer.from("S\0\0\0\x04"), Buffer.from("Q\0\0\0\x0dROLLBACK\0")]);
 
 /**
- * Serves one PGlite to many connections of the PostgreSQL protocol on a Unix socket. PGlite is one backend: it has one
- * unnamed statement and one transaction, so a connection has it to itself from Parse to Sync, and from BEGIN
- * to the end of the transaction. (`@electric-sql/pglite-socket` 0.2.17 hands over single messages: when parameters come in more than one
- * read, above 64 KB, connections run each other's statements.) Settings (`SET`) and the names of prepared statements are shared by all.
+ * Serves one PGlite to many connections of the PostgreSQL protocol on a Unix socket.
  *
- * @param maxIdleInTransactionMs A connection that holds the database longer and asks nothing is cut, since all others wait for it.
+ * PGlite is one backend with one unnamed statement and one transaction. A connection therefore
+ * holds it from Parse to Sync, and from BEGIN to the end of the transaction. All connections share
+ * settings (`SET`) and names of prepared statements. Not `@electric-sql/pglite-socket` 0.2.17: it
+ * passes single messages, so connections with parameters above 64 KB run each other's statements.
+ *
+ * @param maxIdleInTransactionMs A connection that holds the database longer without a statement is
+ *   closed, since all others wait for it.
  */
 export async function listenEmbedded({
   socketPath,
@@ -49,7 +52,7 @@ export async function listenEmbedded({
   const connections = new Set<Connection>();
   let database: PGlite | undefined;
   let waiting: Turn[] = [];
-  /** The connection in a transaction, or between Flush and Sync: only its turns are taken. */
+  /** The connection in a transaction, or between Flush and Sync: only its turns run. */
   let holder: Connection | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -62,7 +65,7 @@ export async function listenEmbedded({
   async function run(db: PGlite): Promise<void> {
     for (let turn = nextTurn(); turn !== undefined; turn = nextTurn()) {
       await take(db, turn);
-      // PGlite blocks the thread while it works: let sockets and timers have theirs in between.
+      // PGlite blocks the thread while it works: let sockets and timers run in between.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -151,7 +154,7 @@ export async function listenEmbedded({
     const connection: Connection = { socket, received: Buffer.alloc(0), isStarted: false, batch: [] };
     connections.add(connection);
     socket.on("data", (data) => receive(connection, data));
-    // A client that went away; `close` follows.
+    // The client went away; `close` follows.
     socket.on("error", () => undefined);
     socket.on("close", () => leave(connection));
   });

@@ -53,21 +53,25 @@ export interface Field {
   readonly references?: Reference;
 }
 
-/** A relation as seen from one resource: `one` follows this resource's own reference, `many` is the inverse of another's. */
+/**
+ * A relation of one resource: `one` follows its own reference, `many` is the inverse of another's.
+ */
 export interface Relation {
   readonly name: string;
   readonly kind: "one" | "many";
-  /** The resource at the other end. */
+  /** The other resource. */
   readonly resource: string;
-  /** Field of this resource, and field of the other, that hold the same value. */
+  /** The field of this resource and the field of the other that have the same value. */
   readonly localField: string;
   readonly foreignField: string;
-  /** Shared by the two ends, unique in the set. */
+  /** Shared by the two ends, and unique among all relations. */
   readonly relationName: string;
 }
 
 export type TransformNode =
-  /** `customer.id`: a field, or relations and a field. A step through a missing relation gives null. */
+  /**
+   * `customer.id`: a field, or relations and a field. A missing relation on the path gives null.
+   */
   | { readonly kind: "path"; readonly path: readonly string[] }
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, TransformNode])[] };
@@ -84,20 +88,26 @@ export interface BaseQuery {
   readonly where?: Readonly<Record<string, unknown>>;
 }
 
-/** A record as the models client gives it: relations included by name. */
+/** A record of the models client, with included relations by name. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What the code module beside a mapping file may export; an export wins over the key of the same name. */
+/**
+ * The exports of the code module beside a mapping file. An export wins over the key of the same
+ * name.
+ */
 export interface CodeModule {
   readonly transform?: (model: Row) => unknown;
   readonly createRules?: () => RuleSpecs;
   readonly updateRules?: () => RuleSpecs;
   readonly isAdmin?: (user: Caller) => boolean;
-  /** Gets and answers Prisma `findMany` arguments. The owner filter is added afterwards and cannot be widened. */
+  /**
+   * Changes Prisma `findMany` arguments. The owner filter is added afterwards and cannot be
+   * widened.
+   */
   readonly applySearch?: (query: BaseQuery, search: string) => BaseQuery;
   readonly baseQuery?: () => BaseQuery;
   readonly webhookMaxAttempts?: () => number;
-  /** Seconds. */
+  /** In seconds. */
   readonly webhookBackoff?: () => readonly number[];
 }
 
@@ -115,7 +125,7 @@ export interface Definition {
   readonly triggers: readonly Trigger[];
   /** Undefined: every field under its own name. */
   readonly transform?: TransformNode & { readonly kind: "object" };
-  /** Undefined: derived from the fields, see rules.ts. */
+  /** Undefined: derived from the fields, see derive-rules.ts. */
   readonly createRules?: RuleSpecs;
   readonly updateRules?: RuleSpecs;
   /** Name of a field. */
@@ -127,17 +137,17 @@ export interface Definition {
   readonly supportsUpdate: boolean;
   readonly supportsDelete: boolean;
   readonly webhookMaxAttempts?: number;
-  /** Seconds. */
+  /** In seconds. */
   readonly webhookBackoff?: readonly number[];
   readonly code: CodeModule;
-  /** Of the code module's text. */
+  /** Hash of the code module's text. */
   readonly codeHash?: string;
   /**
-   * A sentence about a part of the mapping file, with the way there from the working folder:
-   * `config/resources/orders.yaml:5:3: fields.id: ...`. The path is of keys and list items.
+   * Makes a sentence about a part of the mapping file, with its place relative to the working
+   * folder: `config/resources/orders.yaml:5:3: fields.id: ...`. The path has keys and list indexes.
    */
   readonly remark: (path: readonly (string | number)[], message: string) => string;
 }
 
-/** Every resource that is served, by name. */
+/** Every resource, by name. */
 export type Definitions = ReadonlyMap<string, Definition>;

@@ -18,28 +18,32 @@ import type { ColumnPart, Statement } from "./statements.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
-/** What brings the managed tables to the models, and what speaks against it. */
+/** The steps that bring the managed tables to the models, and the objections. */
 export interface TablesPlan {
   readonly steps: readonly Step[];
-  /** What would be lost; each a sentence. */
+  /** Losses, each a sentence. */
   readonly losses: readonly string[];
-  /** What the rows and objects that are there do not allow. */
+  /** Changes that the existing rows and objects do not allow. */
   readonly impossible: readonly string[];
-  /** What might fail, without loss. */
+  /** Steps that may fail, without loss. */
   readonly notes: readonly string[];
-  /** What somebody else made or changed, and stays as it is. */
+  /** Objects that somebody else made or changed, and that stay. */
   readonly leftAlone: readonly string[];
 }
 
-/** The engine's warnings that tell of a possible failure and not of a loss: the transaction undoes what fails. Any other is a loss. */
+/**
+ * The engine's warnings of a possible failure, which the transaction undoes. Any other warning is a
+ * loss.
+ */
 const harmless = /^(A unique constraint covering|The primary key for)/;
 
 /**
- * Plans the changes of the managed tables. What the service did not make, in them or beside them, is kept out of the engine's sight.
+ * Plans the changes of the managed tables. Hides from the engine what the service did not make, in
+ * them or beside them.
  *
  * @param wanted Tables that may be made and changed.
- * @param limits What the values of their columns must keep to.
- * @param checks What their enum columns may hold.
+ * @param limits Limits for the values of their columns.
+ * @param checks Values that their enum columns may have.
  */
 export async function planTables({
   client,
@@ -108,7 +112,7 @@ export async function planTables({
         sql: recordStatements(table, rows).join(";\n"),
       })),
     ],
-    // A check that goes together with its column is said by both.
+    // Both report a check that is dropped together with its column.
     losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
     impossible: [
       ...verdict.impossible,
@@ -143,7 +147,7 @@ function changedByHand(left: readonly Deed[]): readonly string[] {
   });
 }
 
-/** The engine's sentences on a column of the table, by what is changed about it. */
+/** The engine's sentences about a column, by the part that changes. */
 const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[] = [
   {
     part: "type",
@@ -154,7 +158,10 @@ const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[
   { part: "nullability", pattern: /^Made the column `([^`]+)` on table `([^`]+)` required/s },
 ];
 
-/** Whether a sentence of the engine is about a clause that is not run. Others on the same column stay. */
+/**
+ * Returns whether a sentence of the engine is about a clause that does not run. Other sentences
+ * about the column stay.
+ */
 function isAbout(text: string, { clause, table }: Deed): boolean {
   if (clause.kind !== "column") return false;
   return remarks.some(({ part, pattern }) => {
@@ -163,7 +170,7 @@ function isAbout(text: string, { clause, table }: Deed): boolean {
   });
 }
 
-/** What is to be made under a name that something else has. */
+/** Finds indexes to make whose name is taken. */
 async function findTaken(
   client: Client,
   { added, dropped }: Verdict,
@@ -184,7 +191,7 @@ async function findTaken(
   });
 }
 
-/** Columns of somebody else that no record of the API can have a value in. */
+/** Finds columns of somebody else that must have a value and that no record of the API can fill. */
 function inTheWay(wanted: readonly WantedTable[], objects: readonly LiveObject[]): readonly string[] {
   return objects
     .filter(({ kind, table, name, isNeeded }) => {
@@ -202,15 +209,15 @@ function qualified(name: string): string {
   return `${tablesSchema}.${name}`;
 }
 
-/** The whole of the SQL in one line, except for a new table's columns. */
+/** Returns the SQL in one line, without the columns of a new table. */
 function titleOf(sql: string): string {
   const line = sql.replace(/\s+/g, " ");
   return /^CREATE TABLE (?:"(?:[^"]|"")*"\.?)+/.exec(line)?.[0] ?? line;
 }
 
 /**
- * The engine changes a counting Int key to BigInt by `SET DATA TYPE BIGSERIAL`, and back by `SERIAL`, which are no types that a column can be
- * changed to, and leave the end of its sequence where it was.
+ * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
+ * BIGSERIAL` or `SERIAL`, to which no column can change, and leaves the limit of the sequence.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
   const changes = clauses.flatMap(({ name, sql: clause }) => {

@@ -19,7 +19,7 @@ import { emailFault, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 
-/** What the commands need of an open database. */
+/** The part of an open database that the commands need. */
 export interface UserCommandsContext {
   readonly database: { readonly prisma: PrismaClient };
   readonly sql: Sql;
@@ -41,7 +41,7 @@ interface Json {
 const defaultTokenName = "default";
 const shownOnce = "This is the only time that the token is shown. Keep it in a safe place.\n";
 
-/** `create-user`, `users` and `tokens` (contract, section 8). */
+/** Adds `create-user`, `users` and `tokens`. */
 export function addUserCommands(program: Command, options: UserCommandsOptions): void {
   addCreateUser(program, options);
   addUsers(program, options);
@@ -263,7 +263,7 @@ function expiryOf(lifeMs: number | undefined): Date | undefined {
   return lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs);
 }
 
-/** Asks until the answer will do. */
+/** Asks until the answer is valid. */
 async function ask(
   { ask: askOnce, stderr }: Terminal,
   {
@@ -279,7 +279,7 @@ async function ask(
   }
 }
 
-/** A parser of option values that are taken as they are when they have no fault. */
+/** Makes a parser of option values that returns them unchanged when they are valid. */
 function parser(faultOf: (text: string) => string | undefined): (text: string) => string {
   return (text) => {
     const fault = faultOf(text.trim());

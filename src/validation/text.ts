@@ -1,7 +1,10 @@
 import { onText, onValueWith, type MakeCheck } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 
-/** Numbers count as their digits, as in the reference. `ascii` as argument narrows the letters to a-z. */
+/**
+ * Makes a rule on letters. A number counts as its digits, as in Laravel. The argument `ascii`
+ * limits the letters to a-z.
+ */
 function lettersOf(unicode: RegExp, ascii: RegExp, takesNumbers: boolean): MakeCheck {
   return ([mode]) => {
     const pattern = mode === "ascii" ? ascii : unicode;

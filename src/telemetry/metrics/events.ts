@@ -1,12 +1,18 @@
 import { Counter, type Registry } from "prom-client";
 
-/** Counts events on their way from the outbox to the deliveries. */
+/** Counts events from the outbox to the deliveries. */
 export interface EventMetrics {
-  /** One event was confirmed by the broker. Its resource is in the mapping files: no other can be presented. */
+  /**
+   * Counts an event that the broker confirmed. Its resource is in the mapping files: others cannot
+   * be presented.
+   */
   published(event: { readonly resource: string; readonly trigger: string }): void;
-  /** Events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by the broker. */
+  /**
+   * Counts events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by
+   * the broker.
+   */
   postponed(reason: "refused" | "unconfirmed", count: number): void;
-  /** Events that the broker confirmed and nobody fanned out in time. */
+  /** Counts events that the broker confirmed and no dispatcher fanned out in time. */
   republished(count: number): void;
   fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
 }

@@ -14,7 +14,7 @@ export function addLiveGauge({ registry, name, help, read }: Named & { readonly 
   }
 }
 
-/** The same with one label: the answer has a value for each of the label's. */
+/** Adds a gauge with one label that reads its values, by the label's value, at each scrape. */
 export function addLiveGauges({
   registry,
   name,

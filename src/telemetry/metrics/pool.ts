@@ -1,17 +1,17 @@
 import type { Registry } from "prom-client";
 import { addLiveGauge, addLiveGauges } from "./live-gauge.ts";
 
-/** The connections of a pool at this moment. */
+/** The connections of a pool now. */
 export interface PoolUse {
   readonly active: number;
   readonly idle: number;
   /** Statements that wait for a connection. */
   readonly waiting: number;
-  /** Most connections that it opens. */
+  /** Most connections that the pool opens. */
   readonly limit: number;
 }
 
-/** Adds the gauges of a pool, which ask for its use at each scrape. */
+/** Adds the gauges of a pool, which read its use at each scrape. */
 export function addPoolGauges(registry: Registry, use: () => PoolUse): void {
   addLiveGauges({
     registry,

@@ -1,12 +1,15 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** Says which configuration is at work. */
+/** Shows which configuration is in use. */
 export interface ConfigurationMetrics {
-  /** A configuration was read again: it is at work now, or was refused and the one before it stays. */
+  /** Counts a reload: its configuration is in use, or was refused and the previous one stays. */
   reloaded(isApplied: boolean): void;
 }
 
-/** That of the start counts as at work: without it there is no process. */
+/**
+ * Creates the gauges. The configuration of the start counts as in use: without it there is no
+ * process.
+ */
 export function createConfigurationMetrics(registry: Registry): ConfigurationMetrics {
   const registers = [registry];
   const isGood = new Gauge({

@@ -1,26 +1,34 @@
 import { Gauge, type Registry } from "prom-client";
 import { endsWithin } from "../../kit/worker.ts";
 
-/** A part whose numbers must be fetched from elsewhere before they can be shown. */
+/** Numbers that a scrape must fetch before it can show them. */
 export interface Source {
   readonly name: string;
   /** Fetches the numbers and sets the gauges. */
   read(): Promise<void>;
-  /** Takes the gauges' values away, since they can no longer be believed. */
+  /** Removes the values of the gauges, which are no longer valid. */
   forget(): void;
 }
 
 export interface Scraper {
   add(source: Source): void;
-  /** The text of all metrics. Sources that fail or take too long are left out of it; it never waits longer than their limit. */
+  /**
+   * Returns the text of all metrics. Leaves out sources that fail or take longer than their limit.
+   */
   scrape(): Promise<string>;
 }
 
-/** Share of the time that a source may be at work for scrapes: slow answers are shown for longer. */
+/**
+ * Largest share of the time that a source may be busy with scrapes: slow answers are shown for
+ * longer.
+ */
 const mostLoad = 1 / 20;
 
 /**
- * @param freshForMs How long numbers are shown at least before they are fetched again: several scrapers cost no more than one.
+ * Creates a scraper.
+ *
+ * @param freshForMs Least time that numbers are shown before they are fetched again, so that
+ *   several scrapers cost no more than one.
  * @param limitMs How long a scrape waits for a source.
  */
 export function createScraper({
@@ -53,7 +61,9 @@ export function createScraper({
     let freshUntil = -Infinity;
     let underWay: Promise<void> | undefined;
 
-    /** One question at a time, also when the one before it hangs: scrapes must not use up the pool. */
+    /**
+     * Runs one read at a time, also when the previous one hangs: scrapes must not use up the pool.
+     */
     async function read(): Promise<void> {
       const startedAt = now();
       try {
@@ -63,7 +73,7 @@ export function createScraper({
         duration.set(name, tookMs / 1_000);
         success.set(name, 1);
       } catch {
-        // The part at work with the source logs what is wrong with it; here it is shown.
+        // The owner of the source logs the reason; the gauge shows only that it fails.
         fail();
       } finally {
         underWay = undefined;
