@@ -65,8 +65,8 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
 }
 
 /**
- * Hashes what a reload can change, so that processes on the same files have the same hash, whatever
- * their ports and folders.
+ * Hashes what a reload can change. Processes on the same files have the same hash, whatever their
+ * ports and folders.
  */
 function hashOf(config: Config, definitions: Definitions): string {
   return createHash("sha256")

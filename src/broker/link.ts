@@ -211,7 +211,7 @@ async function closeChannel(channel: Channel): Promise<void> {
 }
 
 /**
- * Returns a wait that doubles with each failure up to a limit, and varies by half so that many
+ * Returns a wait that doubles with each failure up to a limit. It varies by half, so that many
  * processes do not reconnect at once.
  */
 function waitMs(failures: number): number {

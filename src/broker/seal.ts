@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 
 /**
- * Signs the messages of this service, so that another publisher on the broker cannot have its own
+ * Signs the messages of this service. Another publisher on the broker therefore cannot have its own
  * delivered under a valid webhook signature.
  */
 export interface Seal {

@@ -107,7 +107,8 @@ export const settings = {
   "webhooks.manualRetryLimit": { kind: integer(0, 1_000_000), default: 5 },
   // Users with the admin flag have no limit.
   "webhooks.maxPerUser": { kind: integer(1, 1_000_000), default: 50 },
-  // Networks besides public addresses. Default: see `networksOf` in load.ts.
+  // Networks that webhooks may go to in addition to public addresses. Default: see `networksOf` in
+  // load.ts.
   "webhooks.allowedNetworks": { kind: list(network(), 0), env: "SVC_ALLOWED_NETWORKS" },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
   // Absent: a share that depends on how quickly the receiver answers.

@@ -50,8 +50,7 @@ export async function readHolder(file: string): Promise<Holder | undefined> {
  * Removes the lock of a dead process. Returns false when another process does it.
  *
  * Two processes that find the same dead lock must not both remove it: the slower one would remove
- * the new lock of the faster. Whoever removes it therefore holds a second file, and reads the lock
- * again.
+ * the new lock of the faster. The remover therefore holds a second file, and reads the lock again.
  */
 async function breakLock(file: string, found: string): Promise<boolean> {
   const guard = `${file}.break`;

@@ -1,7 +1,7 @@
 /**
- * Bytes of memory per byte of a request's body. It counts the chunks, the text, the parsed strings,
- * the validated copy, the statement, its result, the event and the answer. Measured with `npm run
- * attack`.
+ * Bytes of memory per byte of a request's body. It counts the chunks, the text, the parsed strings
+ * and the validated copy; then the statement, its result, the event and the answer. Measured with
+ * `npm run attack`.
  */
 export const memoryPerBodyByte = 12;
 

@@ -4,8 +4,8 @@ const ownErrors = new Set(["AppError", "OperatorError"]);
 /**
  * Returns the message of an error without data that it may quote. Pure.
  *
- * PostgreSQL quotes the value that it cannot read, Prisma prints the arguments of the whole call, a
- * JSON parser the text around the fault, and HTTP clients the URL. The rest says what went wrong,
+ * PostgreSQL quotes the value that it cannot read. Prisma prints the arguments of the whole call; a
+ * JSON parser the text around the fault; HTTP clients the URL. The rest says what went wrong,
  * without the value.
  */
 export function safeMessage(error: Error): string {

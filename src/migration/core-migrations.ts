@@ -89,7 +89,7 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
  *
  * Only one such transaction runs at a time. On PostgreSQL an advisory lock of the transaction holds
  * this; a lock of the session would be lost behind a pooler such as PgBouncer. On the embedded
- * database all sockets are one session, which an advisory lock does not exclude, but transactions
+ * database all sockets are one session, where an advisory lock excludes nothing. Its transactions
  * run one after another.
  *
  * @param isReadOnly For a plan: waits for no other transaction, and cannot change anything.

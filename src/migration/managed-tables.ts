@@ -217,7 +217,7 @@ function titleOf(sql: string): string {
 
 /**
  * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
- * BIGSERIAL` or `SERIAL`, to which no column can change, and leaves the limit of the sequence.
+ * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
   const changes = clauses.flatMap(({ name, sql: clause }) => {

@@ -14,9 +14,8 @@ export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"
 /**
  * Compares the managed tables with the models.
  *
- * The engine sees what the service made. It also sees what has the name of a wanted object, since
- * only the engine can tell whether the two are equal. Everything else is hidden, and stays as it
- * is.
+ * The engine sees what the service made. It also sees what has the name of a wanted object: only
+ * the engine can tell whether the two are equal. Everything else is hidden, and stays as it is.
  */
 export async function compareOwn({
   client,

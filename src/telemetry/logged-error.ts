@@ -13,7 +13,7 @@ export interface LoggedError {
 
 /**
  * Names and codes that contain no user data. Everything else stays out: errors of pg carry the row
- * (`detail`), errors of its pool the client with its password, errors of got the request.
+ * (`detail`); those of its pool the client with its password; those of got the request.
  */
 const facts = ["code", "severity", "schema", "table", "column", "constraint", "routine", "syscall"];
 

@@ -37,8 +37,8 @@ export interface Span {
  * Makes spans by hand: one trace leads from a request, or another program's write, to the attempts
  * of its deliveries.
  *
- * Not `@opentelemetry/api`: without an SDK its no-op span costs 200 ns against 5 ns here, and 1 µs
- * against 0.2 µs with a `traceparent`, since it makes a context and a span for each.
+ * Not `@opentelemetry/api`: without an SDK its no-op span costs 200 ns against 5 ns here. With a
+ * `traceparent` it costs 1 µs against 0.2 µs, since it makes a context and a span for each.
  */
 export interface Tracing {
   readonly isOn: boolean;
@@ -51,9 +51,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-/**
- * Traces nothing, and passes on the trace of the caller. Costs 5 ns a span, 30 ns with a parent.
- */
+/** Traces nothing, and passes on the trace of the caller. Costs 5 ns a span. */
 export const noTracing: Tracing = {
   isOn: false,
   begin: ({ parent }) => (parent === undefined ? noSpan : { ...noSpan, traceparent: parent }),

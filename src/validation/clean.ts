@@ -14,8 +14,8 @@ const maxPasswordLength = 1000;
 const passwords: ReadonlySet<string> = new Set(["current_password", "password", "password_confirmation"]);
 
 /**
- * Trims every text of a body, nested ones included, and turns blank ones into null, as Laravel does
- * before it validates.
+ * Trims every text of a body, nested ones included, and turns blank ones into null. Laravel does
+ * this before it validates.
  *
  * @returns The cleaned copy, without the fields in `tooDeep`: those nested beyond `maxDepth`.
  */

@@ -102,7 +102,7 @@ export const signatures = {
   multiple_of: args(1, 1, "a number other than 0", (arg) => isNumber(arg) && Number(arg) !== 0),
 
   // Refuses `dns` and `spoof` rather than ignoring them. `dns` would make the service query a
-  // server of the client's choice, and `spoof` needs tables that Node does not have.
+  // server of the client's choice. `spoof` needs tables that Node does not have.
   email: oneOf(0, 4, "rfc", "strict", "filter", "filter_unicode"),
   url: args(0, Infinity, "a URL scheme", (arg) => /^[a-z][a-z0-9+.-]*$/i.test(arg)),
   uuid: oneOf(0, 1, "1", "2", "3", "4", "5", "6", "7", "8"),

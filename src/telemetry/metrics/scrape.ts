@@ -27,8 +27,8 @@ const mostLoad = 1 / 20;
 /**
  * Creates a scraper.
  *
- * @param freshForMs Least time that numbers are shown before they are fetched again, so that
- *   several scrapers cost no more than one.
+ * @param freshForMs Least time that numbers are shown before they are fetched again. Several
+ *   scrapers therefore cost no more than one.
  * @param limitMs How long a scrape waits for a source.
  */
 export function createScraper({

@@ -1,0 +1,107 @@
+import { expect } from "chai";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const src = fileURLToPath(new URL("../src", import.meta.url));
+
+/** The folders of `src` whose comments keep these rules. */
+const folders = [
+  "app",
+  "bin",
+  "broker",
+  "cli",
+  "config",
+  "embedded",
+  "kit",
+  "mapping",
+  "migration",
+  "telemetry",
+  "users",
+  "validation",
+];
+
+const longestLine = 100;
+const mostWords = 20;
+
+const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|whoever)\b/i;
+const missingDocuments = /\b(contract|specification), (section )?\d|reference\/\w+\.md/;
+
+interface Comment {
+  /** `app/run.ts:12` */
+  readonly place: string;
+  readonly isDocstring: boolean;
+  readonly lines: readonly string[];
+  /** Its text without markers. A blank line, a tag and an item of a list start a paragraph. */
+  readonly paragraphs: readonly string[];
+}
+
+describe("comments", () => {
+  const comments = folders.flatMap((folder) =>
+    readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .flatMap((file) => commentsOf(join(folder, file))),
+  );
+
+  function offenders(isOffender: (comment: Comment) => boolean): readonly string[] {
+    return comments.filter(isOffender).map(({ place, paragraphs }) => `${place}: ${paragraphs.join(" ")}`);
+  }
+
+  it("are found in every folder", () => {
+    const found = new Set(comments.map(({ place }) => place.split("/")[0]));
+    expect([...found].toSorted()).to.deep.equal(folders);
+  });
+
+  it(`have lines of at most ${longestLine} characters`, () => {
+    const isLong = (line: string): boolean => line.length > longestLine && line.trim().includes(" ");
+    expect(offenders(({ lines }) => lines.some(isLong))).to.deep.equal([]);
+  });
+
+  it("use plain words", () => {
+    expect(offenders(({ paragraphs }) => paragraphs.some((text) => banned.test(text)))).to.deep.equal([]);
+  });
+
+  it("start with the subject or the verb, and never with Of", () => {
+    const startsWithOf = ({ isDocstring, paragraphs: [first = ""] }: Comment): boolean =>
+      isDocstring && /^Of\b/.test(first);
+    expect(offenders(startsWithOf)).to.deep.equal([]);
+  });
+
+  it("cite no document that the repository does not have", () => {
+    const cites = ({ paragraphs }: Comment): boolean =>
+      paragraphs.some((text) => missingDocuments.test(text));
+    expect(offenders(cites)).to.deep.equal([]);
+  });
+
+  it(`have at most ${mostWords} words in a sentence, or in a part of one that a colon or semicolon ends`, () => {
+    const sentences = comments.flatMap(({ place, paragraphs }) =>
+      paragraphs.flatMap((text) => text.split(/(?<=[.;:?])\s+/)).map((sentence) => ({ place, sentence })),
+    );
+    const long = sentences.filter(({ sentence }) => sentence.split(/\s+/).length > mostWords);
+    expect(long.map(({ place, sentence }) => `${place}: ${sentence}`)).to.deep.equal([]);
+  });
+});
+
+function commentsOf(file: string): readonly Comment[] {
+  const text = readFileSync(join(src, file), "utf8");
+  return [...text.matchAll(/^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm)].map(
+    ({ 0: comment, index }) => {
+      const lines = comment.trimEnd().split("\n");
+      const texts = lines.map((line) =>
+        line
+          .replace(/^\s*(?:\/\*\*|\*\/|\*|\/\/) ?/, "")
+          .replace(/ ?\*\/$/, "")
+          .trim(),
+      );
+      return {
+        place: `${file}:${text.slice(0, index).split("\n").length}`,
+        isDocstring: comment.trimStart().startsWith("/**"),
+        lines,
+        paragraphs: texts
+          .join("\n")
+          .split(/\n{2,}|\n(?=@|- )/)
+          .map((paragraph) => paragraph.replaceAll("\n", " ").trim()),
+      };
+    },
+  );
+}
