@@ -89,7 +89,10 @@ export async function startProgram({
     running.failed.catch((error: unknown) => {
       if (generation === current) fail(error);
       else
-        log.error({ reason: messageOf(error) }, "a worker of the configuration before did not stop cleanly");
+        log.error(
+          { reason: messageOf(error) },
+          "a worker of the previous configuration did not stop cleanly",
+        );
     });
   }
 
@@ -97,7 +100,7 @@ export async function startProgram({
   async function retire(generation: Generation, requestsAnswered: Promise<void>): Promise<void> {
     await Promise.all([generation.running?.stop(), requestsAnswered]);
     await close(generation).catch((error: unknown) =>
-      log.error({ reason: messageOf(error) }, "the configuration before was not closed cleanly"),
+      log.error({ reason: messageOf(error) }, "the previous configuration was not closed cleanly"),
     );
     retiring.delete(generation);
   }
@@ -137,7 +140,10 @@ export async function startProgram({
       const warning = setTimeout(() => {
         const requests = handover.inFlight();
         if (requests > 0)
-          log.warn({ requests, limitMs: requestLimitMs }, "requests did not end in time, and are cut off");
+          log.warn(
+            { requests, limitMs: requestLimitMs },
+            "requests did not end in time; closing their connections",
+          );
         // Before the server closes their connections.
       }, requestLimitMs - 100);
       await Promise.all([

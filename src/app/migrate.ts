@@ -99,7 +99,7 @@ export async function applyMigration({
   });
   const durationMs = Math.round(performance.now() - startedAt);
   for (const note of notes) log.info({ note }, "migration note");
-  for (const object of leftAlone) log.info({ object }, "left alone by the migration");
+  for (const object of leftAlone) log.info({ object }, "not changed by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, leftAlone, durationMs };
 }
@@ -340,7 +340,7 @@ function removedResources(definitions: Definitions, { resources }: Installed): r
 
 function stepOf(resource: WantedResource, { what, reason }: Due): Step {
   const { name, table, triggerNames, installCapture } = resource;
-  if (what === "note") return { title: `${name}: note down the mapping`, sql: noteStatement(resource) };
+  if (what === "note") return { title: `${name}: record the mapping`, sql: noteStatement(resource) };
   if (what === "new partitions") return { title: `${name}: ${reason}`, sql: resource.captureBelow };
   return {
     title: `${name}: ${triggerNames.length === 0 ? "no capture trigger" : `capture trigger on ${table}`}`,
@@ -369,7 +369,7 @@ function removeStep({ name }: InstalledResource): Step {
 function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
   if (impossible.length > 0) {
     throw new OperatorError(
-      `The migration cannot be done with the rows and objects that are there; nothing was changed:\n${listed(impossible)}`,
+      `The existing rows and objects do not allow the migration; nothing was changed:\n${listed(impossible)}`,
     );
   }
   if (losses.length > 0 && !allowDestructive) {

@@ -31,7 +31,7 @@ export async function prepareDatabase({
   const { databaseUrl: url, log } = storage;
   for (;;) {
     try {
-      readiness.waitsFor("migrations", "they are being looked at");
+      readiness.waitsFor("migrations", "they are being checked");
       await bringUpToDate({ checked, storage, actor });
       await refuseUnknownKeys(storage);
       await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });

@@ -129,7 +129,7 @@ export function createRegistration({
     } catch (error) {
       // The next poll asks again: a second reload of the same files is harmless.
       taken = 0;
-      log.warn({ reason: messageOf(error) }, "the outcome of a reload was not written down");
+      log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded");
     }
   }
 
@@ -153,7 +153,7 @@ export function createRegistration({
           await poll();
         } catch (error) {
           // At debug level, since the parts that need the database log its loss.
-          log.debug({ reason: messageOf(error) }, "the process could not say that it lives");
+          log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes");
         }
         await pause(intervalMs, signal);
       }

@@ -89,12 +89,15 @@ export function createReloader({
       const cause = error instanceof OperatorError ? {} : { err: error };
       log.error(
         { event: "reload.refused", hash: before.hash, faults, ...cause },
-        "the configuration was not reloaded; the one before goes on",
+        "the configuration was not reloaded; the previous one stays in use",
       );
       // Nothing changed: a row that cannot be written, as while the database is away, must not fail
       // here.
       await recordRefusal({ database, hash: before.hash, faults, actor }).catch((failure: unknown) =>
-        log.warn({ reason: messageOf(failure) }, "the refused reload is not in the audit trail"),
+        log.warn(
+          { reason: messageOf(failure) },
+          "the refused reload could not be recorded in the audit trail",
+        ),
       );
       return { kind: "refused", hash: before.hash, faults };
     }
@@ -123,7 +126,7 @@ export function createReloader({
       if (lastRefusal === undefined) return current;
       const [first = "", ...more] = lastRefusal.faults;
       const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
-      return `${current}; the reload at ${lastRefusal.at.toISOString()} was refused, and this one goes on: ${first}${others}`;
+      return `${current}; the reload at ${lastRefusal.at.toISOString()} was refused, and this one stays in use: ${first}${others}`;
     },
   };
 }

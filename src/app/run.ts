@@ -104,7 +104,7 @@ async function startedOrStopped({
   const first = await Promise.race([started, aborted(stopping)]);
   if (first !== undefined) return first.service;
   if (await endsWithin(closeLimitMs, started)) return (await started).service;
-  log.warn({ limitMs: closeLimitMs }, "the start did not end in time, and is cut off");
+  log.warn({ limitMs: closeLimitMs }, "the start did not end in time; ending the process");
   return undefined;
 }
 
@@ -146,11 +146,11 @@ async function stop({
   if (!isFinished)
     log.error(
       { event: "stop.cut", unfinished: program.unfinished(), limitMs },
-      "what is in hand did not end in time, and is cut off",
+      "work in flight did not end in time; ending the process",
     );
   const closed = leave()
     .catch((error: unknown) =>
-      log.warn({ reason: messageOf(error) }, "the process stays on the list for a while"),
+      log.warn({ reason: messageOf(error) }, "the row of the process in svc.processes could not be deleted"),
     )
     .then(() => infrastructure.close());
   const isClosed = await endsWithin(closeLimitMs, closed);

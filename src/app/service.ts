@@ -75,7 +75,7 @@ export async function startService({
         .reload()
         .then((outcome) => registration.note(outcome))
         .catch((error: unknown) =>
-          log.warn({ reason: messageOf(error) }, "the outcome of a reload was not written down"),
+          log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded"),
         );
     });
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));

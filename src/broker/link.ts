@@ -225,6 +225,6 @@ function waitMs(failures: number): number {
 function reasonOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
   return refusedVirtualHost.test(error.message)
-    ? "RabbitMQ does not open the virtual host of the URL: it is not there, not up yet, or not this user's"
+    ? "RabbitMQ does not open the virtual host of the URL: it does not exist, is still starting, or is not open to this user"
     : error.message;
 }

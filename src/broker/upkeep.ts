@@ -78,7 +78,7 @@ export function startUpkeep({
       else await pause(consumersFirstMs, stopping.signal);
       if (stopping.signal.aborted) return;
       await declare().catch((error: unknown) =>
-        log.debug({ reason: messageOf(error) }, "could not look at the topology of RabbitMQ"),
+        log.debug({ reason: messageOf(error) }, "could not check the topology of RabbitMQ"),
       );
     }
   }
@@ -88,7 +88,9 @@ export function startUpkeep({
     fault() {
       if (refusal !== undefined) return `an exchange, queue or binding is missing in RabbitMQ: ${refusal}`;
       const [exchange] = unroutable;
-      return exchange === undefined ? undefined : `no queue takes what is published to ${exchange}`;
+      return exchange === undefined
+        ? undefined
+        : `no queue takes the messages that are published to ${exchange}`;
     },
     noteUnroutable(exchange) {
       if (unroutable.has(exchange)) return;

@@ -37,13 +37,13 @@ export function addAuditCommand(
     .command("audit")
     .description("see who changed users, tokens, webhooks, keys and configuration")
     .command("list")
-    .description("list changes, newest first; --json tells the values and all there is about each")
+    .description("list changes, newest first; --json shows the values and all details")
     .option(
       "--since <time>",
       "not older than a duration such as 24h, or a UTC time such as 2026-03-28T14:30",
       timeOf,
     )
-    .option("--until <time>", "older than that; to page on, the time of the last row", timeOf)
+    .option("--until <time>", "older than a time; for the next page, the time of the last row", timeOf)
     .option(
       "--actor <kind[:id]>",
       `who: ${actorKinds.join(", ")}; with a user's id or a name: user:7`,
@@ -55,13 +55,13 @@ export function addAuditCommand(
       `to what: ${subjectKinds.join(", ")}; with its id: webhook:12`,
       partyIn(subjectKinds),
     )
-    .option("--limit <count>", `at most so many, up to ${mostRows}`, countOf, 100)
+    .option("--limit <count>", `most rows to list, up to ${mostRows}`, countOf, 100)
     .option("--json", "print JSON")
     .action(async ({ limit, json = false, ...filter }: Options) => {
       const rows = await withOpened(open, ({ sql }) => listAudit({ sql, filter, limit }));
       printRows(terminal, rows.map(json ? presentAudit : summaryOf), {
         json,
-        empty: "There is nothing in the audit trail that fits.",
+        empty: "No row of the audit trail matches.",
         widths,
       });
     });

@@ -43,7 +43,7 @@ export function addMigrateCommand(
           const plan = await planMigration({ url, definitions });
           terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
           if (plan.impossible.length > 0)
-            throw new OperatorError("The migration cannot be done with the rows and objects that are there.");
+            throw new OperatorError("The existing rows and objects do not allow the migration.");
           return;
         }
         const allowDestructive = options.allowDestructive === true;

@@ -34,7 +34,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
     .addHelpText("after", "\nWorks on DATABASE_URL, or without it on the embedded database in SVC_DATA_DIR.")
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
     .showSuggestionAfterError()
-    .showHelpAfterError("(add --help for what there is)")
+    .showHelpAfterError("(add --help for the commands and options)")
     .exitOverride();
   addUserCommands(program, { open, terminal });
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });

@@ -85,7 +85,7 @@ async function reloadAll({
   const asked = await askForReload(sql, actor);
   if (asked.length === 0)
     throw new OperatorError(
-      "No process of svc runs on this database. The files are in order; the next start loads them.",
+      "No process of svc runs on this database. The files have no fault; the next start loads them.",
     );
   const deadline = performance.now() + limitMs;
   for (;;) {
@@ -120,8 +120,11 @@ function placeOf({ asked: { program, host, pid } }: Answer): string {
 function describe(failures: readonly Answer[], count: number): string {
   const lines = failures.flatMap((answer) =>
     answer.outcome === "refused"
-      ? [`  ${placeOf(answer)}, goes on as before:`, ...answer.faults.map((fault) => `    - ${fault}`)]
-      : [`  ${placeOf(answer)}, gave no answer in time; it reloads when it sees the database again`],
+      ? [
+          `  ${placeOf(answer)}, keeps the previous configuration:`,
+          ...answer.faults.map((fault) => `    - ${fault}`),
+        ]
+      : [`  ${placeOf(answer)}, gave no answer in time; it reloads when its database connection is back`],
   );
   const processes = count === 1 ? "1 process" : `${count} processes`;
   return `${failures.length} of ${processes} did not reload:\n${lines.join("\n")}`;

@@ -33,7 +33,7 @@ export function unknownVariables({
     .filter(([name]) => !new RegExp(`\\$\\{${name}(:-|\\})`).test(file))
     .map(([name]) => {
       const meant = nearest(name, all);
-      return `${name} is no variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+      return `${name} is not a variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
     });
 }
 

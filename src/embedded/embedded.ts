@@ -73,7 +73,7 @@ export async function openEmbedded({
             "a data dir of its own (SVC_DATA_DIR); any number of processes can share a PostgreSQL (DATABASE_URL) and a RabbitMQ (AMQP_URL).",
         );
       if (!isTold)
-        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting for its end");
+        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting until it ends");
       isTold = true;
       await pause(retryMs, signal);
       continue;

@@ -20,7 +20,7 @@ export function callCode<T>({
     const result = call();
     if (!(result instanceof Promise)) return result;
     result.catch(() => undefined);
-    throw new Error("it answered a promise, which cannot be waited for here");
+    throw new Error("it returned a promise, which cannot be awaited here");
   } catch (error) {
     throw new Error(`${name} of the resource ${definition.name} failed`, { cause: error });
   }

@@ -181,10 +181,7 @@ function checkSearchableColumns(draft: Draft): void {
     const field = findField({ draft, name, path });
     if (names.indexOf(name) < index) draft.report(path, `"${name}" is in the list already`);
     else if (field !== undefined && (field.type !== "String" || field.isList)) {
-      draft.report(
-        path,
-        `expected a String field, since a search looks for a part of a text; ${typeOf(field)}`,
-      );
+      draft.report(path, `expected a String field, since a search compares text; ${typeOf(field)}`);
     }
   }
 }

@@ -229,7 +229,7 @@ function refusalOf(
   const sql = statement.head + clause.sql;
   return (
     `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it${origin === "remade" ? " (somebody made it again)" : ""}: ` +
-    `it is not touched. Give it another name, change it yourself (the mapping file comes to: ${sql}), or change the mapping file of ${table}.`
+    `it is not touched. Give it another name, change it yourself (the mapping file asks for: ${sql}), or change the mapping file of ${table}.`
   );
 }
 
@@ -275,7 +275,7 @@ function changedTables(
 export function lossOf(object: LiveObject, isMade: boolean): string {
   const what = `${sentenceStart(object)} (${object.definition})`;
   return isMade
-    ? `${what} is no longer in the mapping file, and would be dropped. What it promises would hold no longer.`
+    ? `${what} is no longer in the mapping file, and would be dropped, with the guarantee that it gives.`
     : `${what} was not made by svc, and would go together with a column that is dropped.`;
 }
 

@@ -108,7 +108,7 @@ export async function planTables({
         .map((sql) => ({ title: titleOf(sql), sql })),
       ...valueChecks.after,
       ...[...next.rows, ...[...gone].map((table) => [table, []] as const)].map(([table, rows]) => ({
-        title: `${table}: note down what svc made`,
+        title: `${table}: record what svc made`,
         sql: recordStatements(table, rows).join(";\n"),
       })),
     ],
@@ -187,7 +187,7 @@ async function findTaken(
   );
   return relations.map(({ name, what }) => {
     const table = names.find((one) => one.name === name)?.table ?? "";
-    return `The index ${name} of the table ${table} cannot be made: svc did not make what has that name already, the ${what}. Give that another name.`;
+    return `The index ${name} of the table ${table} cannot be made: the ${what}, which svc did not make, already has that name. Give that another name.`;
   });
 }
 

@@ -44,7 +44,7 @@ export function nextRecord({
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
       notes.push(
-        `The table ${table} was made by a version of svc that kept no record of its parts: what is there as the mapping file has it counts as made by svc, and everything else as made by somebody else.`,
+        `The table ${table} was made by a version of svc that kept no record of its parts: parts that equal the mapping file count as made by svc, and all others as made by somebody else.`,
       );
     // One note for a table that was found as a whole.
     const told = found.filter(({ kind }) => kind === "table");
@@ -117,7 +117,7 @@ function rowsOf({
 
 function foundNote(table: string, kind: Row["kind"], name: string): string {
   const what = kind === "table" ? `The table ${table}` : `The ${kind} ${name} of the table ${table}`;
-  return `${what} is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.`;
+  return `${what} already exists as the mapping file has it, and is used. svc did not make it, and will never drop it.`;
 }
 
 /**

@@ -90,5 +90,5 @@ export async function findNarrowed({
 
 function tooWide({ table, column, expected }: ValueLimit, count: number): string {
   const rows = count === 1 ? "1 row has" : `${count} rows have`;
-  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Mend the values first; none is cut.`;
+  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Change the values first; none is cut.`;
 }

@@ -72,7 +72,7 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
     .option("--json", "print JSON")
     .action(async (given: Options) => {
       if (!given.token && (given.tokenName !== undefined || given.expiresIn !== undefined)) {
-        command.error("error: --token-name and --expires-in make no sense with --no-token");
+        command.error("error: --token-name and --expires-in cannot be used with --no-token");
       }
       const missing = [
         ...(given.name === undefined ? ["--name"] : []),

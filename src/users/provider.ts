@@ -108,7 +108,7 @@ export function createTokenProvider({
     const note = sql(noteUseText, [tokenId])
       .then(() => undefined)
       .catch((error: unknown) =>
-        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token was not noted"),
+        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token could not be recorded"),
       )
       .finally(() => notes.delete(tokenId));
     notes.set(tokenId, note);

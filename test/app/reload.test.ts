@@ -63,7 +63,7 @@ describe("createReloader", () => {
     expect(await refused).to.deep.equal({ kind: "refused", hash: present.hash, faults });
     expect(service.api.configuration()).to.equal(present);
     expect(reloader.describe()).to.match(
-      /^loaded \S+Z, hash \S+; the reload at \S+Z was refused, and this one goes on: a\.yaml:1:1: no \(and 1 more in the log\)$/,
+      /^loaded \S+Z, hash \S+; the reload at \S+Z was refused, and this one stays in use: a\.yaml:1:1: no \(and 1 more in the log\)$/,
     );
 
     const applied = reloader.reload();

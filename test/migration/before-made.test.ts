@@ -27,8 +27,8 @@ describe("applyMigration in a database of the version before svc.made", () => {
 
     expect(planned).to.deep.include({ losses: [], impossible: [] });
     expect(titlesOf(planned).filter((title) => !title.startsWith("core migration"))).to.deep.equal([
-      "customers: note down what svc made",
-      "orders: note down what svc made",
+      "customers: record what svc made",
+      "orders: record what svc made",
       "customers: capture trigger on customers",
       "orders: capture trigger on orders",
     ]);

@@ -58,7 +58,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
 
       const planned = await scene.plan(wants);
       expect(planned.notes.join("\n")).to.match(
-        new RegExp(`${name} of the table orders is there already as the mapping file has it`),
+        new RegExp(`${name} of the table orders already exists as the mapping file has it`),
       );
       expect(planned).to.deep.include({ losses: [], impossible: [], leftAlone: [] });
       expect(await scene.apply(wants)).to.equal("done");

@@ -57,7 +57,7 @@ function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): voi
     const isLast = index === given.length - 1;
     const walked = given.slice(0, index + 1).join(".");
     if (here.fields.has(step)) {
-      if (!isLast) draft.report(path, `"${walked}" is a field, with nothing to step into`);
+      if (!isLast) draft.report(path, `"${walked}" is a field, and has no parts`);
       return;
     }
     if (!here.relations.has(step)) {
