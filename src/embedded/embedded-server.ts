@@ -27,6 +27,20 @@ interface Turn {
   readonly isWhole: boolean;
 }
 
+/** The state of one server. */
+interface State {
+  readonly log: Log;
+  readonly maxIdleInTransactionMs: number;
+  readonly connections: Set<Connection>;
+  waiting: Turn[];
+  /** Undefined until `serve`. */
+  database: PGlite | undefined;
+  /** The connection in a transaction, or between Flush and Sync: only its turns run. */
+  holder: Connection | undefined;
+  idleTimer: NodeJS.Timeout | undefined;
+  running: Promise<void> | undefined;
+}
+
 const rollback = Buffer.concat([Buffer.from("S\0\0\0\x04"), Buffer.from("Q\0\0\0\x0dROLLBACK\0")]);
 
 /**
@@ -49,131 +63,139 @@ export async function listenEmbedded({
   readonly log: Log;
   readonly maxIdleInTransactionMs?: number;
 }): Promise<EmbeddedServer> {
-  const connections = new Set<Connection>();
-  let database: PGlite | undefined;
-  let waiting: Turn[] = [];
-  /** The connection in a transaction, or between Flush and Sync: only its turns run. */
-  let holder: Connection | undefined;
-  let idleTimer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-
-  function nextTurn(): Turn | undefined {
-    const index = holder === undefined ? 0 : waiting.findIndex(({ connection }) => connection === holder);
-    return index === -1 ? undefined : waiting.splice(index, 1)[0];
-  }
-
-  async function run(db: PGlite): Promise<void> {
-    for (let turn = nextTurn(); turn !== undefined; turn = nextTurn()) {
-      await take(db, turn);
-      // PGlite blocks the thread while it works: let sockets and timers run in between.
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  }
-
-  function work(): void {
-    if (database === undefined) return;
-    running ??= run(database).finally(() => (running = undefined));
-  }
-
-  async function take(db: PGlite, { connection, bytes, isWhole }: Turn): Promise<void> {
-    const { socket } = connection;
-    clearTimeout(idleTimer);
-    socket.cork();
-    try {
-      await db.execProtocolRawStream(bytes, {
-        syncToFs: false,
-        // The bytes are a view of PGlite's memory, which the next statement overwrites.
-        onRawData: (data) => socket.writable && socket.write(Buffer.from(data)),
-      });
-    } catch (error) {
-      log.error({ reason: messageOf(error) }, "the embedded database failed on a statement");
-      socket.destroy();
-    }
-    process.nextTick(() => socket.uncork());
-    holder = db.isInTransaction() || !isWhole ? connection : undefined;
-    if (holder !== undefined) watch(holder);
-  }
-
-  function watch({ socket }: Connection): void {
-    idleTimer = setTimeout(() => {
-      socket.end(errorResponse({ code: "25P03", message: "the transaction was idle for too long" }));
-      socket.destroySoon();
-    }, maxIdleInTransactionMs);
-    idleTimer.unref();
-  }
-
-  function enqueue(turn: Turn): void {
-    waiting.push(turn);
-    work();
-  }
-
-  function receive(connection: Connection, data: Buffer): void {
-    const { socket } = connection;
-    const { messages, rest } = readMessages(
-      connection.received.length === 0 ? data : Buffer.concat([connection.received, data]),
-      connection.isStarted,
-    );
-    connection.received = rest;
-    for (const message of messages) {
-      if (!socket.writable) return;
-      handle(connection, message);
-    }
-  }
-
-  function handle(connection: Connection, { kind, bytes }: Message): void {
-    switch (kind) {
-      case "encryption":
-        connection.socket.write("N");
-        return;
-      case "startup":
-        connection.isStarted = true;
-        enqueue({ connection, bytes, isWhole: true });
-        return;
-      case "part":
-        connection.batch.push(bytes);
-        return;
-      case "flush":
-      case "end":
-        enqueue({ connection, bytes: Buffer.concat([...connection.batch, bytes]), isWhole: kind === "end" });
-        connection.batch = [];
-        return;
-      case "terminate":
-      case "unreadable":
-        connection.socket.end();
-        connection.socket.destroySoon();
-    }
-  }
-
-  function leave(connection: Connection): void {
-    connections.delete(connection);
-    waiting = waiting.filter((turn) => turn.connection !== connection);
-    if (holder === connection) enqueue({ connection, bytes: rollback, isWhole: true });
-  }
-
-  const server = createServer((socket) => {
-    const connection: Connection = { socket, received: Buffer.alloc(0), isStarted: false, batch: [] };
-    connections.add(connection);
-    socket.on("data", (data) => receive(connection, data));
-    // The client went away; `close` follows.
-    socket.on("error", () => undefined);
-    socket.on("close", () => leave(connection));
-  });
+  const state: State = {
+    log,
+    maxIdleInTransactionMs,
+    connections: new Set(),
+    waiting: [],
+    database: undefined,
+    holder: undefined,
+    idleTimer: undefined,
+    running: undefined,
+  };
+  const server = createServer((socket) => accept(state, socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(socketPath, resolve);
   });
-
   return {
     serve(db) {
-      database = db;
-      work();
+      state.database = db;
+      work(state);
     },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
-      for (const { socket } of connections) socket.destroy();
+      for (const { socket } of state.connections) socket.destroy();
       await closed;
-      while (running !== undefined) await running;
-      clearTimeout(idleTimer);
+      while (state.running !== undefined) await state.running;
+      clearTimeout(state.idleTimer);
     },
   };
+}
+
+function accept(state: State, socket: Socket): void {
+  const connection: Connection = { socket, received: Buffer.alloc(0), isStarted: false, batch: [] };
+  state.connections.add(connection);
+  socket.on("data", (data) => receive(state, connection, data));
+  // The client went away; `close` follows.
+  socket.on("error", () => undefined);
+  socket.on("close", () => leave(state, connection));
+}
+
+function receive(state: State, connection: Connection, data: Buffer): void {
+  const { socket } = connection;
+  const { messages, rest } = readMessages(
+    connection.received.length === 0 ? data : Buffer.concat([connection.received, data]),
+    connection.isStarted,
+  );
+  connection.received = rest;
+  for (const message of messages) {
+    if (!socket.writable) return;
+    handle(state, connection, message);
+  }
+}
+
+function handle(state: State, connection: Connection, { kind, bytes }: Message): void {
+  switch (kind) {
+    case "encryption":
+      connection.socket.write("N");
+      return;
+    case "startup":
+      connection.isStarted = true;
+      enqueue(state, { connection, bytes, isWhole: true });
+      return;
+    case "part":
+      connection.batch.push(bytes);
+      return;
+    case "flush":
+    case "end":
+      enqueue(state, {
+        connection,
+        bytes: Buffer.concat([...connection.batch, bytes]),
+        isWhole: kind === "end",
+      });
+      connection.batch = [];
+      return;
+    case "terminate":
+    case "unreadable":
+      connection.socket.end();
+      connection.socket.destroySoon();
+  }
+}
+
+function leave(state: State, connection: Connection): void {
+  state.connections.delete(connection);
+  state.waiting = state.waiting.filter((turn) => turn.connection !== connection);
+  if (state.holder === connection) enqueue(state, { connection, bytes: rollback, isWhole: true });
+}
+
+function enqueue(state: State, turn: Turn): void {
+  state.waiting.push(turn);
+  work(state);
+}
+
+function work(state: State): void {
+  const { database } = state;
+  if (database === undefined) return;
+  state.running ??= runTurns(state, database).finally(() => (state.running = undefined));
+}
+
+async function runTurns(state: State, db: PGlite): Promise<void> {
+  for (let turn = nextTurn(state); turn !== undefined; turn = nextTurn(state)) {
+    await runTurn(state, db, turn);
+    // PGlite blocks the thread while it works: let sockets and timers run in between.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function nextTurn({ holder, waiting }: State): Turn | undefined {
+  const index = holder === undefined ? 0 : waiting.findIndex(({ connection }) => connection === holder);
+  return index === -1 ? undefined : waiting.splice(index, 1)[0];
+}
+
+async function runTurn(state: State, db: PGlite, { connection, bytes, isWhole }: Turn): Promise<void> {
+  const { socket } = connection;
+  clearTimeout(state.idleTimer);
+  socket.cork();
+  try {
+    await db.execProtocolRawStream(bytes, {
+      syncToFs: false,
+      // The bytes are a view of PGlite's memory, which the next statement overwrites.
+      onRawData: (data) => socket.writable && socket.write(Buffer.from(data)),
+    });
+  } catch (error) {
+    state.log.error({ reason: messageOf(error) }, "the embedded database failed on a statement");
+    socket.destroy();
+  }
+  process.nextTick(() => socket.uncork());
+  state.holder = db.isInTransaction() || !isWhole ? connection : undefined;
+  if (state.holder !== undefined) state.idleTimer = closeWhenIdle(state.holder, state.maxIdleInTransactionMs);
+}
+
+function closeWhenIdle({ socket }: Connection, limitMs: number): NodeJS.Timeout {
+  const timer = setTimeout(() => {
+    socket.end(errorResponse({ code: "25P03", message: "the transaction was idle for too long" }));
+    socket.destroySoon();
+  }, limitMs);
+  return timer.unref();
 }
