@@ -33,13 +33,13 @@ export function startConsumption({
   let isStopped = false;
   let active: ActiveConsumer | undefined;
   /** Messages of the current channel that are handed out and not settled. */
-  let inHand = 0;
+  let inFlight = 0;
 
   const kept = link.keepChannel({
     open: (connection) => connection.createChannel(),
     async setUp(channel) {
       if (isStopped) throw new Error("stopped");
-      inHand = 0;
+      inFlight = 0;
       let isAlive = true;
       channel.once("close", () => {
         isAlive = false;
@@ -51,13 +51,13 @@ export function startConsumption({
         // A delivery tag is valid on its own channel only: RabbitMQ requeued the message when the
         // channel closed.
         if (!isAlive) return;
-        inHand -= 1;
+        inFlight -= 1;
         try {
           act();
         } catch {
           // The channel is closing, and RabbitMQ requeues the message.
         }
-        if (isStopped && inHand === 0) void kept.stop();
+        if (isStopped && inFlight === 0) void kept.stop();
       };
 
       await channel.prefetch(options.prefetch);
@@ -68,7 +68,7 @@ export function startConsumption({
         } else if (isStopped) {
           channel.nack(delivery, false, true);
         } else {
-          inHand += 1;
+          inFlight += 1;
           handOut({ message: toIncoming({ channel, delivery, settle }), options, log });
         }
       });
@@ -83,7 +83,7 @@ export function startConsumption({
       const { channel, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
       // Otherwise the last message in flight closes the channel.
-      if (inHand === 0) await kept.stop();
+      if (inFlight === 0) await kept.stop();
     },
     async close() {
       isStopped = true;

@@ -39,7 +39,7 @@ export function createPublisher({
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
-  const underWay = new Set<Promise<unknown>>();
+  const inFlight = new Set<Promise<unknown>>();
 
   const kept = link.keepChannel({
     open: (connection) => connection.createConfirmChannel(),
@@ -66,56 +66,61 @@ export function createPublisher({
     return open ?? "not connected to RabbitMQ";
   }
 
-  function publishBatch(
-    { channel, returned }: OpenChannel,
-    messages: readonly OutgoingMessage[],
-  ): Promise<readonly PublishOutcome[]> {
-    return new Promise((resolve) => {
-      const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
-      let left = messages.length;
-      const timer = setTimeout(() => resolve(outcomes.slice()), timeoutMs);
-      const settle = (index: number, outcome: PublishOutcome): void => {
-        outcomes[index] = outcome;
-        left -= 1;
-        if (left > 0) return;
-        clearTimeout(timer);
-        resolve(outcomes);
-      };
-      for (const [index, message] of messages.entries()) {
-        try {
-          send(channel, message, (error) => {
-            if (error !== null) settle(index, unconfirmed(error.message));
-            // RabbitMQ returns a message that no queue takes, and then confirms it.
-            else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
-            else settle(index, confirmed);
-          });
-        } catch (error) {
-          settle(index, unconfirmed(messageOf(error)));
-        }
-      }
-    });
-  }
-
   return {
     isReady: () => typeof usableChannel() !== "string",
     async publish(messages) {
       if (messages.length === 0) return [];
       const channel = usableChannel();
       if (typeof channel === "string") return messages.map(() => unconfirmed(channel));
-      const batch = publishBatch(channel, messages);
-      underWay.add(batch);
+      const batch = publishBatch({ open: channel, messages, timeoutMs });
+      inFlight.add(batch);
       try {
         return await batch;
       } finally {
-        underWay.delete(batch);
+        inFlight.delete(batch);
       }
     },
     async close() {
       isClosed = true;
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       await kept.stop();
     },
   };
+}
+
+function publishBatch({
+  open: { channel, returned },
+  messages,
+  timeoutMs,
+}: {
+  readonly open: OpenChannel;
+  readonly messages: readonly OutgoingMessage[];
+  readonly timeoutMs: number;
+}): Promise<readonly PublishOutcome[]> {
+  return new Promise((resolve) => {
+    const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
+    let left = messages.length;
+    const timer = setTimeout(() => resolve(outcomes.slice()), timeoutMs);
+    const settle = (index: number, outcome: PublishOutcome): void => {
+      outcomes[index] = outcome;
+      left -= 1;
+      if (left > 0) return;
+      clearTimeout(timer);
+      resolve(outcomes);
+    };
+    for (const [index, message] of messages.entries()) {
+      try {
+        send(channel, message, (error) => {
+          if (error !== null) settle(index, unconfirmed(error.message));
+          // RabbitMQ returns a message that no queue takes, and then confirms it.
+          else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
+          else settle(index, confirmed);
+        });
+      } catch (error) {
+        settle(index, unconfirmed(messageOf(error)));
+      }
+    }
+  });
 }
 
 function send(
