@@ -13,7 +13,7 @@ import { byKey, readMade, recordStatements } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { quoteName, tablesSchema } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
-import { compareOwn } from "./own-changes.ts";
+import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
@@ -69,25 +69,9 @@ export async function planTables({
     ({ table, before }) =>
       before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
   );
-  const valueChecks = planValueChecks({
-    checks,
-    objects,
-    made,
-    unrecorded: new Set(unrecorded.map(({ table }) => table)),
-  });
-
-  const change =
-    managed.length === 0
-      ? { statements: [], warnings: [], impossible: [], seen: new Set<string>() }
-      : await compareOwn({
-          client,
-          schemaText,
-          externalTables: there.filter((name) => !managed.includes(name)).map(qualified),
-          externalEnums: live.enums.map(qualified),
-          managed,
-          objects,
-          made,
-        });
+  const unrecordedTables = new Set(unrecorded.map(({ table }) => table));
+  const valueChecks = planValueChecks({ checks, objects, made, unrecorded: unrecordedTables });
+  const change = await compareManaged({ client, schemaText, live, managed, objects, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
   const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
@@ -95,9 +79,8 @@ export async function planTables({
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, warnings });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
-  const gone = new Set(record.map(({ table }) => table).filter((table) => !there.includes(table)));
-  for (const table of managed) gone.delete(table);
-
+  const gone = new Set(record.map(({ table }) => table));
+  for (const table of [...there, ...managed]) gone.delete(table);
   const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
 
   return {
@@ -107,10 +90,8 @@ export async function planTables({
         .map((statement) => repaired(statement, sequences))
         .map((sql) => ({ title: titleOf(sql), sql })),
       ...valueChecks.after,
-      ...[...next.rows, ...[...gone].map((table) => [table, []] as const)].map(([table, rows]) => ({
-        title: `${table}: record what svc made`,
-        sql: recordStatements(table, rows).join(";\n"),
-      })),
+      ...next.rows.map(([table, rows]) => recordStep(table, rows)),
+      ...[...gone].map((table) => recordStep(table, [])),
     ],
     // Both report a check that is dropped together with its column.
     losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
@@ -127,6 +108,37 @@ export async function planTables({
       ...inTheWay(wanted, objects),
     ],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
+  };
+}
+
+/** Compares the managed tables with the models, if there are any. */
+async function compareManaged({
+  client,
+  schemaText,
+  live,
+  managed,
+  objects,
+  made,
+}: Pick<Parameters<typeof compareOwn>[0], "client" | "schemaText" | "managed" | "objects" | "made"> & {
+  readonly live: LiveSchema;
+}): Promise<OwnChanges> {
+  if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
+  const others = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
+  return compareOwn({
+    client,
+    schemaText,
+    externalTables: others.map(qualified),
+    externalEnums: live.enums.map(qualified),
+    managed,
+    objects,
+    made,
+  });
+}
+
+function recordStep(table: string, rows: Parameters<typeof recordStatements>[1]): Step {
+  return {
+    title: `${table}: record what svc made`,
+    sql: recordStatements(table, rows).join(";\n"),
   };
 }
 
