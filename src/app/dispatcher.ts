@@ -7,35 +7,109 @@ import { createSender } from "../deliveries/attempt/send.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition } from "../mapping/definition.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { isAdminFor } from "../resources/access.ts";
 import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
 import type { Caller } from "../kit/caller.ts";
+import type { Worker } from "../kit/worker.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /**
  * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
  * deliveries. Starts nothing, so that a reload can still be refused.
  */
 export function createDispatcher({
-  infrastructure: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
-  configuration: { config, definitions },
+  infrastructure,
+  configuration,
 }: {
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
+  const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox } = infrastructure;
+  const { config, definitions } = configuration;
   const { webhooks } = config;
-  const store = createDeliveryStore({ sql: dispatcherSql });
-  const flightMs = flightMsOf(webhooks.timeoutMs);
   const sender = createSender({
     timeoutMs: webhooks.timeoutMs,
     allowedNetworks: webhooks.allowedNetworks,
     adminNetworks: webhooks.adminNetworks,
     maxSockets: webhooks.concurrency,
   });
-  const scheduleOf = createScheduleOf({ config, definitions });
-  const mayAdminister = (resource: string, user: Caller): boolean => {
+  const admission = createAdmission({
+    concurrency: webhooks.concurrency,
+    perReceiver: webhooks.receiverConcurrency,
+    hasBreakers: webhooks.breaker,
+    timeoutMs: webhooks.timeoutMs,
+    log,
+    now: () => performance.now(),
+    random: Math.random,
+  });
+  /** What fan-out, attempts and sweep share. */
+  const shared = {
+    broker,
+    store: createDeliveryStore({ sql: dispatcherSql }),
+    scheduleOf: createScheduleOf(configuration),
+    log,
+    metrics: { ...metrics.events, ...metrics.deliveries },
+  };
+  const flightMs = flightMsOf(webhooks.timeoutMs);
+  const mayAdminister = createAdminCheck(definitions, log);
+  const attempts = createAttempts({
+    ...shared,
+    send: (post, user) => sender.send(post, user),
+    decryptSecret: (sealed) => secretBox.decrypt(sealed),
+    jitter: webhooks.jitter,
+    metrics: metrics.deliveries,
+    tracing,
+    onQueued: (delayMs) => sweep.onQueued(delayMs),
+    onFree: () => sweep.onFree(),
+    random: Math.random,
+  });
+  const sweep: Sweep = createSweep({
+    ...shared,
+    admission,
+    attempts,
+    isAdminFor: mayAdminister,
+    flightMs,
+    metrics: metrics.deliveries,
+    intervalMs: webhooks.sweepIntervalMs,
+    requeueAfterMs: webhooks.requeueAfterMs,
+  });
+  const fanOut = createFanOut({
+    ...shared,
+    seal,
+    findSubscribers: createSubscriberFinder({
+      sql,
+      isAdminFor: mayAdminister,
+      possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
+    }),
+    admission,
+    attempts,
+    flightMs,
+    onParked: () => sweep.onQueued(undefined),
+    tracing,
+  });
+  // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
+  const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
+  return {
+    workers: [fanOut, startingWith(showBreakers, attempts), sweep],
+    close: () => sender.close(),
+  };
+}
+
+function startingWith(act: () => void, worker: Worker): Worker {
+  return {
+    name: worker.name,
+    run(signal) {
+      act();
+      return worker.run(signal);
+    },
+  };
+}
+
+function createAdminCheck(definitions: Definitions, log: Log): (resource: string, user: Caller) => boolean {
+  return (resource, user) => {
     const definition = definitions.get(resource);
     // A resource that is no longer mapped has no admins: its pending events go to the owners only.
     if (definition === undefined) return false;
@@ -47,75 +121,6 @@ export function createDispatcher({
       log.error({ err: error, resource }, "isAdmin failed");
       return false;
     }
-  };
-  const admission = createAdmission({
-    concurrency: webhooks.concurrency,
-    perReceiver: webhooks.receiverConcurrency,
-    hasBreakers: webhooks.breaker,
-    timeoutMs: webhooks.timeoutMs,
-    log,
-    now: () => performance.now(),
-    random: Math.random,
-  });
-  const attempts = createAttempts({
-    broker,
-    store,
-    send: (post, user) => sender.send(post, user),
-    decryptSecret: (sealed) => secretBox.decrypt(sealed),
-    scheduleOf,
-    jitter: webhooks.jitter,
-    log,
-    metrics: metrics.deliveries,
-    tracing,
-    onQueued: (delayMs) => sweep.onQueued(delayMs),
-    onFree: () => sweep.onFree(),
-    random: Math.random,
-  });
-  const sweep: Sweep = createSweep({
-    broker,
-    store,
-    admission,
-    attempts,
-    isAdminFor: mayAdminister,
-    scheduleOf,
-    flightMs,
-    log,
-    metrics: metrics.deliveries,
-    intervalMs: webhooks.sweepIntervalMs,
-    requeueAfterMs: webhooks.requeueAfterMs,
-  });
-  return {
-    workers: [
-      createFanOut({
-        broker,
-        seal,
-        store,
-        findSubscribers: createSubscriberFinder({
-          sql,
-          isAdminFor: mayAdminister,
-          possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
-        }),
-        scheduleOf,
-        admission,
-        attempts,
-        flightMs,
-        onParked: () => sweep.onQueued(undefined),
-        log,
-        metrics: { ...metrics.events, ...metrics.deliveries },
-        tracing,
-      }),
-      {
-        name: attempts.name,
-        run(signal) {
-          // Not before the start: a reload can still be refused, and then the previous dispatcher
-          // goes on.
-          metrics.receivers.watchBreakers(() => admission.breakerCounts());
-          return attempts.run(signal);
-        },
-      },
-      sweep,
-    ],
-    close: () => sender.close(),
   };
 }
 

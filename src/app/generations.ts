@@ -9,6 +9,7 @@ import { messageOf } from "../kit/errors.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createHandover, type Handover } from "../http/handover.ts";
 import { startServer, type HttpServer } from "../http/server.ts";
+import type { Log } from "../telemetry/log.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
@@ -57,55 +58,45 @@ export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
   return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
 }
 
+type Programs = Exclude<ProgramName, "admin">;
+
+/** A program with its generations. */
+interface Context {
+  readonly name: Programs;
+  readonly infrastructure: Infrastructure;
+  readonly tokens: TokenProvider;
+  readonly handover: Handover;
+  /** Generations that finish what is in flight. */
+  readonly retiring: Map<Generation, Promise<void>>;
+  /** Reports that a part of the current generation cannot go on. */
+  readonly fail: (error: unknown) => void;
+  current: Generation;
+}
+
 /** Starts `svc api`, `svc dispatcher` or both. */
 export async function startProgram({
   name,
   infrastructure,
   configuration,
 }: {
-  readonly name: Exclude<ProgramName, "admin">;
+  readonly name: Programs;
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Promise<Program> {
   const { database, sql, log } = infrastructure;
   const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
-  const handover = createHandover();
-  const retiring = new Map<Generation, Promise<void>>();
   const { promise: failed, reject: fail } = promiseOfFailure();
-
-  function assemble(next: Configuration): Generation {
-    const options = { infrastructure, configuration: next };
-    const assemblies = [
-      ...(name === "api" ? [] : [createDispatcher(options)]),
-      ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
-    ];
-    return { configuration: next, assemblies, running: undefined };
-  }
-
-  function run(generation: Generation): void {
-    const workers = generation.assemblies.flatMap((assembly) => assembly.workers);
-    const running = runWorkers({ workers, log });
-    generation.running = running;
-    running.failed.catch((error: unknown) => {
-      if (generation === current) fail(error);
-      else
-        log.error(
-          { reason: messageOf(error) },
-          "a worker of the previous configuration did not stop cleanly",
-        );
-    });
-  }
-
-  /** Never rejects: only the log shows a failure here. */
-  async function retire(generation: Generation, requestsAnswered: Promise<void>): Promise<void> {
-    await Promise.all([generation.running?.stop(), requestsAnswered]);
-    await close(generation).catch((error: unknown) =>
-      log.error({ reason: messageOf(error) }, "the previous configuration was not closed cleanly"),
-    );
-    retiring.delete(generation);
-  }
-
-  let current = assemble(configuration);
+  const current = assemble({ name, infrastructure, tokens }, configuration);
+  const context: Context = {
+    name,
+    infrastructure,
+    tokens,
+    handover: createHandover(),
+    retiring: new Map(),
+    fail,
+    current,
+  };
+  const { handover } = context;
   // The embedded database has one process: flights are those of a process that died.
   if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
@@ -113,49 +104,94 @@ export async function startProgram({
     name === "dispatcher"
       ? undefined
       : await startServer(handover.listener, { ...configuration.config.http, log, setting: "SVC_PORT" });
-  run(current);
-
+  run(context, current);
   return {
     port: server?.port,
     tokens,
-    configuration: () => current.configuration,
+    configuration: () => context.current.configuration,
     failed,
     prepare(next) {
-      const generation = assemble(next);
-      return () => {
-        const before = current;
-        current = generation;
-        run(generation);
-        retiring.set(before, retire(before, passTo(handover, generation)));
-      };
+      const generation = assemble(context, next);
+      return () => activate(context, generation);
     },
     drain: () => handover.drain(),
-    unfinished() {
-      const requests = handover.inFlight();
-      const workers = [current, ...retiring.keys()].flatMap(({ running }) => running?.unfinished() ?? []);
-      return [...(requests > 0 ? [`requests: ${requests}`] : []), ...workers];
-    },
-    async stop() {
-      handover.drain();
-      const warning = setTimeout(() => {
-        const requests = handover.inFlight();
-        if (requests > 0)
-          log.warn(
-            { requests, limitMs: requestLimitMs },
-            "requests did not end in time; closing their connections",
-          );
-        // Before the server closes their connections.
-      }, requestLimitMs - 100);
-      await Promise.all([
-        server?.close({ limitMs: requestLimitMs }),
-        current.running?.stop(),
-        ...retiring.values(),
-      ]);
-      clearTimeout(warning);
-      await tokens.close();
-      await close(current);
-    },
+    unfinished: () => unfinishedOf(context),
+    stop: () => stop(context, server),
   };
+}
+
+function assemble(
+  { name, infrastructure, tokens }: Pick<Context, "name" | "infrastructure" | "tokens">,
+  configuration: Configuration,
+): Generation {
+  const options = { infrastructure, configuration };
+  const assemblies = [
+    ...(name === "api" ? [] : [createDispatcher(options)]),
+    ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
+  ];
+  return { configuration, assemblies, running: undefined };
+}
+
+function run(context: Context, generation: Generation): void {
+  const { log } = context.infrastructure;
+  const workers = generation.assemblies.flatMap((assembly) => assembly.workers);
+  const running = runWorkers({ workers, log });
+  generation.running = running;
+  running.failed.catch((error: unknown) => {
+    if (generation === context.current) context.fail(error);
+    else
+      log.error({ reason: messageOf(error) }, "a worker of the previous configuration did not stop cleanly");
+  });
+}
+
+function activate(context: Context, generation: Generation): void {
+  const before = context.current;
+  context.current = generation;
+  run(context, generation);
+  context.retiring.set(before, retire(context, before, passTo(context.handover, generation)));
+}
+
+/** Never rejects: only the log shows a failure here. */
+async function retire(
+  { infrastructure: { log }, retiring }: Context,
+  generation: Generation,
+  requestsAnswered: Promise<void>,
+): Promise<void> {
+  await Promise.all([generation.running?.stop(), requestsAnswered]);
+  await close(generation).catch((error: unknown) =>
+    log.error({ reason: messageOf(error) }, "the previous configuration was not closed cleanly"),
+  );
+  retiring.delete(generation);
+}
+
+function unfinishedOf({ handover, current, retiring }: Context): readonly string[] {
+  const requests = handover.inFlight();
+  const workers = [current, ...retiring.keys()].flatMap(({ running }) => running?.unfinished() ?? []);
+  return [...(requests > 0 ? [`requests: ${requests}`] : []), ...workers];
+}
+
+async function stop(context: Context, server: HttpServer | undefined): Promise<void> {
+  const { handover, retiring, tokens, infrastructure } = context;
+  handover.drain();
+  // Before the server closes their connections.
+  const warning = setTimeout(() => warnOfRequests(handover, infrastructure.log), requestLimitMs - 100);
+  await Promise.all([
+    server?.close({ limitMs: requestLimitMs }),
+    context.current.running?.stop(),
+    ...retiring.values(),
+  ]);
+  clearTimeout(warning);
+  await tokens.close();
+  await close(context.current);
+}
+
+function warnOfRequests(handover: Handover, log: Log): void {
+  const requests = handover.inFlight();
+  if (requests > 0)
+    log.warn(
+      { requests, limitMs: requestLimitMs },
+      "requests did not end in time; closing their connections",
+    );
 }
 
 /** Creates a promise to reject later. Without a listener its rejection does not end the process. */

@@ -24,87 +24,36 @@ export interface Reloader {
   describe(): string;
 }
 
-/**
- * Creates the reloader of a program.
- *
- * @param read Reads settings, mapping files and code; throws OperatorError with every fault.
- * @param actor For the audit trail.
- * @param stopping Cancels a reload that is not applied yet.
- */
-export function createReloader({
-  program,
-  infrastructure,
-  read,
-  actor,
-  stopping,
-}: {
+interface ReloadContext {
   readonly program: Pick<Program, "configuration" | "prepare">;
   readonly infrastructure: Infrastructure;
+  /** Reads settings, mapping files and code; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;
+  /** For the audit trail. */
   readonly actor: Actor;
+  /** Cancels a reload that is not applied yet. */
   readonly stopping: AbortSignal;
-}): Reloader {
-  const { database, log, metrics } = infrastructure;
+}
+
+interface Refusal {
+  readonly at: Date;
+  readonly faults: readonly string[];
+}
+
+interface ReloadState {
+  /** Undefined when the last reload was applied, and before the first. */
+  lastRefusal: Refusal | undefined;
+}
+
+/** Creates the reloader of a program. */
+export function createReloader(context: ReloadContext): Reloader {
+  const { program } = context;
   let running: Promise<ReloadOutcome> | undefined;
   let next: Promise<ReloadOutcome> | undefined;
-  let lastRefusal: { readonly at: Date; readonly faults: readonly string[] } | undefined;
-
-  async function replace(): Promise<Configuration> {
-    const checked = await read();
-    assertRestartSettingsUnchanged(program.configuration().config, checked.config);
-    const configuration = await openConfiguration({ checked, infrastructure });
-    try {
-      // Everything that can be refused comes before the change of the database.
-      const activate = program.prepare(configuration);
-      await bringUpToDate({ checked, storage: infrastructure, actor });
-      if (stopping.aborted) throw new OperatorError("the process is stopping");
-      // Directly before the change: neither a row nor the change is taken back.
-      await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
-      activate();
-    } catch (error) {
-      await configuration.close();
-      throw error;
-    }
-    return configuration;
-  }
-
-  async function run(): Promise<ReloadOutcome> {
-    const startedAt = performance.now();
-    const before = program.configuration();
-    try {
-      const { config, definitions, hash } = await replace();
-      log.level = config.log.level;
-      lastRefusal = undefined;
-      metrics.configuration.reloaded(true);
-      const durationMs = Math.round(performance.now() - startedAt);
-      log.info(
-        { event: "reload.applied", hash, before: before.hash, resources: definitions.size, durationMs },
-        "the configuration was reloaded",
-      );
-      return { kind: "applied", hash };
-    } catch (error) {
-      const faults = faultsOf(error);
-      lastRefusal = { at: new Date(), faults };
-      metrics.configuration.reloaded(false);
-      const cause = error instanceof OperatorError ? {} : { err: error };
-      log.error(
-        { event: "reload.refused", hash: before.hash, faults, ...cause },
-        "the configuration was not reloaded; the previous one stays in use",
-      );
-      // Nothing changed: a row that cannot be written, as while the database is away, must not fail
-      // here.
-      await recordRefusal({ database, hash: before.hash, faults, actor }).catch((failure: unknown) =>
-        log.warn(
-          { reason: messageOf(failure) },
-          "the refused reload could not be recorded in the audit trail",
-        ),
-      );
-      return { kind: "refused", hash: before.hash, faults };
-    }
-  }
+  const state: ReloadState = { lastRefusal: undefined };
 
   function start(): Promise<ReloadOutcome> {
-    const current = run().finally(() => {
+    const current = reloadOnce(context, state).finally(() => {
       if (running === current) running = undefined;
     });
     running = current;
@@ -120,15 +69,85 @@ export function createReloader({
       });
       return next;
     },
-    describe() {
-      const { loadedAt, hash } = program.configuration();
-      const current = `loaded ${loadedAt.toISOString()}, hash ${hash}`;
-      if (lastRefusal === undefined) return current;
-      const [first = "", ...more] = lastRefusal.faults;
-      const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
-      return `${current}; the reload at ${lastRefusal.at.toISOString()} was refused, and this one stays in use: ${first}${others}`;
-    },
+    describe: () => describe(program.configuration(), state.lastRefusal),
   };
+}
+
+function describe({ loadedAt, hash }: Configuration, refusal: Refusal | undefined): string {
+  const current = `loaded ${loadedAt.toISOString()}, hash ${hash}`;
+  if (refusal === undefined) return current;
+  const [first = "", ...more] = refusal.faults;
+  const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
+  return `${current}; the reload at ${refusal.at.toISOString()} was refused, and this one stays in use: ${first}${others}`;
+}
+
+async function reloadOnce(context: ReloadContext, state: ReloadState): Promise<ReloadOutcome> {
+  const { log, metrics } = context.infrastructure;
+  const startedAt = performance.now();
+  const { hash: before } = context.program.configuration();
+  try {
+    const { config, definitions, hash } = await replace(context);
+    log.level = config.log.level;
+    state.lastRefusal = undefined;
+    metrics.configuration.reloaded(true);
+    const durationMs = Math.round(performance.now() - startedAt);
+    log.info(
+      { event: "reload.applied", hash, before, resources: definitions.size, durationMs },
+      "the configuration was reloaded",
+    );
+    return { kind: "applied", hash };
+  } catch (error) {
+    const faults = faultsOf(error);
+    state.lastRefusal = { at: new Date(), faults };
+    metrics.configuration.reloaded(false);
+    const cause = error instanceof OperatorError ? {} : { err: error };
+    log.error(
+      { event: "reload.refused", hash: before, faults, ...cause },
+      "the configuration was not reloaded; the previous one stays in use",
+    );
+    await noteRefusal(context, before, faults);
+    return { kind: "refused", hash: before, faults };
+  }
+}
+
+async function replace({
+  program,
+  infrastructure,
+  read,
+  actor,
+  stopping,
+}: ReloadContext): Promise<Configuration> {
+  const { database } = infrastructure;
+  const checked = await read();
+  assertRestartSettingsUnchanged(program.configuration().config, checked.config);
+  const configuration = await openConfiguration({ checked, infrastructure });
+  try {
+    // Everything that can be refused comes before the change of the database.
+    const activate = program.prepare(configuration);
+    await bringUpToDate({ checked, storage: infrastructure, actor });
+    if (stopping.aborted) throw new OperatorError("the process is stopping");
+    // Directly before the change: neither a row nor the change is taken back.
+    await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
+    activate();
+  } catch (error) {
+    await configuration.close();
+    throw error;
+  }
+  return configuration;
+}
+
+/**
+ * Records a refused reload. Never rejects: nothing changed, and the row cannot be written while the
+ * database is away.
+ */
+async function noteRefusal(
+  { infrastructure: { database, log }, actor }: ReloadContext,
+  hash: string,
+  faults: readonly string[],
+): Promise<void> {
+  await recordRefusal({ database, hash, faults, actor }).catch((failure: unknown) =>
+    log.warn({ reason: messageOf(failure) }, "the refused reload could not be recorded in the audit trail"),
+  );
 }
 
 /**
