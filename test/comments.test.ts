@@ -49,12 +49,11 @@ describe("comments", () => {
 
   it("are found in every folder", () => {
     const found = new Set(comments.map(({ place }) => place.split("/")[0]));
-    expect([...found].toSorted()).to.deep.equal(folders);
+    expect(folders.filter((folder) => !found.has(folder))).to.deep.equal([]);
   });
 
   it(`have lines of at most ${longestLine} characters`, () => {
-    const isLong = (line: string): boolean => line.length > longestLine && line.trim().includes(" ");
-    expect(offenders(({ lines }) => lines.some(isLong))).to.deep.equal([]);
+    expect(offenders(({ lines }) => lines.some((line) => line.length > longestLine))).to.deep.equal([]);
   });
 
   it("use plain words", () => {
@@ -62,15 +61,15 @@ describe("comments", () => {
   });
 
   it("start with the subject or the verb, and never with Of", () => {
-    const startsWithOf = ({ isDocstring, paragraphs: [first = ""] }: Comment): boolean =>
-      isDocstring && /^Of\b/.test(first);
-    expect(offenders(startsWithOf)).to.deep.equal([]);
+    const found = offenders(
+      ({ isDocstring, paragraphs: [first = ""] }) => isDocstring && /^Of\b/.test(first),
+    );
+    expect(found).to.deep.equal([]);
   });
 
   it("cite no document that the repository does not have", () => {
-    const cites = ({ paragraphs }: Comment): boolean =>
-      paragraphs.some((text) => missingDocuments.test(text));
-    expect(offenders(cites)).to.deep.equal([]);
+    const found = offenders(({ paragraphs }) => paragraphs.some((text) => missingDocuments.test(text)));
+    expect(found).to.deep.equal([]);
   });
 
   it(`have at most ${mostWords} words in a sentence, or in a part of one that a colon or semicolon ends`, () => {
