@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
+import { fingerprint, reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
 import { handOver } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
 import type { Prisma } from "../db/generated/client.ts";
@@ -46,10 +45,6 @@ export function partsOf({
   );
   const resources = [...definitions].map(([name, definition]) => [name, fingerprint(definition)]);
   return { resources: Object.fromEntries(resources), settings: Object.fromEntries(settings) };
-}
-
-function fingerprint(value: unknown): string {
-  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 12);
 }
 
 /** Returns what changed. Everything is new after an empty configuration. */

@@ -69,10 +69,12 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
  * ports and folders.
  */
 function hashOf(config: Config, definitions: Definitions): string {
-  return createHash("sha256")
-    .update(JSON.stringify([reloadableSettings(config), [...definitions.values()]]))
-    .digest("hex")
-    .slice(0, 12);
+  return fingerprint([reloadableSettings(config), [...definitions.values()]]);
+}
+
+/** Returns 12 hex digits of the SHA-256 of a value as JSON. */
+export function fingerprint(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 12);
 }
 
 /** Returns the settings that a reload can change, in their groups. No secret is among them. */

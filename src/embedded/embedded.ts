@@ -59,8 +59,8 @@ export async function openEmbedded({
   const lockFile = path.join(root, "postgres.lock");
   const deadline = performance.now() + openTimeoutMs;
   const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
-  let isTold = false;
-  let isTriedOut = false;
+  let hasWarned = false;
+  let hasTriedOut = false;
   for (;;) {
     // Try the holder first, even with a dead pid: it may run in another container on the same
     // volume.
@@ -72,17 +72,17 @@ export async function openEmbedded({
           `The embedded database in ${root} is run by process ${holder.pid}, svc or svc-admin. Stop that one, or give this one ` +
             "a data dir of its own (SVC_DATA_DIR); any number of processes can share a PostgreSQL (DATABASE_URL) and a RabbitMQ (AMQP_URL).",
         );
-      if (!isTold)
+      if (!hasWarned)
         log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting until it ends");
-      isTold = true;
+      hasWarned = true;
       await pause(retryMs, signal);
       continue;
     }
 
     // Once, and not where another process runs the database: then that process writes.
-    if (!isTriedOut)
+    if (!hasTriedOut)
       await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
-    isTriedOut = true;
+    hasTriedOut = true;
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);
     if (lock.kind === "acquired") {

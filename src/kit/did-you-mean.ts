@@ -19,14 +19,20 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
+/** Returns `; did you mean "x"?`, or an empty text when no known word is near enough. */
+export function questionOf(word: string, known: Iterable<string>): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+}
+
 /**
  * Returns the end of a message about an unknown word: the nearest known word, else up to 30 known
  * words. Empty when there are more.
  */
 export function hint(word: string, known: Iterable<string>): string {
   const words = [...known];
-  const meant = nearest(word, words);
-  if (meant !== undefined) return `; did you mean "${meant}"?`;
+  const question = questionOf(word, words);
+  if (question !== "") return question;
   return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}` : "";
 }
 

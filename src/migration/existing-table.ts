@@ -1,5 +1,5 @@
 import type { LiveColumn, LiveRelation } from "./live-tables.ts";
-import { hint, nearest } from "../kit/did-you-mean.ts";
+import { hint, questionOf } from "../kit/did-you-mean.ts";
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
 /**
@@ -89,8 +89,7 @@ function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]):
 
 function missing(field: Field, columns: readonly LiveColumn[]): string {
   const names = columns.map(({ name }) => name);
-  const meant = nearest(field.column, names);
-  const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  const question = questionOf(field.column, names);
   return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
 }
 

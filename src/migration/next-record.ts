@@ -47,8 +47,10 @@ export function nextRecord({
         `The table ${table} was made by a version of svc that kept no record of its parts: parts that equal the mapping file count as made by svc, and all others as made by somebody else.`,
       );
     // One note for a table that was found as a whole.
-    const told = found.filter(({ kind }) => kind === "table");
-    notes.push(...(told.length > 0 ? told : found).map(({ kind, name }) => foundNote(table, kind, name)));
+    const wholeTable = found.filter(({ kind }) => kind === "table");
+    notes.push(
+      ...(wholeTable.length > 0 ? wholeTable : found).map(({ kind, name }) => foundNote(table, kind, name)),
+    );
     leftAlone.push(
       ...live.filter(({ kind, name, isPlain }) => {
         const key = keyOf(kind, table, name);

@@ -54,8 +54,9 @@ function lookUp(place: Place, name: string): Named {
   if (field !== undefined) return { kind: "field", field };
   const relation = here?.relations.get(name);
   if (relation !== undefined) return { kind: "relation", relation };
-  const isTold = here === undefined || !hasFields(here) || here.fields.has(name) || here.relations.has(name);
-  if (!isTold && !here.mayHaveRelation(name)) {
+  const isReported =
+    here === undefined || !hasFields(here) || here.fields.has(name) || here.relations.has(name);
+  if (!isReported && !here.mayHaveRelation(name)) {
     const known = [...here.fields.keys(), ...here.relations.keys()];
     report(place, `"${name}" is neither a field nor a relation${hint(name, known)}`, "key");
   }

@@ -1,5 +1,5 @@
 import type { ErrorObject } from "ajv";
-import { hint, nearest } from "../../kit/did-you-mean.ts";
+import { hint, questionOf } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 
 /** A fault that the JSON Schema finds, in the words of the file. */
@@ -54,8 +54,7 @@ function toFault(error: ErrorObject): SchemaFault {
   }
   if (error.keyword === "enum") {
     const words = (params["allowedValues"] as readonly unknown[]).map(String);
-    const meant = typeof error.data === "string" ? nearest(error.data, words) : undefined;
-    const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+    const question = typeof error.data === "string" ? questionOf(error.data, words) : "";
     return { path, message: `expected one of ${words.join(", ")}${question}`, place: "value" };
   }
   return { path, message: messageOf(error, schema.errorMessage), place: "value" };
