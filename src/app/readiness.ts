@@ -19,6 +19,7 @@ function failing(reason: string): HealthCheck {
   return () => Promise.reject(new Error(reason));
 }
 
+/** Creates the readiness of a process that is starting. */
 export function createReadiness(): Readiness {
   const current = new Map<Part, HealthCheck>([
     ["configuration", failing("the program is starting")],

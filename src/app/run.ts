@@ -11,6 +11,7 @@ import { startService, type Service } from "./service.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin, pause } from "../kit/worker.ts";
 
+/** What a program gets from its process. */
 export interface ServeOptions {
   readonly program: Exclude<ProgramName, "admin">;
   readonly env: NodeJS.ProcessEnv;

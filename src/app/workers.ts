@@ -3,6 +3,7 @@ import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Worker } from "../kit/worker.ts";
 
+/** A listener of Node's HTTP server. */
 export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** What a program runs on one configuration. Nothing of it is started. */

@@ -16,6 +16,7 @@ export type PublishOutcome =
   | { readonly kind: "confirmed" }
   | { readonly kind: "unconfirmed"; readonly reason: string };
 
+/** A message that the broker handed out. */
 export interface IncomingMessage {
   readonly messageId: string;
   readonly routingKey: string;
@@ -31,6 +32,7 @@ export interface IncomingMessage {
   requeue(): void;
 }
 
+/** What to consume, and how much at once. */
 export interface ConsumeOptions {
   readonly queue: string;
   /** Most messages that are handed out and not settled. */
@@ -38,6 +40,7 @@ export interface ConsumeOptions {
   readonly onMessage: (message: IncomingMessage) => void;
 }
 
+/** A running consumer. */
 export interface Consumption {
   /** Stops the hand-out of messages. Those in flight can still be settled. */
   stop(): Promise<void>;

@@ -9,6 +9,7 @@ interface ActiveConsumer {
   readonly consumerTag: string;
 }
 
+/** A running consumer of RabbitMQ. */
 export interface RabbitMqConsumption extends Consumption {
   /**
    * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out again what is not

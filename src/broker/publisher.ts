@@ -3,6 +3,7 @@ import { messageOf } from "../kit/errors.ts";
 import type { OutgoingMessage, PublishOutcome } from "./broker.ts";
 import type { Link } from "./link.ts";
 
+/** Publishes to RabbitMQ. */
 export interface Publisher {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
   isReady(): boolean;

@@ -24,6 +24,7 @@ export const deadHeaders = {
 
 export type ExchangeKind = "topic" | "direct" | "fanout";
 
+/** Exchanges, queues and bindings. */
 export interface Topology {
   readonly exchanges: readonly { readonly name: string; readonly kind: ExchangeKind }[];
   readonly queues: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[];

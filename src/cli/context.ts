@@ -31,6 +31,7 @@ export interface AdminContext {
   close(): Promise<void>;
 }
 
+/** What a command reads its settings from. */
 export interface AdminOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;

@@ -18,6 +18,7 @@ const done = 0;
 const failed = 1;
 const wrongUsage = 2;
 
+/** What a run of `svc-admin` reads from and writes to. */
 export interface AdminSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;

@@ -4,6 +4,7 @@ import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 /** The programs that read a configuration: three services, and the operator's commands. */
 export type ProgramName = "api" | "dispatcher" | "all" | "admin";
 
+/** A fault of several settings together. */
 export interface Contradiction {
   /** The settings that may be in the file, the one to point at first. */
   readonly keys: readonly SettingKey[];

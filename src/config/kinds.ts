@@ -16,6 +16,7 @@ export interface Measured<T, Unit extends string> extends Kind<T> {
   readonly unit: Unit;
 }
 
+/** Reads any text that is not blank. */
 export function text(expected: string): Kind<string> {
   return {
     expected,
@@ -23,6 +24,7 @@ export function text(expected: string): Kind<string> {
   };
 }
 
+/** Reads true or false. */
 export function boolean(): Kind<boolean> {
   const words: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
     [true, true],
@@ -33,6 +35,7 @@ export function boolean(): Kind<boolean> {
   return { expected: "true or false", read: (value) => words.get(value) };
 }
 
+/** Reads one of the words. */
 export function oneOf(...words: readonly string[]): Kind<string> {
   return { expected: `one of ${words.join(", ")}`, read: (value) => words.find((word) => word === value) };
 }
@@ -52,6 +55,7 @@ function number(expected: string, isFine: (value: number) => boolean): Kind<numb
   };
 }
 
+/** Reads a whole number within the bounds. */
 export function integer(least: number, most: number): Kind<number> {
   return number(
     `a whole number from ${least} to ${most}`,
@@ -59,6 +63,7 @@ export function integer(least: number, most: number): Kind<number> {
   );
 }
 
+/** Reads a number from 0 to 1. */
 export function share(): Kind<number> {
   return number("a number from 0 to 1", (value) => value >= 0 && value <= 1);
 }
@@ -76,6 +81,7 @@ export function duration(least: number, most: number): Measured<number, "Ms"> {
   };
 }
 
+/** Reads a size such as `1mb`, and returns bytes. */
 export function size(most: number): Measured<number, "Bytes"> {
   const units: Readonly<Record<string, number>> = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
   return {
@@ -120,6 +126,7 @@ export function durations(least: number, most: number): Measured<readonly number
   return { unit: "Ms", ...list(duration(least, most), 1) };
 }
 
+/** Reads a network in CIDR notation. */
 export function network(): Kind<string> {
   return {
     expected: "a network such as 10.0.0.0/8 or fd00::/8",
@@ -128,6 +135,7 @@ export function network(): Kind<string> {
   };
 }
 
+/** Reads a key of 32 bytes in base64. */
 export function key(): Kind<Buffer> {
   return {
     expected: "32 random bytes in base64, as `openssl rand -base64 32` gives them",
@@ -138,6 +146,7 @@ export function key(): Kind<Buffer> {
   };
 }
 
+/** Reads a URL with one of the protocols. */
 export function serverUrl(...protocols: readonly string[]): Kind<string> {
   return {
     expected: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")} (special characters in a password are percent-encoded)`,
@@ -149,6 +158,7 @@ export function serverUrl(...protocols: readonly string[]): Kind<string> {
   };
 }
 
+/** Reads an origin, and returns it without a trailing slash. */
 export function origin(): Kind<string> {
   return {
     expected: "an origin such as https://api.example.com, without a path",
@@ -180,6 +190,7 @@ export interface Rate {
   readonly windowMs: number;
 }
 
+/** Reads events per seconds, such as `600/60`. */
 export function rate(): Kind<Rate> {
   const [count, seconds] = [integer(1, 1_000_000_000), integer(1, 24 * 3600)];
   return {
@@ -194,6 +205,7 @@ export function rate(): Kind<Rate> {
   };
 }
 
+/** Reads an origin, or `*` for all. */
 export function corsOrigin(): Kind<string> {
   const one = origin();
   return {

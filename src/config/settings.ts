@@ -121,6 +121,7 @@ export const settings = {
 
 type Settings = typeof settings;
 export type SettingKey = keyof Settings;
+/** The key of every setting, in the order of the table. */
 export const settingKeys = Object.keys(settings) as readonly SettingKey[];
 
 /** The settings that take a restart to change. */

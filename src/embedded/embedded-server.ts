@@ -4,6 +4,7 @@ import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { errorResponse, readMessages, type Message } from "./wire.ts";
 
+/** The socket of an embedded database. */
 export interface EmbeddedServer {
   /** Starts to answer. Connections made earlier wait for it. */
   serve(db: PGlite): void;

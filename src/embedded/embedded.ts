@@ -12,6 +12,7 @@ import { pause } from "../kit/worker.ts";
 import { listenEmbedded } from "./embedded-server.ts";
 import { acquireLock, readHolder } from "./process-lock.ts";
 
+/** An open embedded database, of this process or of another. */
 export interface EmbeddedDatabase {
   /** The URL for any number of connections, of any process of the same user. */
   readonly url: string;

@@ -13,6 +13,7 @@ export interface Holder {
   readonly note: string;
 }
 
+/** The result of taking a lock. */
 export type Acquired =
   | { readonly kind: "acquired"; release(): Promise<void> }
   /** Undefined while another process takes the lock or gives it up. */

@@ -39,6 +39,7 @@ export type ErrorCode = keyof typeof errorStatus;
  */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
+/** What an AppError may carry in addition to its code and message. */
 export interface AppErrorOptions {
   /** For the log only, never shown. */
   readonly cause?: unknown;

@@ -9,6 +9,7 @@ const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 /** Longer than any DNS name (253 characters) with a port. */
 const longestHost = 260;
 
+/** Returns whether a text is a host, with or without a port. */
 export function isHost(text: string): boolean {
   return text.length <= longestHost && hostPattern.test(text);
 }

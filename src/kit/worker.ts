@@ -20,6 +20,7 @@ export interface Alarm {
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
+/** Creates an alarm that is not ringing. */
 export function createAlarm(): Alarm {
   let isRung = false;
   let ring: (() => void) | undefined;

@@ -1,9 +1,11 @@
 import type { RuleSpecs } from "../validation/syntax.ts";
 import type { Caller } from "../kit/caller.ts";
 
+/** The changes that a resource can send webhooks for. */
 export const triggers = ["on_create", "on_update", "on_delete"] as const;
 export type Trigger = (typeof triggers)[number];
 
+/** The types of fields. */
 export const fieldTypes = [
   "Int",
   "BigInt",
@@ -19,13 +21,16 @@ export const fieldTypes = [
 ] as const;
 export type FieldType = (typeof fieldTypes)[number];
 
+/** The default of a field: a literal, or a value that the database makes. */
 export type FieldDefault =
   | { readonly kind: "literal"; readonly value: unknown }
   | { readonly kind: "now" | "autoincrement" | "uuid" };
 
+/** What happens to a record when the one that it references is deleted. */
 export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
 export type DeleteAction = (typeof deleteActions)[number];
 
+/** A field's reference to the key or a unique field of a resource. */
 export interface Reference {
   readonly resource: string;
   readonly field: string;
@@ -34,6 +39,7 @@ export interface Reference {
   readonly onDelete: DeleteAction;
 }
 
+/** A field of a resource. */
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
@@ -68,6 +74,7 @@ export interface Relation {
   readonly relationName: string;
 }
 
+/** A node of a transform. */
 export type TransformNode =
   /**
    * `customer.id`: a field, or relations and a field. A missing relation on the path gives null.
@@ -76,6 +83,7 @@ export type TransformNode =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, TransformNode])[] };
 
+/** Who sees and changes all records. */
 export type AdminRule =
   | { readonly kind: "flag" }
   | { readonly kind: "nobody" }

@@ -1,12 +1,14 @@
 import type { ClientBase, Pool } from "pg";
 import { tablesSchema } from "../db/names.ts";
 
+/** A table, view or foreign table in the schema of the resources. */
 export interface LiveRelation {
   readonly name: string;
   /** `table` includes partitioned ones. */
   readonly kind: "table" | "view" | "foreign table";
 }
 
+/** A column of a live table. */
 export interface LiveColumn {
   readonly table: string;
   readonly name: string;
@@ -43,6 +45,7 @@ const schemaQuery = `
   SELECT typname, 'enum' FROM pg_type WHERE typnamespace = to_regnamespace($1) AND typtype = 'e'
   ORDER BY name`;
 
+/** Reads the tables, views and enums in the schema of the resources. */
 export async function readSchema(client: ClientBase): Promise<LiveSchema> {
   const { rows } = await client.query<{ name: string; kind: LiveRelation["kind"] | "enum" }>(schemaQuery, [
     tablesSchema,

@@ -3,6 +3,7 @@
  */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** What a span starts with. */
 export interface SpanStart {
   readonly name: string;
   readonly kind: "server" | "client" | "producer" | "consumer";
@@ -74,6 +75,7 @@ const noSpan: Span = {
  */
 export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
+/** The parts of a `traceparent`. */
 export interface Traceparent {
   readonly traceId: string;
   readonly spanId: string;

@@ -29,6 +29,7 @@ export interface UserCommandsContext {
   close(): Promise<void>;
 }
 
+/** What the commands open and write to. */
 export interface UserCommandsOptions {
   readonly open: () => Promise<UserCommandsContext>;
   readonly terminal: Terminal;

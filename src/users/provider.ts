@@ -13,6 +13,7 @@ import { hashToken, isToken, mintToken } from "./token.ts";
 /** A listed token, without the token itself, which is not stored. */
 export type TokenInfo = Omit<TokenModel, "hash">;
 
+/** A new token. */
 export interface IssuedToken extends TokenInfo {
   /** The only time that the token is shown. */
   readonly token: string;

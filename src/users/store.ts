@@ -4,6 +4,7 @@ import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 
+/** The users of the API. */
 export interface UserStore {
   /**
    * Returns `email_taken` also for an address that differs only in case: mail to both reaches the

@@ -78,6 +78,7 @@ const distinct: MakeCheck = ([mode], { key }) => {
   };
 };
 
+/** The checks of rules on choices and comparisons. */
 export const choiceChecks = {
   in: listed(true),
   enum: listed(true),

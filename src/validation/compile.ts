@@ -29,6 +29,7 @@ export interface LookupTest {
   readonly column: string;
 }
 
+/** The compiled rules of one key. */
 export interface CompiledField extends FieldRules {
   readonly tests: readonly Test[];
   readonly lookups: readonly LookupTest[];

@@ -49,6 +49,7 @@ const dateFormat: MakeCheck = (formats) => {
   };
 };
 
+/** The checks of rules on dates. */
 export const dateChecks = {
   date: onText((text) => parseDateText(text) !== undefined),
   date_format: dateFormat,

@@ -97,6 +97,7 @@ function matching(wanted: boolean): MakeCheck {
   };
 }
 
+/** The checks of rules on formats. */
 export const formatChecks = {
   email: onText(isEmail),
   url: onText(isUrl),

@@ -60,6 +60,7 @@ const prohibits: MakeCheck = (fields) => {
 const yes: ReadonlySet<unknown> = new Set(["yes", "on", "1", 1, true, "true"]);
 const no: ReadonlySet<unknown> = new Set(["no", "off", "0", 0, false, "false"]);
 
+/** The checks of rules on presence. */
 export const presenceChecks = {
   required: onValue((value) => !isEmpty(value)),
   required_if: requiredIf,

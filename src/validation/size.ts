@@ -89,6 +89,7 @@ function isMultiple(value: unknown, [step = ""]: readonly string[]): boolean {
   return Math.abs(number.e) <= maxDigitsOfMultiple && number.mod(toDecimal(step)).isZero();
 }
 
+/** The checks of rules on sizes and digits. */
 export const sizeChecks = {
   min: bounded(["min"], (size, [min = ""]) => compare(size, min) >= 0),
   max: bounded(["max"], (size, [max = ""]) => compare(size, max) <= 0),

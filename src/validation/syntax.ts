@@ -3,6 +3,7 @@ import { compilePattern } from "./patterns.ts";
 
 /** `required|string|max:40`, or the list form `[nullable, { max: 2000 }]`, as in the file. */
 export type RuleSpec = string | readonly (string | Readonly<Record<string, unknown>>)[];
+/** The rules of each field, by its key. */
 export type RuleSpecs = Readonly<Record<string, RuleSpec>>;
 
 /** One rule as written: `between:1,5` is `{ name: "between", args: ["1", "5"] }`. */
@@ -151,6 +152,7 @@ export const signatures = {
   required_array_keys: values,
 } as const satisfies Readonly<Record<string, Signature>>;
 
+/** The name of any rule. */
 export type RuleName = keyof typeof signatures;
 
 const isRuleName = (name: string): name is RuleName => Object.hasOwn(signatures, name);

@@ -28,6 +28,7 @@ function affix(matches: (text: string, part: string) => boolean, wanted: boolean
 const startsWith = (text: string, part: string): boolean => text.startsWith(part);
 const endsWith = (text: string, part: string): boolean => text.endsWith(part);
 
+/** The checks of rules on letters and affixes. */
 export const textChecks = {
   alpha: lettersOf(/^[\p{L}\p{M}]+$/u, /^[a-zA-Z]+$/, false),
   alpha_dash: lettersOf(/^[\p{L}\p{M}\p{N}_-]+$/u, /^[a-zA-Z0-9_-]+$/, true),

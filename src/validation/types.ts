@@ -26,6 +26,7 @@ function hasDecimals(value: unknown, [least = "", most = least]: readonly string
   return parts !== null && length >= Number(least) && length <= Number(most);
 }
 
+/** The checks of rules on types. */
 export const typeChecks = {
   string: onValue((value) => typeof value === "string"),
   integer: onValue((value, [mode]) => isInteger(value) && (mode !== "strict" || typeof value === "number")),

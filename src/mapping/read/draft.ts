@@ -32,6 +32,7 @@ export interface FileField {
 /** A path, `{ value: ... }`, or an object of these. */
 export type FileTransform = string | { readonly [name: string]: FileTransform };
 
+/** An item of `orderBy`, as Prisma takes it. */
 export type Order = Readonly<Record<string, unknown>>;
 
 /** A mapping file that fits the JSON Schema. */

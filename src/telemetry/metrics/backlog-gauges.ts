@@ -38,6 +38,7 @@ export interface BacklogMetrics {
   forget(): void;
 }
 
+/** Creates the gauges of the backlog, without values. */
 export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   const registers = [registry];
   const captured = new Counter({

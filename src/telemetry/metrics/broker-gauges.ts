@@ -10,6 +10,7 @@ export interface BrokerMetrics {
   watch(isConnected: () => boolean): void;
 }
 
+/** Creates the gauges of the broker. */
 export function createBrokerMetrics(registry: Registry): BrokerMetrics {
   const depths = new Gauge({
     name: "svc_queue_messages",

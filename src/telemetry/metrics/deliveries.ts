@@ -41,6 +41,7 @@ const lagBuckets = [
   259_200, 604_800,
 ];
 
+/** Creates the metrics of deliveries and attempts. */
 export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   const registers = [registry];
   const attempts = new Counter({

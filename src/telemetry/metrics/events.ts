@@ -17,6 +17,7 @@ export interface EventMetrics {
   fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
 }
 
+/** Creates the metrics of events. */
 export function createEventMetrics(registry: Registry): EventMetrics {
   const registers = [registry];
   const published = new Counter({

@@ -23,6 +23,7 @@ const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "
 /** nginx's status for a client that left before the answer was sent. */
 const abortedStatus = 499;
 
+/** Creates the metrics of requests. */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const requests = new Counter({

@@ -10,11 +10,13 @@ export interface BreakerCounts {
   readonly halfOpen: number;
 }
 
+/** The gauges of the receivers. */
 export interface ReceiverMetrics {
   /** Sets the function that each scrape asks. A reload replaces it. */
   watchBreakers(counts: () => BreakerCounts): void;
 }
 
+/** Creates the gauges of the receivers. */
 export function createReceiverMetrics(registry: Registry): ReceiverMetrics {
   let counts: (() => BreakerCounts) | undefined;
   addLiveGauges({

@@ -10,6 +10,7 @@ export interface Source {
   forget(): void;
 }
 
+/** Collects the numbers of all sources for a scrape. */
 export interface Scraper {
   add(source: Source): void;
   /**
