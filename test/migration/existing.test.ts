@@ -107,7 +107,7 @@ describe("applyMigration beside tables that exist", () => {
 
     expect(await failureOf(definitionsOf(customers))).to.equal("done");
     expect(await failureOf(definitionsOf(customers, cards), true)).to.match(
-      /cannot be done.*The primary key numbered of the table cards/s,
+      /do not allow the migration.*The primary key numbered of the table cards/s,
     );
     expect(
       (await planMigration({ url: database.url, definitions: definitionsOf(customers) })).steps,
