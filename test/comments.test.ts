@@ -25,7 +25,11 @@ const longestLine = 100;
 const mostWords = 20;
 
 const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|whoever)\b/i;
+/** A value of the setting `isAdmin`, and of a label. */
+const values = /^"(nobody|in_hand)"$/;
 const missingDocuments = /\b(contract|specification), (section )?\d|reference\/\w+\.md/;
+
+const commentPattern = /^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm;
 
 interface Comment {
   /** `app/run.ts:12` */
@@ -37,11 +41,7 @@ interface Comment {
 }
 
 describe("comments", () => {
-  const comments = folders.flatMap((folder) =>
-    readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts"))
-      .flatMap((file) => commentsOf(join(folder, file))),
-  );
+  const comments = files().flatMap(commentsOf);
 
   function offenders(isOffender: (comment: Comment) => boolean): readonly string[] {
     return comments.filter(isOffender).map(({ place, paragraphs }) => `${place}: ${paragraphs.join(" ")}`);
@@ -81,26 +81,49 @@ describe("comments", () => {
   });
 });
 
+describe("log lines and messages", () => {
+  it("use plain words", () => {
+    const found = files().flatMap((file) =>
+      messagesOf(file)
+        .filter((text) => banned.test(text) && !values.test(text))
+        .map((text) => `${file}: ${text}`),
+    );
+    expect(found).to.deep.equal([]);
+  });
+});
+
+function files(): readonly string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => join(folder, file)),
+  );
+}
+
+/** Returns the string literals and templates of a file. */
+function messagesOf(file: string): readonly string[] {
+  const code = readFileSync(join(src, file), "utf8").replaceAll(commentPattern, "");
+  return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g)].map(([text]) => text);
+}
+
 function commentsOf(file: string): readonly Comment[] {
   const text = readFileSync(join(src, file), "utf8");
-  return [...text.matchAll(/^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm)].map(
-    ({ 0: comment, index }) => {
-      const lines = comment.trimEnd().split("\n");
-      const texts = lines.map((line) =>
-        line
-          .replace(/^\s*(?:\/\*\*|\*\/|\*|\/\/) ?/, "")
-          .replace(/ ?\*\/$/, "")
-          .trim(),
-      );
-      return {
-        place: `${file}:${text.slice(0, index).split("\n").length}`,
-        isDocstring: comment.trimStart().startsWith("/**"),
-        lines,
-        paragraphs: texts
-          .join("\n")
-          .split(/\n{2,}|\n(?=@|- )/)
-          .map((paragraph) => paragraph.replaceAll("\n", " ").trim()),
-      };
-    },
-  );
+  return [...text.matchAll(commentPattern)].map(({ 0: comment, index }) => {
+    const lines = comment.trimEnd().split("\n");
+    const texts = lines.map((line) =>
+      line
+        .replace(/^\s*(?:\/\*\*|\*\/|\*|\/\/) ?/, "")
+        .replace(/ ?\*\/$/, "")
+        .trim(),
+    );
+    return {
+      place: `${file}:${text.slice(0, index).split("\n").length}`,
+      isDocstring: comment.trimStart().startsWith("/**"),
+      lines,
+      paragraphs: texts
+        .join("\n")
+        .split(/\n{2,}|\n(?=@|- )/)
+        .map((paragraph) => paragraph.replaceAll("\n", " ").trim()),
+    };
+  });
 }

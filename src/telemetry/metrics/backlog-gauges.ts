@@ -58,13 +58,13 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   });
   const deliveries = new Gauge({
     name: "svc_deliveries_waiting",
-    help: `Deliveries not at their end: \`due\` now, \`in_hand\` of a dispatcher, \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
+    help: `Deliveries not at their end: \`due\` now, \`in_hand\`: in flight, \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
     labelNames: ["state"] as const,
     registers,
   });
   const oldestDue = new Gauge({
     name: "svc_deliveries_oldest_due_age_seconds",
-    help: "How long the oldest delivery that nobody has in hand has waited for its turn; 0 when there is none.",
+    help: "How long the oldest delivery that is due and not in flight has waited; 0 when there is none.",
     registers,
   });
   const awaitingDeadLetter = new Gauge({

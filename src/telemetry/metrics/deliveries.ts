@@ -46,7 +46,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   const registers = [registry];
   const attempts = new Counter({
     name: "svc_delivery_attempts_total",
-    help: "POSTs by what they made of the delivery and by what they failed of; error `none` is a 2xx answer, `http` any other.",
+    help: "POSTs by the delivery's next status and by their error; `none` is a 2xx answer, `http` any other.",
     labelNames: ["outcome", "error"] as const,
     registers,
   });
@@ -84,7 +84,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const swept = new Counter({
     name: "svc_deliveries_swept_total",
-    help: "Deliveries that the sweep has taken out of the queue because they were due: retries, and what a dead process left behind.",
+    help: "Deliveries that the sweep took out of the queue because they were due: retries, and those that a dead process left behind.",
     registers,
   });
   const postponed = new Counter({

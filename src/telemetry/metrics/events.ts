@@ -34,7 +34,7 @@ export function createEventMetrics(registry: Registry): EventMetrics {
   });
   const republished = new Counter({
     name: "svc_events_republished_total",
-    help: "Events taken out of the outbox again, since the broker had confirmed them and nobody fanned them out in time.",
+    help: "Events taken out of the outbox again, since the broker had confirmed them and they were not fanned out in time.",
     registers,
   });
   const fannedOut = new Counter({

@@ -28,7 +28,7 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const requests = new Counter({
     name: "svc_http_requests_total",
-    help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or turned away before one was looked for. Status 499: the client left.",
+    help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or refused before routing. Status 499: the client left.",
     labelNames: ["method", "route", "status"] as const,
     registers,
   });

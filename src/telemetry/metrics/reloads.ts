@@ -14,12 +14,12 @@ export function createConfigurationMetrics(registry: Registry): ConfigurationMet
   const registers = [registry];
   const isGood = new Gauge({
     name: "svc_configuration_reload_success",
-    help: "1 when the configuration that was read last is at work, 0 when it was refused and the one before it stays.",
+    help: "1 when the configuration that was read last is in use, 0 when it was refused and the one before stays.",
     registers,
   });
   const readAt = new Gauge({
     name: "svc_configuration_last_reload_success_timestamp_seconds",
-    help: "Unix time at which the configuration that is at work was read.",
+    help: "Unix time at which the configuration in use was read.",
     registers,
   });
   const reloads = new Counter({

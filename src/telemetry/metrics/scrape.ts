@@ -45,7 +45,7 @@ export function createScraper({
 }): Scraper {
   const success = new Gauge({
     name: "svc_scrape_source_success",
-    help: "Whether the numbers of a source could be had: 1, or 0 and they are left out.",
+    help: "1 when the numbers of a source were read, 0 when they are left out.",
     labelNames: ["source"] as const,
     registers: [registry],
   });
