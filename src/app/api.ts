@@ -4,10 +4,12 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
+import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
+import { traceComment } from "../db/traceparent.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
-import { createRelay } from "../events/relay.ts";
+import { createRelay, type Relay } from "../events/relay.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
@@ -29,14 +31,16 @@ import { addWhoamiRoute } from "../users/routes.ts";
  * captured events. Starts nothing, so that a reload can still be refused.
  */
 export function createApi({
-  infrastructure: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
-  configuration: { config, definitions, models },
+  infrastructure,
+  configuration,
   tokens,
 }: {
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
+  const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
+  const { config, definitions, models } = configuration;
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
@@ -45,34 +49,28 @@ export function createApi({
     records: createTurns<string>(mostOf(database.pool)),
     lists: createTurns<string>(mostOf(database.lists)),
   };
-  const relaySql = createSql({ pool: database.relay, isEmbedded });
-  const relay = createRelay({
-    outbox: createOutbox({ sql: relaySql }),
-    shares: createRelayShares({ sql: relaySql, name: database.name }),
-    resources: [...definitions.values()].map(({ name }) => name),
-    present: createEventPresenter({ definitions, models }),
-    broker,
-    seal,
-    log,
-    metrics: metrics.events,
-    tracing,
-    pollIntervalMs: config.relay.pollIntervalMs,
-    batchSize: config.relay.batchSize,
-    requeueAfterMs: config.webhooks.requeueAfterMs,
-  });
-
+  const names = createStatementNames(isEmbedded);
+  const relay = createRelayOf(infrastructure, configuration);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    models,
+    database: {
+      records: createTextSql(database.pool, names),
+      lists: createTextSql(database.lists, names),
+      transact: createTextTransact(database.pool, names),
+      models,
+      onFallback: (resource) => metrics.querying.leftToPrisma(resource),
+      comment: () => traceComment(tracing),
+    },
     sql,
     bodyLimitBytes,
     maxPerPage,
     listTurns,
     resourceTurns,
     urlOf,
+    cursors,
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
@@ -106,6 +104,27 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };
+}
+
+function createRelayOf(
+  { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
+  { config, definitions, models }: Configuration,
+): Relay {
+  const sql = createSql({ pool: database.relay, isEmbedded });
+  return createRelay({
+    outbox: createOutbox({ sql }),
+    shares: createRelayShares({ sql, name: database.name }),
+    resources: [...definitions.values()].map(({ name }) => name),
+    present: createEventPresenter({ definitions, models }),
+    broker,
+    seal,
+    log,
+    metrics: metrics.events,
+    tracing,
+    pollIntervalMs: config.relay.pollIntervalMs,
+    batchSize: config.relay.batchSize,
+    requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
 }
 
 /** Returns the connections that one resource may use. */

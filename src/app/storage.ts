@@ -4,6 +4,7 @@ import type { Config } from "../config/load.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
 import { createSql, type Sql } from "../db/sql.ts";
+import { createCursors, type Cursors } from "../querying/cursor.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createSecretBox, type SecretBox } from "../subscriptions/secret.ts";
@@ -24,6 +25,8 @@ export interface Storage {
   readonly secretBox: SecretBox;
   /** Marks the messages that go through the broker. */
   readonly seal: Seal;
+  /** Seals the cursors of lists. */
+  readonly cursors: Cursors;
   /** URL of the database, the embedded one included. */
   readonly databaseUrl: string;
   readonly isEmbedded: boolean;
@@ -76,6 +79,7 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     dispatcherSql: createSql({ pool: database.dispatcher, isEmbedded }),
     secretBox: createSecretBox(secretKey, config.previousSecretKeys),
     seal: createSeal(secretKey, config.previousSecretKeys),
+    cursors: createCursors(secretKey),
     databaseUrl,
     isEmbedded,
   };

@@ -96,6 +96,10 @@ export interface BaseQuery {
   readonly where?: Readonly<Record<string, unknown>>;
 }
 
+/** How a list counts its records: exactly, exactly only up to 10,000, or not at all. */
+export const countModes = ["exact", "estimated", "none"] as const;
+export type CountMode = (typeof countModes)[number];
+
 /** A record of the models client, with included relations by name. */
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -140,6 +144,17 @@ export interface Definition {
   readonly ownerColumn?: string;
   readonly isAdmin: AdminRule;
   readonly searchableColumns: readonly string[];
+  /**
+   * Paths of the record's JSON that a request may filter by; field names with a `transform` in
+   * code. Undefined: all that `transform` shows, and none with a `transform` in code.
+   */
+  readonly filterable?: readonly string[];
+  /** The same, to sort by. */
+  readonly sortable?: readonly string[];
+  /** Relations that a request may ask for by `include`. */
+  readonly includes: readonly string[];
+  /** For requests without the parameter `count`. */
+  readonly count: CountMode;
   readonly baseQuery: BaseQuery;
   readonly supportsCreate: boolean;
   readonly supportsUpdate: boolean;

@@ -21,27 +21,77 @@ export function createLookup({
 }): Lookup {
   const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
 
+  /** Questions of the current turn of the event loop: those of one body are asked in one statement. */
+  let waiting: Waiting[] = [];
+
+  function answer(): void {
+    const questions = waiting;
+    waiting = [];
+    for (let start = 0; start < questions.length; start += maxQuestions)
+      void answerTogether(sql, questions.slice(start, start + maxQuestions));
+  }
+
   return {
     async exists({ target, column, value, except }) {
       const text = textOf(value);
       if (text === undefined) return false;
       const definition = definitions.get(target) ?? byTable.get(target);
       const left = definition?.name === own.name ? textOf(except) : undefined;
-      const others = left === undefined ? [] : [left];
-      const statement = [
-        `SELECT 1 FROM ${quoteTable(definition?.table ?? target)} WHERE ${columnOf(definition, column)} = $1`,
-        ...others.map(() => `AND ${quoteName(own.key.column)} <> $2`),
-        "LIMIT 1",
-      ].join(" ");
-      try {
-        return (await sql(statement, [text, ...others])).length > 0;
-      } catch (error) {
-        // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
-        if (databaseFaultOf(error).kind === "bad_value") return false;
-        throw error;
-      }
+      return new Promise((resolve, reject) => {
+        if (waiting.length === 0) queueMicrotask(answer);
+        waiting.push({
+          table: quoteTable(definition?.table ?? target),
+          column: columnOf(definition, column),
+          text,
+          other: left === undefined ? undefined : { column: quoteName(own.key.column), key: left },
+          resolve,
+          reject,
+        });
+      });
     },
   };
+}
+
+/** Statements of more questions would seldom be the same twice, and are prepared by their text. */
+const maxQuestions = 20;
+
+interface Question {
+  readonly table: string;
+  readonly column: string;
+  readonly text: string;
+  /** The record that does not count. */
+  readonly other: { readonly column: string; readonly key: string } | undefined;
+}
+
+interface Waiting extends Question {
+  readonly resolve: (exists: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+async function answerTogether(sql: Sql, questions: readonly Waiting[]): Promise<void> {
+  try {
+    const answers = await ask(sql, questions);
+    questions.forEach(({ resolve }, index) => resolve(answers[index] === true));
+  } catch (error) {
+    for (const question of questions) {
+      if (databaseFaultOf(error).kind !== "bad_value") question.reject(error);
+      // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
+      else if (questions.length === 1) question.resolve(false);
+      // One of them is such a value.
+      else void answerTogether(sql, [question]);
+    }
+  }
+}
+
+async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+  const values: string[] = [];
+  const parameter = (value: string): string => `$${values.push(value)}`;
+  const parts = questions.map(({ table, column, text, other }, index) => {
+    const except = other === undefined ? "" : ` AND ${other.column} <> ${parameter(other.key)}`;
+    return `EXISTS (SELECT 1 FROM ${table} WHERE ${column} = ${parameter(text)}${except}) AS a${index}`;
+  });
+  const [row] = await sql<Record<string, boolean>>(`SELECT ${parts.join(", ")}`, values);
+  return parts.map((_, index) => row?.[`a${index}`] === true);
 }
 
 /** Rules may name a field or, as for a table without a resource, a column. */

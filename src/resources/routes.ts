@@ -1,10 +1,8 @@
-import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelope, pageOf, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
@@ -15,15 +13,17 @@ import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { createLookup } from "./lookup.ts";
-import { createPageSizes } from "../mapping/page-sizes.ts";
-import { allOf, baseQueryOf, listQuery } from "./query.ts";
+import { allOf, baseQueryOf } from "./query.ts";
+import type { Cursors } from "../querying/cursor.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import { createStore, type Shape } from "./store.ts";
-import { createTransform } from "../querying/transform.ts";
+import { createListOperation } from "./list-route.ts";
+import type { Found, Shape } from "./record-store.ts";
+import { createStore, type RecordDatabase } from "./store.ts";
+import { createViews } from "./view.ts";
 
 export interface ResourceRoutesOptions {
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
+  readonly database: RecordDatabase;
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
   readonly bodyLimitBytes: number;
@@ -33,12 +33,10 @@ export interface ResourceRoutesOptions {
   readonly resourceTurns: ResourceTurns;
   /** For the page links. */
   readonly urlOf: UrlOf;
+  readonly cursors: Cursors;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
-
-/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
-const memoryPerListedRecord = 4096;
 
 /** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
 const largeBodyBytes = 64 * 1024;
@@ -84,21 +82,15 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  {
-    definitions,
-    models,
-    sql,
-    bodyLimitBytes,
-    maxPerPage,
-    listTurns,
-    resourceTurns,
-    urlOf,
-    onChange,
-  }: ResourceRoutesOptions,
+  options: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
-  const store = takingTurns(createStore({ definition, models }), definition.name, resourceTurns);
-  const pageSizes = createPageSizes();
-  const transform = createTransform(definition, definitions);
+  const { definitions, database, sql, bodyLimitBytes, resourceTurns, onChange } = options;
+  const store = takingTurns(
+    createStore({ definition, definitions, views: createViews(definition, definitions), database }),
+    definition.name,
+    resourceTurns,
+  );
+  const list = createListOperation({ definition, store, ...options });
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
@@ -108,37 +100,11 @@ function serve(
   );
   const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
-  /** What it takes to decide on access. */
-  const accessFields: Readonly<Record<string, true>> = {
-    [definition.key.name]: true,
-    ...(owner === undefined ? {} : { [owner.name]: true }),
-  };
-
-  async function list(ctx: ApiContext): Promise<void> {
-    const asked = pageOf(ctx.query, { maxPerPage });
-    const query = listQuery({
-      definition,
-      owner: ownerFilter(definition, ctx.state.caller),
-      search: searchOf(ctx.query),
-    });
-    await ctx.state.memory.reserve(asked.perPage * memoryPerListedRecord);
-    const { id: userId } = ctx.state.caller;
-    const { skip } = asked;
-    const { rows, size, total } =
-      query === "nothing"
-        ? { rows: [], size: asked.perPage, total: 0 }
-        : await listTurns.run(userId, () =>
-            store.list(query, { skip, take: asked.perPage, likely: pageSizes.likely(userId) }),
-          );
-    pageSizes.note(userId, { asked: asked.perPage, size });
-    const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
-    const data = rows.slice(0, perPage).map(transform);
-    ctx.body = envelope({ data, total, page, perPage, url: urlOf(ctx) });
-  }
-
   async function show(ctx: ApiContext): Promise<void> {
     const { include } = baseQueryOf(definition);
-    ctx.body = transform(await permitted(ctx, keyOf(ctx), { include }));
+    const found = await permitted(ctx, keyOf(ctx), { include });
+    ctx.type = "json";
+    ctx.body = found.json();
   }
 
   async function create(ctx: ApiContext): Promise<void> {
@@ -147,9 +113,9 @@ function serve(
     const shown = await store.create({
       data: { ...values, ...own },
       include: baseQueryOf(definition).include,
-      present(row) {
-        ctx.state.recordId = String(row[definition.key.name]);
-        return sendable(ctx, row);
+      present(record) {
+        ctx.state.recordId = String(record.access[definition.key.name]);
+        return sendable(ctx, record);
       },
       isUndone: mayBeTooLarge(ctx),
     });
@@ -161,7 +127,7 @@ function serve(
 
   async function update(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    await permitted(ctx, key, { select: accessFields });
+    await permitted(ctx, key, "access");
     const data = await validated(ctx, { rules: updateRules(), fields: changeable, ignoreKey: key });
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
@@ -173,7 +139,7 @@ function serve(
             where: allOf([where, own]),
             data,
             include,
-            present: (row) => sendable(ctx, row),
+            present: (record) => sendable(ctx, record),
             isUndone: mayBeTooLarge(ctx),
           });
     if (shown === undefined) throw unknownRecord(ctx);
@@ -189,7 +155,7 @@ function serve(
       own !== "nothing" && (await store.remove(key, allOf([baseQueryOf(definition).where, own])));
     if (!isRemoved) {
       // Asked for only now: one statement for every delete that succeeds.
-      await permitted(ctx, key, { select: accessFields });
+      await permitted(ctx, key, "access");
       throw unknownRecord(ctx);
     }
     onChange();
@@ -206,8 +172,8 @@ function serve(
    *
    * @throws AppError when its event would be too large for the broker and the write is undone by that.
    */
-  function sendable(ctx: ApiContext, row: Row): string {
-    const text = JSON.stringify(transform(row));
+  function sendable(ctx: ApiContext, record: Found): string {
+    const text = record.json();
     const canRefuse = definition.code.transform !== undefined || mayBeTooLarge(ctx);
     // A character takes at most three bytes: most need not be counted.
     if (!canRefuse || definition.triggers.length === 0 || text.length * 3 <= maxPresentedBytes) return text;
@@ -228,12 +194,12 @@ function serve(
   }
 
   /** The record; throws when it is not there (404) or not for the caller (403). */
-  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Row> {
-    const row = await store.find(key, baseQueryOf(definition).where, shape);
-    if (row === undefined) throw unknownRecord(ctx);
-    if (!mayTouch(definition, ctx.state.caller, row))
+  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Found> {
+    const found = await store.find(key, baseQueryOf(definition).where, shape);
+    if (found === undefined) throw unknownRecord(ctx);
+    if (!mayTouch(definition, ctx.state.caller, found.access))
       throw new AppError("record.forbidden", "This action is unauthorized.");
-    return row;
+    return found;
   }
 
   /** The part of the request's body that may be written; throws 400, 413, 415 and 422. */

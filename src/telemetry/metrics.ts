@@ -6,6 +6,7 @@ import { createDeliveryMetrics, type DeliveryMetrics } from "./metrics/deliverie
 import { createEventMetrics, type EventMetrics } from "./metrics/events.ts";
 import { createHttpMetrics, type HttpMetrics } from "./metrics/http.ts";
 import { addPoolGauges, type PoolUse } from "./metrics/pool.ts";
+import { createQueryingMetrics, type QueryingMetrics } from "./metrics/querying.ts";
 import { createReceiverMetrics, type ReceiverMetrics } from "./metrics/receivers.ts";
 import { createScraper, type Source } from "./metrics/scrape.ts";
 
@@ -21,6 +22,7 @@ export interface Metrics {
   readonly configuration: ConfigurationMetrics;
   readonly backlog: BacklogMetrics;
   readonly broker: BrokerMetrics;
+  readonly querying: QueryingMetrics;
   /** Adds the gauges of the database connections: once, when the pool is open. */
   addPool(use: () => PoolUse): void;
   /** Adds numbers that a scrape must fetch before it can show them. */
@@ -57,6 +59,7 @@ export function createMetrics(): Metrics {
     configuration: createConfigurationMetrics(registry),
     backlog: createBacklogMetrics(registry),
     broker: createBrokerMetrics(registry),
+    querying: createQueryingMetrics(registry),
     addPool: (use) => addPoolGauges(registry, use),
     addSource: (source) => scraper.add(source),
     describeProcess({ version, program }) {

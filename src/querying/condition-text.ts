@@ -1,0 +1,136 @@
+import { quoteName, quoteTable } from "../db/names.ts";
+import type { Field } from "../mapping/definition.ts";
+import { isAlways, type Condition, type Parameter } from "./condition.ts";
+
+/** The values of a statement in the order of its placeholders. */
+export interface Parameters {
+  readonly values: (Parameter | readonly Parameter[])[];
+  /** Returns the placeholder of the value: `$3`. */
+  add(value: Parameter | readonly Parameter[]): string;
+  /** Returns an alias that no other table of the statement has. */
+  alias(): string;
+}
+
+export function createParameters(): Parameters {
+  const values: (Parameter | readonly Parameter[])[] = [];
+  let aliases = 0;
+  return {
+    values,
+    add(value) {
+      values.push(value);
+      return `$${values.length}`;
+    },
+    alias: () => `r${(aliases += 1)}`,
+  };
+}
+
+export function columnText(alias: string, field: Field): string {
+  return `${alias}.${quoteName(field.column)}`;
+}
+
+/**
+ * Writes a condition as SQL. Lists of values are one array each, so that a text depends on the
+ * shape of the condition alone, and its prepared statement serves every value.
+ *
+ * @param alias Alias of the table that the condition is about.
+ */
+export function conditionText(condition: Condition, alias: string, parameters: Parameters): string {
+  switch (condition.kind) {
+    case "all":
+      return joined(condition.of, " AND ", "TRUE", alias, parameters);
+    case "any":
+      return joined(condition.of, " OR ", "FALSE", alias, parameters);
+    case "not":
+      return `NOT (${conditionText(condition.of, alias, parameters)})`;
+    case "compare": {
+      const { field, operator, value } = condition;
+      return `${columnText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
+    }
+    case "in": {
+      const { field, values } = condition;
+      return `${columnText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
+    }
+    case "null":
+      return `${columnText(alias, condition.field)} IS NULL`;
+    case "like":
+      return `${columnText(alias, condition.field)}::text ${likeText(condition, parameters)}`;
+    case "list": {
+      const { field, operator, values } = condition;
+      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}${typeText(field, "[]")}`;
+    }
+    case "json":
+      return jsonText(condition, alias, parameters);
+    case "related":
+      return relatedText(condition, alias, parameters);
+    case "version":
+      return `${versionText(alias)} = ${parameters.add(condition.version)}`;
+  }
+}
+
+/**
+ * Writes the version of a row: it changes with any of its columns. Not `xmin`, which views and the rows that
+ * a partitioned table returns do not have.
+ */
+export function versionText(alias: string): string {
+  return `md5((${alias}.*)::text)`;
+}
+
+function joined(
+  conditions: readonly Condition[],
+  word: string,
+  empty: string,
+  alias: string,
+  parameters: Parameters,
+): string {
+  if (conditions.length === 0) return empty;
+  const texts = conditions.map((one) => conditionText(one, alias, parameters));
+  return texts.length === 1 ? (texts[0] as string) : texts.map(parenthesised).join(word);
+}
+
+function parenthesised(text: string): string {
+  return `(${text})`;
+}
+
+function relatedText(
+  { link: { from, to, target }, of }: Extract<Condition, { kind: "related" }>,
+  alias: string,
+  parameters: Parameters,
+): string {
+  const inner = parameters.alias();
+  const joint = `${columnText(inner, to)} = ${columnText(alias, from)}`;
+  const where = isAlways(of) ? joint : `${joint} AND (${conditionText(of, inner, parameters)})`;
+  return `EXISTS (SELECT 1 FROM ${quoteTable(target.table)} AS ${inner} WHERE ${where})`;
+}
+
+function likeText(
+  { pattern, isCaseSensitive }: { readonly pattern: string; readonly isCaseSensitive: boolean },
+  parameters: Parameters,
+): string {
+  return `${isCaseSensitive ? "LIKE" : "ILIKE"} ${parameters.add(pattern)}`;
+}
+
+function jsonText(
+  { field, path, test }: Extract<Condition, { kind: "json" }>,
+  alias: string,
+  parameters: Parameters,
+): string {
+  const text = `${columnText(alias, field)} #>> ${parameters.add(path)}::text[]`;
+  switch (test.kind) {
+    case "compare":
+      return `(${text}) ${test.operator} ${parameters.add(test.value)}`;
+    case "in":
+      return `(${text}) = ANY(${parameters.add(test.values)}::text[])`;
+    case "null":
+      return `(${text}) IS NULL`;
+    case "like":
+      return `(${text}) ${likeText(test, parameters)}`;
+  }
+}
+
+/**
+ * The type of a value where PostgreSQL must not take the column's: a `date` column would cut the
+ * time off before it compares. Every other value is read as the column's own type.
+ */
+export function typeText({ type }: Field, suffix = ""): string {
+  return type === "DateTime" ? `::timestamptz${suffix}` : "";
+}
