@@ -62,6 +62,8 @@ describe("GET /webhook-deliveries", () => {
         [index + 1, user, status],
       );
     }
+    // While its flight ends, a delivery is in the queue too.
+    await api.core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ('{3}', now())");
   });
   after(() => api.close());
 
