@@ -52,6 +52,7 @@ export function createApi({
   };
   const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration);
+  const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
@@ -76,20 +77,24 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    store: createSubscriptionStore({ prisma, listSql, secretBox, maxPerUser: config.webhooks.maxPerUser }),
     bodyLimitBytes,
+    maxPerPage,
+    cursors,
+    urlOf,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({
       sql,
-      listSql: createIndexSql(database.lists),
+      listSql,
       transact: createTransact(database.pool),
       tracing,
     }),
     maxPerPage,
     listTurns,
+    cursors,
     urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });

@@ -3,13 +3,20 @@ import { actingAs, handOver } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Condition } from "../querying/condition.ts";
+import type { OrderItem } from "../querying/order.ts";
+import { findSubscriptions } from "./list.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
 
 /** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. The actor of a change is for the audit trail. */
 export interface SubscriptionStore {
-  /** Newest first. */
-  list(userId: number): Promise<readonly Subscription[]>;
+  /** All that meet the filter; newest first where nothing else is asked for. */
+  list(
+    userId: number,
+    query: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
+  ): Promise<readonly Subscription[]>;
   find(id: number, userId: number): Promise<Subscription | undefined>;
   /**
    * Makes the secret too, which is in clear text here and never again.
@@ -39,18 +46,19 @@ const omit = { encryptedSecret: true } as const;
 
 export function createSubscriptionStore({
   prisma,
+  listSql,
   secretBox,
   maxPerUser,
 }: {
   readonly prisma: PrismaClient;
+  /** Reads lists by index (`createIndexSql`). */
+  readonly listSql: Sql;
   /** Users with the admin flag may have any number. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
   return {
-    async list(userId) {
-      return prisma.subscription.findMany({ where: { userId }, omit, orderBy: { id: "desc" } });
-    },
+    list: (userId, query) => findSubscriptions(listSql, userId, query),
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },

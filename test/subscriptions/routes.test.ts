@@ -1,7 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createUrlOf } from "../../src/http/url-of.ts";
+import { createCursors } from "../../src/querying/cursor.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
@@ -32,8 +35,16 @@ describe("webhook subscription routes", () => {
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({
+        prisma,
+        listSql: createIndexSql(core.database.pool),
+        secretBox,
+        maxPerUser: 5,
+      }),
       bodyLimitBytes: 100_000,
+      maxPerPage: 100,
+      cursors: createCursors("secret"),
+      urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });
