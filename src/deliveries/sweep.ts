@@ -4,7 +4,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import { hostOf, type Admission, type Candidate } from "./admission/admission.ts";
+import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
 import type { Flight } from "./flights.ts";
 import { deadDeliveryMessage, deadMessage, deliveryMessage, isDeliveryMessage } from "./messages.ts";
@@ -95,7 +95,7 @@ export function createSweep(options: SweepOptions): Sweep {
       attempts.settle({ flight }, { ...decided, status: "cancelled", lastError });
       return false;
     }
-    const candidate: Candidate = {
+    const candidate: SlotRequest = {
       userId: subscription.user.id,
       url: subscription.url,
       lane: attempt === 0 ? "first" : "retry",
