@@ -3,7 +3,7 @@ import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
 import { TargetRefusedError } from "./failure.ts";
-import { createSharedLookup, type Asker, type Lookup } from "./shared-lookup.ts";
+import { createSharedLookup, type Asker, type AddressLookup } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
 /** For requests, which name their `asker` beside Node's own options; without one they are user 0's. */
@@ -44,7 +44,7 @@ export function createAgents({
   readonly policy: TargetPolicy;
   readonly keepAlive: boolean;
   readonly maxSockets: number;
-  readonly lookup?: Lookup;
+  readonly lookup?: AddressLookup;
 }): Agents {
   const options = {
     keepAlive,
@@ -88,7 +88,7 @@ function createVettedLookup({
   asker,
 }: {
   readonly policy: TargetPolicy;
-  readonly lookup: Lookup;
+  readonly lookup: AddressLookup;
   readonly asker: Asker;
 }): LookupFunction {
   return (hostname, options, callback) => {

@@ -5,7 +5,7 @@ import type { AttemptResult } from "../delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
+import { createSharedLookup, type AddressLookup } from "./shared-lookup.ts";
 import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "./targets.ts";
 
 /** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
@@ -57,7 +57,7 @@ export function createSender({
 }: ReceiverNetworks & {
   readonly timeoutMs: number;
   readonly maxSockets: number;
-  readonly lookup?: Lookup;
+  readonly lookup?: AddressLookup;
 }): Sender {
   // Agents for each policy: a kept connection is taken up without another look at its address.
   const routeFor = perUser(networks, (allowed): Route => {
