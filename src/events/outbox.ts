@@ -1,6 +1,12 @@
 import type { Sql } from "../db/sql.ts";
 import type { Trigger } from "../mapping/definition.ts";
-import { parseSnapshot, type Position, type Scan, type Scanned, type Snapshot } from "./outbox-cursor.ts";
+import {
+  parseSnapshot,
+  type Position,
+  type Scan,
+  type Scanned,
+  type TransactionSnapshot,
+} from "./outbox-cursor.ts";
 
 /** A captured record change on its way to the broker. */
 export interface OutboxEvent {
@@ -36,7 +42,7 @@ export interface Share {
 export interface OutboxRead {
   /** Process of PostgreSQL that answered. */
   readonly session: number;
-  readonly snapshot: Snapshot;
+  readonly snapshot: TransactionSnapshot;
   /** Each once. */
   readonly events: readonly OutboxEvent[];
   readonly scanned: readonly Scanned[];
