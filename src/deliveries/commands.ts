@@ -5,7 +5,7 @@ import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 /** What the commands need of an open database. */
 export interface DeliveryCommandsContext {

@@ -6,7 +6,7 @@ import type { Turns } from "../kit/turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;

@@ -13,7 +13,7 @@ import { beginPublish } from "./publish-span.ts";
 import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
 import { isSameShare, type RelayShares } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
-import { createWaitingRoom, type WaitingRoom } from "./waiting-room.ts";
+import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
 
 /** The record of an event as JSON, or why it cannot be had now. */
 export type Presented =
@@ -82,7 +82,7 @@ export function createRelay(options: RelayOptions): Relay {
   const { tracing = noTracing } = options;
   const alarm = createAlarm();
   const window: PublishWindow = createPublishWindow({ now });
-  const postponed: WaitingRoom = createWaitingRoom({ longestPauseMs, now });
+  const postponed: FailedEvents = createFailedEvents({ longestPauseMs, now });
   const resting: RestingResources = createRestingResources({ longestPauseMs, now });
   /** Resources whose events are being presented. */
   const busy = new Set<string>();

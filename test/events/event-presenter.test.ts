@@ -9,7 +9,7 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/migrate.ts";
 import type { CodeModule, Definition, Definitions, Row } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createEventPresenter } from "../../src/events/present.ts";
+import { createEventPresenter } from "../../src/events/event-presenter.ts";
 import { baseQueryOf } from "../../src/resources/query.ts";
 import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

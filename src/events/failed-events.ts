@@ -1,5 +1,5 @@
 /** Events that failed one by one, and when each may be tried again. */
-export interface WaitingRoom {
+export interface FailedEvents {
   has(id: string): boolean;
   isFull(): boolean;
   /** Notes a failure; answers the wait in ms, which doubles with each. */
@@ -9,41 +9,41 @@ export interface WaitingRoom {
   forget(id: string): void;
 }
 
-interface Guest {
+interface FailedEvent {
   failures: number;
   /** Infinity once it was taken. */
   retryAtMs: number;
 }
 
-const mostGuests = 10_000;
+const mostFailed = 10_000;
 
 /** @param now In ms, never going back. */
-export function createWaitingRoom({
+export function createFailedEvents({
   longestPauseMs,
   now,
 }: {
   readonly longestPauseMs: number;
   readonly now: () => number;
-}): WaitingRoom {
-  const guests = new Map<string, Guest>();
+}): FailedEvents {
+  const failed = new Map<string, FailedEvent>();
   return {
-    has: (id) => guests.has(id),
-    isFull: () => guests.size >= mostGuests,
+    has: (id) => failed.has(id),
+    isFull: () => failed.size >= mostFailed,
     add(id) {
-      const failures = (guests.get(id)?.failures ?? 0) + 1;
+      const failures = (failed.get(id)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, 20), longestPauseMs);
-      guests.set(id, { failures, retryAtMs: now() + pauseMs });
+      failed.set(id, { failures, retryAtMs: now() + pauseMs });
       return pauseMs;
     },
     take(limit) {
-      const due = [...guests].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      const due = [...failed].filter(([, { retryAtMs }]) => retryAtMs <= now());
       if (due.length === 0) return [];
       const least = Math.min(...due.map(([, { failures }]) => failures));
       const atOnce = Math.max(1, limit >> (2 * Math.min(least, 15)));
       const taken = due.filter(([, { failures }]) => failures === least).slice(0, atOnce);
-      for (const [, guest] of taken) guest.retryAtMs = Infinity;
+      for (const [, event] of taken) event.retryAtMs = Infinity;
       return taken.map(([id]) => id);
     },
-    forget: (id) => void guests.delete(id),
+    forget: (id) => void failed.delete(id),
   };
 }
