@@ -1,12 +1,23 @@
 import { rowOfSnapshot } from "./capture.ts";
 import type { OutboxEvent } from "./outbox.ts";
-import type { Presented, PresentedAll } from "./relay.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
 import { baseQueryOf } from "../resources/query.ts";
 import { createTransform } from "../querying/transform.ts";
+
+/** The record of an event, or why the transform gives none now. */
+export type Presented =
+  | { readonly kind: "presented"; readonly data: unknown }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** The result for events of one resource that were read together. */
+export type PresentedAll =
+  /** One answer per event, in order. */
+  | { readonly kind: "each"; readonly answers: readonly Presented[] }
+  /** No event can be presented. `isPassing`: the database is away, which says nothing about the resource. */
+  | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
 
 /**
  * Turns captured events of one resource into the JSON that the API would answer for the same rows: the snapshots, with the relations

@@ -1,17 +1,17 @@
-/** Events that failed one by one, and when each may be tried again. */
+/** Events that failed one by one, with the time of their next retry. */
 export interface FailedEvents {
   has(id: string): boolean;
   isFull(): boolean;
-  /** Notes a failure; answers the wait in ms, which doubles with each. */
+  /** Records a failure. Returns the wait in ms, which doubles with each failure. */
   add(id: string): number;
-  /** Those whose time has come; the more often they have failed, the fewer at once, down to one alone. */
+  /** Takes the events that are due. The more often they have failed, the fewer at once, down to one. */
   take(limit: number): readonly string[];
   forget(id: string): void;
 }
 
 interface FailedEvent {
   failures: number;
-  /** Infinity once it was taken. */
+  /** Infinity while the event is being tried. */
   retryAtMs: number;
 }
 
@@ -25,18 +25,18 @@ export function createFailedEvents({
   readonly longestPauseMs: number;
   readonly now: () => number;
 }): FailedEvents {
-  const failed = new Map<string, FailedEvent>();
+  const events = new Map<string, FailedEvent>();
   return {
-    has: (id) => failed.has(id),
-    isFull: () => failed.size >= mostFailed,
+    has: (id) => events.has(id),
+    isFull: () => events.size >= mostFailed,
     add(id) {
-      const failures = (failed.get(id)?.failures ?? 0) + 1;
+      const failures = (events.get(id)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, 20), longestPauseMs);
-      failed.set(id, { failures, retryAtMs: now() + pauseMs });
+      events.set(id, { failures, retryAtMs: now() + pauseMs });
       return pauseMs;
     },
     take(limit) {
-      const due = [...failed].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      const due = [...events].filter(([, { retryAtMs }]) => retryAtMs <= now());
       if (due.length === 0) return [];
       const least = Math.min(...due.map(([, { failures }]) => failures));
       const atOnce = Math.max(1, limit >> (2 * Math.min(least, 15)));
@@ -44,6 +44,6 @@ export function createFailedEvents({
       for (const [, event] of taken) event.retryAtMs = Infinity;
       return taken.map(([id]) => id);
     },
-    forget: (id) => void failed.delete(id),
+    forget: (id) => void events.delete(id),
   };
 }

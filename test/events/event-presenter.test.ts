@@ -4,12 +4,11 @@ import { openModelsClient, type ModelsClient } from "../../src/db/prisma-interna
 import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type OutboxEvent } from "../../src/events/outbox.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
-import type { Presented, PresentedAll } from "../../src/events/relay.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/migrate.ts";
 import type { CodeModule, Definition, Definitions, Row } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createEventPresenter } from "../../src/events/event-presenter.ts";
+import { createEventPresenter, type Presented, type PresentedAll } from "../../src/events/event-presenter.ts";
 import { baseQueryOf } from "../../src/resources/query.ts";
 import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
