@@ -7,14 +7,10 @@ import { createSender } from "../deliveries/attempt/send.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
-import type { Infrastructure } from "./infrastructure.ts";
-import { isAdminFor } from "../resources/access.ts";
-import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
+import type { Foundation } from "./infrastructure.ts";
+import { createEligibility } from "../subscriptions/eligibility.ts";
+import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
-import type { Caller } from "../kit/caller.ts";
-import type { Worker } from "../kit/worker.ts";
-import type { Log } from "../telemetry/log.ts";
 
 /**
  * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
@@ -36,6 +32,8 @@ export function createDispatcher({
     adminNetworks: webhooks.adminNetworks,
     maxSockets: webhooks.concurrency,
   });
+  const scheduleOf = createScheduleOf({ config, definitions });
+  const eligibility = createEligibility({ definitions, log });
   const admission = createAdmission({
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
@@ -70,7 +68,8 @@ export function createDispatcher({
     ...shared,
     admission,
     attempts,
-    isAdminFor: mayAdminister,
+    eligibility,
+    scheduleOf,
     flightMs,
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
@@ -93,47 +92,36 @@ export function createDispatcher({
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
-    workers: [fanOut, startingWith(showBreakers, attempts), sweep],
+    workers: [
+      createFanOut({
+        broker,
+        seal,
+        store,
+        findSubscribers: createSubscriberFinder({ sql, eligibility }),
+        scheduleOf,
+        admission,
+        attempts,
+        flightMs,
+        onParked: () => sweep.onQueued(undefined),
+        log,
+        metrics: { ...metrics.events, ...metrics.deliveries },
+        tracing,
+      }),
+      {
+        name: attempts.name,
+        run(signal) {
+          // Not before it is at work: a reload can still be refused, and the one before then goes on.
+          metrics.receivers.watchBreakers(() => admission.breakerCounts());
+          return attempts.run(signal);
+        },
+      },
+      sweep,
+    ],
     close: () => sender.close(),
   };
 }
 
-function startingWith(act: () => void, worker: Worker): Worker {
-  return {
-    name: worker.name,
-    run(signal) {
-      act();
-      return worker.run(signal);
-    },
-  };
-}
-
-function createAdminCheck(definitions: Definitions, log: Log): (resource: string, user: Caller) => boolean {
-  return (resource, user) => {
-    const definition = definitions.get(resource);
-    // A resource that is no longer mapped has no admins: its pending events go to the owners only.
-    if (definition === undefined) return false;
-    try {
-      return isAdminFor(definition, user);
-    } catch (error) {
-      // A caller that the code module cannot confirm is no admin. One module's fault must not block
-      // the events of other resources.
-      log.error({ err: error, resource }, "isAdmin failed");
-      return false;
-    }
-  };
-}
-
-/**
- * Returns how far a statement can narrow the possible admins: only a code module knows its own
- * answer.
- */
-function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
-  if (definition === undefined) return { kind: "nobody" };
-  return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
-}
-
-/** Calls the code modules once, at the start: a fault shows then, and not during a delivery. */
+/** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
 function createScheduleOf({
   config,
   definitions,

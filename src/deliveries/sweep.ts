@@ -2,12 +2,12 @@ import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
-import type { Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
 import type { Flight } from "./flights.ts";
 import { deadDeliveryMessage, deadMessage, deliveryMessage, isDeliveryMessage } from "./messages.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { DeliveryStore, ParkedSubscription, Taken, TakenDelivery } from "./store.ts";
 
@@ -23,7 +23,7 @@ export interface SweepOptions {
   readonly store: DeliveryStore;
   readonly admission: Pick<Admission, "reserve" | "refusalOf">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack" | "drain">;
-  readonly isAdminFor: (resource: string, user: Caller) => boolean;
+  readonly eligibility: Pick<Eligibility, "judge">;
   readonly scheduleOf: ScheduleOf;
   readonly flightMs: number;
   readonly log: Log;
@@ -70,13 +70,8 @@ export function createSweep(options: SweepOptions): Sweep {
   let wholeAtMs = -Infinity;
   let dueAtMs = -Infinity;
 
-  /** The rule of the fan-out, once more: a user who lost the right since then gets nothing. */
-  function mayReceive(resource: string, ownerId: string | null, user: Caller): boolean {
-    return ownerId === String(user.id) || options.isAdminFor(resource, user);
-  }
-
   /** Has a delivery attempted, or puts it where it belongs. Answers whether it is attempted. */
-  function place(delivery: TakenDelivery, flight: Flight): boolean {
+  function place(delivery: TakenDelivery, flight: Flight, isEligible: boolean): boolean {
     const { id, uuid, attempt, subscription, resource } = delivery;
     const decided = { id, uuid, attemptsBefore: attempt };
     if (subscription === null) {
@@ -90,7 +85,7 @@ export function createSweep(options: SweepOptions): Sweep {
       attempts.putBack({ flight }, { id, delayMs: undefined });
       return false;
     }
-    if (!mayReceive(resource, delivery.ownerId, subscription.user)) {
+    if (!isEligible) {
       const lastError = "The subscriber may no longer see this record.";
       attempts.settle({ flight }, { ...decided, status: "cancelled", lastError });
       return false;
@@ -118,11 +113,19 @@ export function createSweep(options: SweepOptions): Sweep {
     return true;
   }
 
-  /** Answers how many are attempted. */
-  function placeAll({ flightId, deliveries }: Taken): number {
+  /** Returns how many are attempted. */
+  async function placeAll({ flightId, deliveries }: Taken): Promise<number> {
     if (flightId === undefined) return 0;
     const flight: Flight = { id: flightId, inHand: deliveries.length };
-    return deliveries.filter((delivery) => place(delivery, flight)).length;
+    // As at the fan-out: the user may have lost the right to the event since.
+    const pairs = deliveries.flatMap(({ resource, ownerId, subscription }) =>
+      subscription === null ? [] : [{ event: { resource, owner_id: ownerId }, user: subscription.user }],
+    );
+    const judged = (await options.eligibility.judge(pairs))[Symbol.iterator]();
+    return deliveries.filter((delivery) => {
+      const isEligible = delivery.subscription !== null && judged.next().value === true;
+      return place(delivery, flight, isEligible);
+    }).length;
   }
 
   async function takeDue(signal: AbortSignal): Promise<void> {
@@ -135,7 +138,7 @@ export function createSweep(options: SweepOptions): Sweep {
       const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs });
       isMore = taken.removed === batchSize;
       found += taken.deliveries.length;
-      started += placeAll(taken);
+      started += await placeAll(taken);
       if (isMore && started < found) tell(taken.deliveries);
     }
     dueAtMs = startedAtMs;
@@ -181,7 +184,7 @@ export function createSweep(options: SweepOptions): Sweep {
       newest: Math.floor(count / 2),
     }));
     const taken = await store.takeParked({ wanted, flightMs });
-    if (placeAll(taken) > 0) alarm.wake();
+    if ((await placeAll(taken)) > 0) alarm.wake();
   }
 
   function isSilent({ url, userId, isActive }: ParkedSubscription): boolean {
@@ -195,7 +198,7 @@ export function createSweep(options: SweepOptions): Sweep {
     judgedAtMs = performance.now();
     const oldest = Math.ceil(batchSize / silent.length);
     const wanted = silent.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
-    placeAll(await store.takeParked({ wanted, flightMs }));
+    await placeAll(await store.takeParked({ wanted, flightMs }));
   }
 
   /** How many deliveries of each subscription there are slots for: one for each in turn, until there are none. */

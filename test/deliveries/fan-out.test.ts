@@ -14,6 +14,7 @@ import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
 import { createWatchedAdmission, createWork, type WatchedAdmission, type Work } from "../support/work.ts";
@@ -86,11 +87,7 @@ describe("createFanOut", () => {
       broker,
       seal,
       store,
-      findSubscribers: createSubscriberFinder({
-        sql: core.sql,
-        possibleAdminsOf: () => ({ kind: "nobody" }),
-        isAdminFor: () => false,
-      }),
+      findSubscribers: createSubscriberFinder({ sql: core.sql, eligibility: notesEligibility() }),
       scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
       admission,
       attempts,

@@ -15,6 +15,7 @@ import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
 import { createWatchedAdmission, createWork, type WatchedAdmission, type Work } from "../support/work.ts";
@@ -83,7 +84,7 @@ describe("createSweep", () => {
       store,
       admission,
       attempts,
-      isAdminFor: () => false,
+      eligibility: notesEligibility(),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
       flightMs: 60_000,
       log: memory.log,

@@ -13,6 +13,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../support/watched-broker.ts";
 import {
@@ -86,7 +87,7 @@ describe("createSweep", () => {
       store,
       admission,
       attempts,
-      isAdminFor: () => false,
+      eligibility: notesEligibility(),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
       flightMs: 60_000,
       log: memory.log,
@@ -284,7 +285,7 @@ describe("createSweep", () => {
 
     it("has it attempted for an admin, as the user is now", async () => {
       await core.sql("UPDATE svc.users SET is_admin = true");
-      start({ isAdminFor: (resource, { isAdmin }) => resource === "notes" && isAdmin });
+      start({ eligibility: notesEligibility({ kind: "flag" }) });
 
       await untilStarted(1);
     });
