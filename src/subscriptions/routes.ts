@@ -35,7 +35,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
+    const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
     const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
@@ -48,7 +48,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.put("/webhooks/:id", async (ctx) => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
+    const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);

@@ -32,19 +32,19 @@ export interface RelayScene extends WorkerScene {
   /** Where the real clock is stopped; undefined while it goes on. */
   stoppedAtMs: number | undefined;
   readonly outbox: Outbox;
-  start(overrides?: Partial<RelayOptions>): Relay;
+  readonly start: (overrides?: Partial<RelayOptions>) => Relay;
   /** Adds events whose record ids are the numbers from 1 on. */
-  addEvents(count: number, resource?: string): Promise<unknown>;
+  readonly addEvents: (count: number, resource?: string) => Promise<unknown>;
   /** Takes events out of the outbox as soon as they are published, as the fan-out does. */
-  fanOut(): Promise<unknown>;
+  readonly fanOut: () => Promise<unknown>;
   /** Record ids that were given to the broker, in order. */
-  published(): readonly string[];
-  untilPublished(count: number): Promise<unknown>;
-  untilLine(name: string): Promise<Record<string, unknown>>;
+  readonly published: () => readonly string[];
+  readonly untilPublished: (count: number) => Promise<unknown>;
+  readonly untilLine: (name: string) => Promise<Record<string, unknown>>;
   /** Waits for reads of the outbox. */
-  untilTurns(count: number): Promise<unknown>;
+  readonly untilTurns: (count: number) => Promise<unknown>;
   /** Waits for checks of what is in flight, on a clock that goes on meanwhile. */
-  untilChecks(count: number): Promise<unknown>;
+  readonly untilChecks: (count: number) => Promise<unknown>;
 }
 
 /** Registers the hooks of the `describe` around it. */

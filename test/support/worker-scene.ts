@@ -12,8 +12,8 @@ export interface WorkerScene extends CoreScene {
   /** What was logged in this test. */
   readonly lines: Record<string, unknown>[];
   /** Runs a worker until `stop`, or until the test is over. */
-  run(worker: Worker): void;
-  stop(): Promise<void>;
+  readonly run: (worker: Worker) => void;
+  readonly stop: () => Promise<void>;
 }
 
 /** Registers the hooks of the `describe` around it. */
