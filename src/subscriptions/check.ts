@@ -103,8 +103,11 @@ async function errorsIn({
     for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))
       found.set(name, messages);
 
-  const order = (name: string): number => fields.findIndex((field) => field === name.split(".")[0]);
-  return new Map([...found].toSorted(([one], [other]) => order(one) - order(other)));
+  return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
+}
+
+function placeOf(name: string): number {
+  return fields.findIndex((field) => field === name.split(".")[0]);
 }
 
 /** The rule `url` lets half a surrogate pair through, which would be stored as another character. */

@@ -48,9 +48,9 @@ export async function matchEvents<C extends Candidate>({
     const listeners = listenersOf(own, ofAll);
     const known = new Map<string, readonly C[]>();
     judged.forEach(({ event, index }, place) => {
-      const users = ofEach[place] ?? [];
-      const key = `${event} ${users.join()}`;
-      const answer = known.get(key) ?? answerOf(listeners.get(event), users);
+      const others = ofEach[place] ?? [];
+      const key = `${event} ${others.join()}`;
+      const answer = known.get(key) ?? answerOf(listeners.get(event), others);
       known.set(key, answer);
       answers[index] = answer;
     });

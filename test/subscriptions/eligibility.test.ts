@@ -11,6 +11,10 @@ const users = [ada, ben];
 const owners = ["7", "8", "07", "x", "2147483648", null];
 const events = owners.map((owner_id) => ({ resource: "orders", owner_id }));
 
+const throws = (): boolean => {
+  throw new Error("a bug");
+};
+
 /** Which owners' events Ada and Ben get. */
 const none = { 7: ["7"], 8: ["8"] };
 const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = [
@@ -22,17 +26,7 @@ const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = 
     { ...none, 7: owners as string[] },
   ],
   ["code decides", { code: { isAdmin: ({ id }) => id === 7 } }, { ...none, 7: owners as string[] }],
-  [
-    "code throws",
-    {
-      code: {
-        isAdmin: () => {
-          throw new Error("a bug");
-        },
-      },
-    },
-    none,
-  ],
+  ["code throws", { code: { isAdmin: throws } }, none],
 ];
 
 const includes = (audience: Audience, user: Caller): boolean =>
@@ -89,10 +83,7 @@ describe("createEligibility", () => {
 
   it("logs the fault of a code module", async () => {
     const { log, lines } = createMemoryLog();
-    const isAdmin = (): boolean => {
-      throw new Error("a bug");
-    };
-    const definitions = definitionsOf(definition({ name: "orders", fields: [], code: { isAdmin } }));
+    const definitions = definitionsOf(definition({ name: "orders", fields: [], code: { isAdmin: throws } }));
 
     await createEligibility({ definitions, log }).judge([
       { event: { resource: "orders", owner_id: null }, user: ada },
