@@ -11,16 +11,19 @@ import {
 import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type Subscription } from "./subscription.ts";
+import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
-  /** Why the webhook of this user may not go to a URL, as a sentence; undefined when it may. */
+  /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
 }
 
-/** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
+/**
+ * Adds `webhooks`: list, create, show, change and delete the caller's subscriptions (contract,
+ * section 4).
+ */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
   const { store, bodyLimitBytes, triggersOf, refusalOfUrl } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
@@ -61,7 +64,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<Subscription> {
+  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<OwnSubscription> {
     const id = idOf(text);
     const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
     if (subscription === undefined) throw unknownSubscription();
@@ -72,6 +75,13 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 function valid<T>(checked: Checked<T>): T {
   if (checked.kind === "invalid") throw validationError(checked.errors);
   return checked.value;
+}
+
+/** Parses a positive 32-bit integer in plain decimal digits. */
+function idOf(text: string | undefined): number | undefined {
+  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) return undefined;
+  const id = Number(text);
+  return id < 2 ** 31 ? id : undefined;
 }
 
 function unknownSubscription(): AppError {
