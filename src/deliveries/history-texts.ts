@@ -1,26 +1,28 @@
 import type { DeliveryStatus } from "./delivery.ts";
 
 export interface DeliveryFilter {
-  /** Undefined: everybody's. */
+  /** Undefined: of all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
   readonly status?: DeliveryStatus | undefined;
-  /** As a decimal string. */
+  /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
 }
 
-/** A statement whose first two parameters, $1 and $2, say how many deliveries to skip and to take. */
+/** A statement whose parameters $1 and $2 are the numbers of deliveries to skip and to take. */
 export interface ListStatement {
   readonly text: string;
-  /** Those from $3 on. */
+  /** Values of the parameters from $3 on. */
   readonly values: readonly unknown[];
 }
 
-/** A page of the deliveries that a filter lets through, counted from the newest; its rows come in no order. */
+/**
+ * Selects a page of the matching deliveries, counted from the newest. The rows come in no order.
+ */
 export function listText(filter: DeliveryFilter, columns: string): ListStatement {
   const { text, values } = idsText(filter);
-  // An array and not a join: the planner, which may know nothing of the filter, could take it for a tenth of the table. The user once
-  // more, should somebody have handed the subscription over by SQL.
+  // An array, not a join: without statistics of the filter, the planner would expect a tenth of the
+  // table. The user is checked again in case a subscription was given to another user by SQL.
   const own = filter.userId === undefined ? [] : [filter.userId];
   const isOwn = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
   return {
@@ -30,18 +32,18 @@ export function listText(filter: DeliveryFilter, columns: string): ListStatement
   };
 }
 
-/** How many they are, as far as $2. */
+/** Counts the matching deliveries, up to $2. */
 export function countText(filter: DeliveryFilter): ListStatement {
   const { text, values } = idsText(filter);
   return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
 }
 
-/** What the planner believes their number to be; the parameters are from $1 on. */
+/** Asks the planner for its estimate of their number; its parameters begin at $1. */
 export function estimateText({ userId, subscriptionId, status, eventId }: DeliveryFilter): ListStatement {
   const parameters = createParameters(1);
   const conditions = [
     eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
-    // A subscription has one user: both together would be taken for a part of it.
+    // Not both: the planner would multiply the two shares, but a subscription has one user.
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
     status === undefined ? [] : `status = ${parameters.add(status)}`,
@@ -55,8 +57,9 @@ export function estimateText({ userId, subscriptionId, status, eventId }: Delive
 const lastId = "9223372036854775807";
 
 /**
- * Ids, read in their order by the one index that has them so. As a range of that index: of an equality the planner may believe, by old
- * statistics or none, that it is cheaper to sort all that it lets through, or to look through everybody's.
+ * Selects ids in their order, by the one index that has this order. The condition is a range of
+ * that index: for an equality, old statistics can make the planner sort all matches, or read the
+ * deliveries of all users.
  */
 function idsText(filter: DeliveryFilter): ListStatement {
   const parameters = createParameters(3);
@@ -68,7 +71,8 @@ function idsText(filter: DeliveryFilter): ListStatement {
   const page = "OFFSET $1::bigint LIMIT $2::bigint";
 
   if (eventId !== undefined) {
-    // No more than the event has. OFFSET 0: or it is looked for from the newest delivery of all on.
+    // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
+    // delivery of all.
     const where = [
       `event_id = ${parameters.add(eventId)}::bigint`,
       subscription === undefined ? [] : `subscription_id = ${subscription}`,
@@ -88,7 +92,8 @@ function idsText(filter: DeliveryFilter): ListStatement {
       : user !== undefined
         ? [["user_id", user] as const]
         : [];
-  // Somebody else's subscription has nothing; to filter it by the user would read all of it.
+  // Checks once that the subscription is the user's. A condition on the user for each row would
+  // read all of the subscription's deliveries.
   const ofOwner =
     user === undefined || subscription === undefined
       ? []
@@ -96,7 +101,8 @@ function idsText(filter: DeliveryFilter): ListStatement {
           ORDER BY subscription_id DESC, id DESC LIMIT 1) = ${user}`;
 
   if (status === "pending" || status === "retrying") {
-    // What is at work is in the queue, or in one of the few flights. While a flight ends it may be in both.
+    // Unfinished deliveries are in the queue or in one of the few flights, or in both while a
+    // flight ends.
     const queued = [
       rangeOf(scope, "delivery_id"),
       ofOwner,
@@ -119,7 +125,7 @@ function idsText(filter: DeliveryFilter): ListStatement {
   const where = [
     rangeOf(columns, "id"),
     isProblem ? "problem IS NOT NULL" : [],
-    // Most are delivered, and the planner takes half for it.
+    // The planner expects half of all for this condition, which is near enough: most are delivered.
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();

@@ -11,14 +11,17 @@ import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
-  /** Of users, at lists of all kinds together. */
+  /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
-  /** For the page links. */
+  /** Base of the page links. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
 }
 
-/** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
+/**
+ * Adds `webhook-deliveries`: list, show and manual retry (contract, section 4). Users with the
+ * admin flag see all deliveries.
+ */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, urlOf, manualRetryLimit } = options;
 
@@ -72,7 +75,10 @@ function unknownDelivery(): AppError {
   return new AppError("delivery.not_found", "The webhook delivery could not be found.");
 }
 
-/** A filter that cannot be applied is refused: leaving it out would answer more than was asked for. */
+/**
+ * Reads the filter. Refuses what cannot be applied: an ignored filter would return more than was
+ * asked for.
+ */
 function filterOf(ctx: ApiContext): DeliveryFilter {
   const { caller } = ctx.state;
   const text = (name: string): string | undefined => lastOf(ctx.query[name]);

@@ -5,10 +5,10 @@ import type { Outcome } from "../store.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
 
 /**
- * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
- * and so may what it answers.
+ * Returns the log line of one attempt. Pure. Names only the host of the receiver: its path, its
+ * query and its answer may hold secrets.
  *
- * @param isWritten Whether the outcome was recorded; false when another process has made the attempt since.
+ * @param isWritten False when another process has recorded the attempt.
  * @param lagMs From the event to the end of the attempt.
  */
 export function attemptLine({
