@@ -5,7 +5,7 @@
 export interface Flight {
   readonly id: string;
   /** Number of its deliveries that are not written yet. */
-  inHand: number;
+  unwritten: number;
   /** Whether some of its deliveries were written without the others. */
   isPartlyWritten?: boolean;
 }
@@ -14,7 +14,7 @@ export interface Flight {
 export function landingOf(flights: readonly Flight[]): readonly string[] {
   const counts = new Map<Flight, number>();
   for (const flight of flights) counts.set(flight, (counts.get(flight) ?? 0) + 1);
-  return [...counts].flatMap(([flight, count]) => (flight.inHand === count ? [flight.id] : []));
+  return [...counts].flatMap(([flight, count]) => (flight.unwritten === count ? [flight.id] : []));
 }
 
 /**
@@ -23,10 +23,10 @@ export function landingOf(flights: readonly Flight[]): readonly string[] {
  */
 export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
   for (const flight of flights) {
-    flight.inHand -= 1;
+    flight.unwritten -= 1;
     flight.isPartlyWritten = true;
   }
-  return [...new Set(flights)].flatMap(({ id, inHand }) =>
-    inHand === 0 && !landed.includes(id) ? [id] : [],
+  return [...new Set(flights)].flatMap(({ id, unwritten }) =>
+    unwritten === 0 && !landed.includes(id) ? [id] : [],
   );
 }

@@ -4,7 +4,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
-import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
+import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
 import type { Flight } from "./flights.ts";
 import { deadDeliveryMessage, deadMessage, deliveryMessage, isDeliveryMessage } from "./messages.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
@@ -116,7 +116,7 @@ export function createSweep(options: SweepOptions): Sweep {
   /** Returns how many are attempted. */
   async function placeAll({ flightId, deliveries }: Taken): Promise<number> {
     if (flightId === undefined) return 0;
-    const flight: Flight = { id: flightId, inHand: deliveries.length };
+    const flight: Flight = { id: flightId, unwritten: deliveries.length };
     // As at the fan-out: the user may have lost the right to the event since.
     const pairs = deliveries.flatMap(({ resource, ownerId, subscription }) =>
       subscription === null ? [] : [{ event: { resource, owner_id: ownerId }, user: subscription.user }],
@@ -336,7 +336,7 @@ function inHand(
   delivery: TakenDelivery,
   subscription: NonNullable<TakenDelivery["subscription"]>,
   flight: Flight,
-): DeliveryInHand {
+): DeliveryInFlight {
   const happenedAtMs = performance.now() - delivery.eventAgeMs;
   return { ...delivery, subscription, happenedAtMs, data: undefined, flight };
 }

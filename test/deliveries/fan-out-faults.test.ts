@@ -4,7 +4,7 @@ import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { createSeal } from "../../src/broker/seal.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
 import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
@@ -54,7 +54,7 @@ describe("createFanOut", () => {
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
   let event: EventModel;
-  let started: DeliveryInHand[];
+  let started: DeliveryInFlight[];
   let places: Place[];
   let parked: number;
 
@@ -137,7 +137,7 @@ describe("createFanOut", () => {
     expect(await work.deliveries()).to.have.length(1);
     expect(started).to.have.length(1);
     expect(admission.held).to.equal(1);
-    expect(started[0]?.flight.inHand).to.equal(1);
+    expect(started[0]?.flight.unwritten).to.equal(1);
   });
 
   it("counts an event that comes again once, and each of those beside it", async () => {

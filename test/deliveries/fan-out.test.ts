@@ -3,7 +3,7 @@ import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { createSeal } from "../../src/broker/seal.ts";
 import { exchanges } from "../../src/broker/topology.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
 import { deliveryUuidOf } from "../../src/deliveries/delivery-uuid.ts";
 import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
@@ -46,7 +46,7 @@ describe("createFanOut", () => {
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
   let event: EventModel;
-  let started: DeliveryInHand[];
+  let started: DeliveryInFlight[];
   let places: Place[];
   let parked: number;
 
@@ -134,7 +134,7 @@ describe("createFanOut", () => {
     expect(await work.outbox()).to.deep.equal([]);
     const [one, ...more] = started.toSorted((first, other) => first.subscriptionId - other.subscriptionId);
     expect(more).to.have.length(1);
-    const { flight, data, happenedAtMs, subscription: target, ...rest } = one as DeliveryInHand;
+    const { flight, data, happenedAtMs, subscription: target, ...rest } = one as DeliveryInFlight;
     expect(rest).to.deep.equal({
       id: String(rows[0]?.id),
       uuid: rows[0]?.uuid,
@@ -157,7 +157,7 @@ describe("createFanOut", () => {
     expect(performance.now() - happenedAtMs).to.be.closeTo(ageMs, 10_000);
     const [row, ...flights] = await work.flights();
     expect(flights).to.deep.equal([]);
-    expect(flight).to.deep.equal({ id: String(row?.id), inHand: 2 });
+    expect(flight).to.deep.equal({ id: String(row?.id), unwritten: 2 });
     expect(more[0]?.flight).to.equal(flight);
     expect(madeOfIt()).to.deep.equal([]);
     expect(admission.asked[0]).to.deep.equal({
@@ -182,7 +182,7 @@ describe("createFanOut", () => {
       rows.find(({ subscriptionId }) => subscriptionId === id),
     );
     expect(started.map(({ id }) => id)).to.deep.equal([String(taken?.id)]);
-    expect(started[0]?.flight.inHand).to.equal(1);
+    expect(started[0]?.flight.unwritten).to.equal(1);
     expect((await work.flights())[0]?.deliveryIds).to.deep.equal([taken?.id]);
     expect(await work.queued(taken?.id ?? 0n)).to.equal(null);
     expect(await work.queued(waiting?.id ?? 0n)).to.include({ dueAt: null });

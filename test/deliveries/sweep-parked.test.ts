@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import {
   createDeliveryStore,
@@ -35,7 +35,7 @@ describe("createSweep", () => {
   let running: Running | undefined;
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
-  let started: DeliveryInHand[];
+  let started: DeliveryInFlight[];
   let outcomes: Outcome[];
   let returns: Return[];
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInHand } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 import {
   createDeliveryStore,
   type DeliveryStore,
@@ -38,7 +38,7 @@ describe("createSweep", () => {
   let running: Running | undefined;
   let lines: Record<string, unknown>[];
   let subscription: SubscriptionModel;
-  let started: DeliveryInHand[];
+  let started: DeliveryInFlight[];
   let outcomes: Outcome[];
   let returns: Return[];
 
@@ -149,7 +149,7 @@ describe("createSweep", () => {
 
       expect(startedIds()).to.deep.equal(idsOf(fresh, retry));
       const [one, other] = started;
-      expect(one?.flight).to.deep.equal({ id: String((await work.flights())[0]?.id), inHand: 2 });
+      expect(one?.flight).to.deep.equal({ id: String((await work.flights())[0]?.id), unwritten: 2 });
       expect(other?.flight).to.equal(one?.flight);
       expect(one).to.include({ uuid: fresh.uuid, data: undefined, attempt: 0, eventUuid: fresh.eventUuid });
       expect(one?.subscription.user.id).to.equal(subscription.userId);

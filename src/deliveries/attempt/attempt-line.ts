@@ -1,6 +1,6 @@
 import { hostOf } from "../admission/admission.ts";
 import type { AttemptResult } from "../delivery.ts";
-import type { DeliveryInHand } from "./attempts.ts";
+import type { DeliveryInFlight } from "./attempts.ts";
 import type { Outcome } from "../store.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
 
@@ -19,7 +19,7 @@ export function attemptLine({
   lagMs,
   bytesOut,
 }: {
-  readonly delivery: DeliveryInHand;
+  readonly delivery: DeliveryInFlight;
   readonly outcome: Outcome;
   readonly result: AttemptResult;
   readonly isWritten: boolean;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "../../broker/broker.ts";
 import { exchanges, queues } from "../../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../../telemetry/tracing.ts";
-import type { DeliveryInHand } from "./attempts.ts";
+import type { DeliveryInFlight } from "./attempts.ts";
 import type { Post } from "./exchange.ts";
 import type { Sent } from "./send.ts";
 
@@ -55,7 +55,10 @@ export async function sendInSpan({
   return sent;
 }
 
-type TracedDelivery = Pick<DeliveryInHand, "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"> & {
+type TracedDelivery = Pick<
+  DeliveryInFlight,
+  "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"
+> & {
   readonly url: string;
 };
 

@@ -5,7 +5,7 @@ import type { Done, Place } from "../../../src/deliveries/admission/admission.ts
 import {
   createAttempts,
   type Attempts,
-  type DeliveryInHand,
+  type DeliveryInFlight,
 } from "../../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import type { Flight } from "../../../src/deliveries/flights.ts";
@@ -32,7 +32,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
   let attempts: Attempts;
   let answers: Map<string, () => void>;
   let ids: readonly [string, string];
-  let inHand: ReadonlyMap<string, DeliveryInHand>;
+  let inHand: ReadonlyMap<string, DeliveryInFlight>;
 
   before(async () => {
     // Nothing but a commit that waits, or a checkpoint, writes the log within the test.
@@ -51,13 +51,13 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
     ids = [String(one.id), String(other.id)];
     const { flightId, deliveries } = await takeDue();
     await sql("CHECKPOINT");
-    const flight: Flight = { id: flightId ?? "", inHand: deliveries.length };
+    const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
     inHand = new Map(
       deliveries.map((taken) => [
         taken.id,
         {
           ...taken,
-          subscription: taken.subscription as DeliveryInHand["subscription"],
+          subscription: taken.subscription as DeliveryInFlight["subscription"],
           happenedAtMs: performance.now(),
           data: Buffer.from("{}"),
           flight,
@@ -95,7 +95,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined });
-  const deliveryOf = (id: string): DeliveryInHand => inHand.get(id) as DeliveryInHand;
+  const deliveryOf = (id: string): DeliveryInFlight => inHand.get(id) as DeliveryInFlight;
   const answer = (id: string): Promise<() => void> =>
     until(() => answers.get(deliveryOf(id).uuid), { what: "the POST" }).then((act) => {
       act();

@@ -6,7 +6,7 @@ import {
   createAttempts,
   type Attempts,
   type AttemptsOptions,
-  type DeliveryInHand,
+  type DeliveryInFlight,
 } from "../../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import type { Flight } from "../../../src/deliveries/flights.ts";
@@ -91,16 +91,16 @@ describe("createAttempts", () => {
   }
 
   /** Takes what is due, all in one flight. */
-  async function take(): Promise<readonly DeliveryInHand[]> {
+  async function take(): Promise<readonly DeliveryInFlight[]> {
     const { flightId, deliveries } = await store.takeDue({
       limit: 100,
       flightMs: 60_000,
       sinceMs: undefined,
     });
-    const flight: Flight = { id: flightId ?? "", inHand: deliveries.length };
+    const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
     return deliveries.map((taken) => ({
       ...taken,
-      subscription: taken.subscription as DeliveryInHand["subscription"],
+      subscription: taken.subscription as DeliveryInFlight["subscription"],
       happenedAtMs: performance.now(),
       data: undefined,
       flight,
@@ -163,7 +163,7 @@ describe("createAttempts", () => {
           putBack: (options) => meet(store.putBack(options)),
         },
       });
-      const [one, other, third] = (await take()) as [DeliveryInHand, DeliveryInHand, DeliveryInHand];
+      const [one, other, third] = (await take()) as [DeliveryInFlight, DeliveryInFlight, DeliveryInFlight];
 
       attempts.start(one, free);
       attempts.start(other, free);
@@ -176,13 +176,13 @@ describe("createAttempts", () => {
     it("keeps the flight of the others when a dead letter cannot be noted down", async () => {
       await core.sql("UPDATE svc.deliveries SET attempt = 2 WHERE id = $1", [String(delivery.id)]);
       open(failure, { store: { ...store, markDeadLettered: () => Promise.reject(new Error("no")) } });
-      const [one] = (await take()) as [DeliveryInHand];
+      const [one] = (await take()) as [DeliveryInFlight];
 
       attempts.start(one, free);
       await attempts.drain();
 
       expect(await current()).to.include({ status: "failed", deadLetteredAt: null });
-      expect(one.flight.inHand).to.equal(2);
+      expect(one.flight.unwritten).to.equal(2);
       expect(await work.flights()).to.have.length(1);
     });
   });
@@ -258,7 +258,7 @@ describe("createAttempts", () => {
       const visits: Visit[] = [];
       let answer: (() => void) | undefined;
       open(() => new Promise((resolve) => (answer = () => resolve(success()))));
-      const [first, second] = (await take()) as [DeliveryInHand, DeliveryInHand];
+      const [first, second] = (await take()) as [DeliveryInFlight, DeliveryInFlight];
       // The second waits for the slot of the first.
       const slot: Done = () => visits[1]?.begin((...result) => done.push(result));
       attempts.start(
@@ -282,7 +282,7 @@ describe("createAttempts", () => {
 
     it("leaves the place of one that comes after it", async () => {
       open(success);
-      const [one] = (await take()) as [DeliveryInHand];
+      const [one] = (await take()) as [DeliveryInFlight];
       await running?.stop();
 
       attempts.start(one, free);

@@ -7,7 +7,7 @@ import {
   flightMsOf,
   type Attempts,
   type AttemptsOptions,
-  type DeliveryInHand,
+  type DeliveryInFlight,
 } from "../../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import type { Flight } from "../../../src/deliveries/flights.ts";
@@ -92,16 +92,16 @@ describe("createAttempts", () => {
   }
 
   /** Takes what is due, all in one flight. */
-  async function take(): Promise<readonly DeliveryInHand[]> {
+  async function take(): Promise<readonly DeliveryInFlight[]> {
     const { flightId, deliveries } = await store.takeDue({
       limit: 100,
       flightMs: 60_000,
       sinceMs: undefined,
     });
-    const flight: Flight = { id: flightId ?? "", inHand: deliveries.length };
+    const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
     return deliveries.map((taken) => ({
       ...taken,
-      subscription: taken.subscription as DeliveryInHand["subscription"],
+      subscription: taken.subscription as DeliveryInFlight["subscription"],
       happenedAtMs: performance.now(),
       data: undefined,
       flight,
@@ -152,7 +152,7 @@ describe("createAttempts", () => {
     const [one] = await take();
     const data = Buffer.from('{"given":1}');
 
-    attempts.start({ ...(one as DeliveryInHand), data }, free);
+    attempts.start({ ...(one as DeliveryInFlight), data }, free);
     await attempts.drain();
 
     expect(posts[0]?.body[1]).to.equal(data);
@@ -254,7 +254,7 @@ describe("createAttempts", () => {
 
   it("writes what is decided without an attempt", async () => {
     open(success);
-    const [one] = (await take()) as [DeliveryInHand];
+    const [one] = (await take()) as [DeliveryInFlight];
     const { id, uuid } = one;
 
     attempts.settle(one, { id, uuid, attemptsBefore: 0, status: "cancelled", lastError: "no right" });
