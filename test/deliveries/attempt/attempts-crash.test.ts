@@ -8,9 +8,9 @@ import {
   type DeliveryInFlight,
 } from "../../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
-import type { Flight } from "../../../src/deliveries/flights.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../../src/deliveries/store.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
+import { inFlight } from "../../support/attempts-scene.ts";
 import { migrateCore } from "../../support/core-database.ts";
 import { createMemoryLog } from "../../support/http.ts";
 import { startPrivatePostgres, type PrivatePostgres } from "../../support/postgres.ts";
@@ -32,7 +32,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
   let attempts: Attempts;
   let answers: Map<string, () => void>;
   let ids: readonly [string, string];
-  let inHand: ReadonlyMap<string, DeliveryInFlight>;
+  let byId: ReadonlyMap<string, DeliveryInFlight>;
 
   before(async () => {
     // Nothing but a commit that waits, or a checkpoint, writes the log within the test.
@@ -49,21 +49,9 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
     const subscription = await work.addSubscription();
     const [one, other] = [await work.addDelivery(subscription), await work.addDelivery(subscription)];
     ids = [String(one.id), String(other.id)];
-    const { flightId, deliveries } = await takeDue();
+    const taken = inFlight(await takeDue());
     await sql("CHECKPOINT");
-    const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
-    inHand = new Map(
-      deliveries.map((taken) => [
-        taken.id,
-        {
-          ...taken,
-          subscription: taken.subscription as DeliveryInFlight["subscription"],
-          happenedAtMs: performance.now(),
-          data: Buffer.from("{}"),
-          flight,
-        },
-      ]),
-    );
+    byId = new Map(taken.map((delivery) => [delivery.id, { ...delivery, data: Buffer.from("{}") }]));
     answers = new Map();
     broker = createWatchedBroker();
     attempts = createAttempts({
@@ -95,7 +83,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined });
-  const deliveryOf = (id: string): DeliveryInFlight => inHand.get(id) as DeliveryInFlight;
+  const deliveryOf = (id: string): DeliveryInFlight => byId.get(id) as DeliveryInFlight;
   const answer = (id: string): Promise<() => void> =>
     until(() => answers.get(deliveryOf(id).uuid), { what: "the POST" }).then((act) => {
       act();
