@@ -37,9 +37,9 @@ const batchBytes = 4 * 1024 ** 2;
 const mostAnnounced = 4;
 
 /**
- * Turns each event into one delivery per matching subscription, in one commit with the end of the event's
- * place in the outbox. Starts the attempts for which this process has slots; the others wait in the queue
- * for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
+ * Turns each event into one delivery per matching subscription, in one commit with the end of the
+ * event's place in the outbox. Starts the attempts for which this process has slots; the others
+ * wait in the queue for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
  */
 export function createFanOut(options: FanOutOptions): Worker {
   const { broker, attempts } = options;
@@ -106,8 +106,8 @@ async function deadLetter(
 }
 
 /**
- * Fans out a batch, and halves it when it fails, until the events that fail are alone. Those stay in the
- * outbox, and the relay publishes them again later.
+ * Fans out a batch, and halves it when it fails, until the events that fail are alone. Those stay
+ * in the outbox, and the relay publishes them again later.
  */
 async function fanOutOrHalve(
   options: FanOutOptions,
@@ -125,7 +125,8 @@ async function fanOutOrHalve(
     const isAway = databaseFaultOf(error).kind === "unavailable" && !isTooMuch(error);
     if (isAway || signal.aborted) {
       log.error({ err: error }, "fan-out turn failed; giving the events back");
-      // Without the pause the messages would come back at once, for as long as the database is away.
+      // Without the pause the messages would come back at once, for as long as the database is
+      // away.
       await pause(1_000, signal);
       for (const { message, span } of batch) {
         span.end("failed");
@@ -176,7 +177,10 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
   );
 }
 
-/** Returns whether the statement took too long or too much memory (PostgreSQL's 57014 and 53200), which half of it may not. */
+/**
+ * Returns whether the statement took too long or too much memory (PostgreSQL's 57014 and 53200),
+ * which half of it may not.
+ */
 function isTooMuch(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "57014" || error.code === "53200");
 }

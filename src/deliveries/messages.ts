@@ -4,8 +4,8 @@ import { deliveryBody } from "./attempt/body.ts";
 import type { DeadDelivery } from "./store.ts";
 
 /**
- * Returns the message that tells other dispatchers of a due delivery. It carries only the row id:
- * the queue in the database is the truth.
+ * Returns the message that announces a due delivery to other dispatchers. It carries only the row
+ * id: the queue in the database is the truth.
  */
 export function deliveryMessage(
   delivery: { readonly id: string; readonly uuid: string },

@@ -17,7 +17,8 @@ export interface PlaceOptions {
 type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
 
 /**
- * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them back.
+ * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
+ * back.
  *
  * @returns How many attempts were started.
  */
@@ -31,7 +32,10 @@ export async function placeDeliveries(
   return deliveries.filter((delivery) => place(options, delivery, flight, isEligible)).length;
 }
 
-/** Judges the users again, as at the fan-out: a user who has lost the right to an event since gets nothing. */
+/**
+ * Judges the users again, as at the fan-out: a user who has lost the right to an event since gets
+ * nothing.
+ */
 async function eligibleOf(
   { eligibility }: PlaceOptions,
   deliveries: readonly TakenDelivery[],
@@ -82,7 +86,9 @@ function place(
   return true;
 }
 
-/** Puts a delivery without a slot back, or fails it when its receiver has been silent for too long. */
+/**
+ * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
+ */
 function postponeOrFail(
   { admission, attempts, metrics, scheduleOf }: PlaceOptions,
   delivery: TakenDelivery,

@@ -104,7 +104,7 @@ const pruneLargeText = `
 /**
  * Deletes events older than `olderThanMs`, with their deliveries and attempts. All deliveries must
  * have been finished for that long, and failed ones dead-lettered. Each page of at most 500 events
- * and 2,000 deliveries has its own transaction, so that a prune can be stopped at any time and run
+ * and 2,000 deliveries has its own transaction. So a prune can be stopped at any time, and run
  * beside the service.
  *
  * @param isPlan Only counts.

@@ -11,8 +11,8 @@ import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts"
 
 export interface Sweep extends Worker {
   /**
-   * Says that a delivery is due in `ms`; undefined: it waits for a slot. Without the call, the next turn
-   * finds it later.
+   * Says that a delivery is due in `ms`; undefined: it waits for a slot. Without the call, the next
+   * turn finds it later.
    */
   onQueued(ms: number | undefined): void;
   /** Says that a slot is free again. */
@@ -47,8 +47,8 @@ const batchSize = 200;
 /** Shortest time between two turns, so that deliveries that become due one by one share a turn. */
 const leastGapMs = 10;
 /**
- * A turn looks this far behind the turn before, for deliveries that were committed since. No statement that
- * writes the queue takes longer.
+ * A turn looks this far behind the turn before, for deliveries that were committed since. No
+ * statement that writes the queue takes longer.
  */
 const lookBackMs = 10_000;
 const wholeEveryMs = 30_000;
@@ -63,9 +63,9 @@ const strayPage = 5_000;
 const neverAborted = new AbortController().signal;
 
 /**
- * Takes due deliveries out of the queue and has them attempted: retries, deliveries without a slot at the
- * fan-out, and those of a dead process. Takes no more than there are slots for, in turns over users and
- * receivers. The others stay in the database, where they hold up nothing.
+ * Takes due deliveries out of the queue and has them attempted: retries, deliveries without a slot
+ * at the fan-out, and those of a dead process. Takes no more than there are slots for, in turns
+ * over users and receivers. The others stay in the database, where they hold up nothing.
  */
 export function createSweep(options: SweepOptions): Sweep {
   const { attempts, intervalMs, log } = options;
@@ -113,8 +113,8 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
   const { options, walk, alarm } = state;
   const { store, intervalMs } = options;
   await tidy(state);
-  // Read the next due time before taking, so that a delivery which becomes due during this turn is seen
-  // by one of the two queries.
+  // Read the next due time before taking, so that a delivery which becomes due during this turn is
+  // seen by one of the two queries.
   const nextMs = (await store.nextDueInMs()) ?? intervalMs;
   const askedAt = performance.now();
   await takeDue(state, signal);

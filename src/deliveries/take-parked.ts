@@ -29,7 +29,8 @@ export function createParkedWalk(): ParkedWalk {
 }
 
 /**
- * Takes deliveries that wait for a slot, as many as there are slots, in turns over the subscriptions.
+ * Takes deliveries that wait for a slot, as many as there are slots, in turns over the
+ * subscriptions.
  *
  * @returns Whether to look again at once.
  */
@@ -78,7 +79,10 @@ async function judge(
   await placeDeliveries(options, await options.store.takeParked({ wanted, flightMs: options.flightMs }));
 }
 
-/** Returns how many deliveries of each subscription there are slots for: one for each in turn, until there are none. */
+/**
+ * Returns how many deliveries of each subscription there are slots for: one for each in turn, until
+ * there are none.
+ */
 function shareOut(
   admission: Pick<Admission, "reserve">,
   found: readonly ParkedSubscription[],

@@ -43,7 +43,8 @@ interface Planned {
 const portionSize = 500;
 
 /**
- * Writes the deliveries of events in portions, and starts the attempts of each portion when it is written.
+ * Writes the deliveries of events in portions, and starts the attempts of each portion when it is
+ * written.
  *
  * @param subscribers Of each event, in the events' order.
  * @returns The new deliveries, and how many of the events were still in the outbox.

@@ -38,7 +38,7 @@ export function captureTriggerNames(definition: Definition): readonly string[] {
  * Returns the statements that install a resource's capture.
  *
  * The functions run with the rights of the role that migrates, so that writers of the table need no
- * rights on `svc`, and with a fixed search path. They send no NOTIFY, which takes a lock over all
+ * rights on `svc`. Their search path is fixed. They send no NOTIFY, which takes a lock over all
  * commits of the database. An UPDATE that leaves every mapped column as it was makes no event.
  * Neither does a session with `session_replication_role = replica` (a restore, a logical replica).
  */

@@ -22,8 +22,8 @@ export interface PublishedEvent extends Omit<EventEnvelope, "data"> {
 const headers = { id: "x-svc-id", data: "x-svc-data", seal: "x-svc-seal" } as const;
 
 /**
- * Returns the message of an event. The record is inserted as it is and found by its offset, so that
- * a record of 1 MB is serialised once, and never parsed on its way to the receivers.
+ * Returns the message of an event. The record is inserted as it is and found by its offset. So a
+ * record of 1 MB is serialised once, and never parsed on its way to the receivers.
  */
 export function eventMessage({
   event,

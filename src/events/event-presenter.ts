@@ -16,7 +16,10 @@ export type Presented =
 export type PresentedAll =
   /** One answer per event, in order. */
   | { readonly kind: "each"; readonly answers: readonly Presented[] }
-  /** No event can be presented. `isPassing`: the database is away, which says nothing about the resource. */
+  /**
+   * No event can be presented. `isPassing`: the database is away, which says nothing about the
+   * resource.
+   */
   | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
 
 /**

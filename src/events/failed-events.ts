@@ -4,7 +4,9 @@ export interface FailedEvents {
   isFull(): boolean;
   /** Records a failure. Returns the wait in ms, which doubles with each failure. */
   add(id: string): number;
-  /** Takes the events that are due. The more often they have failed, the fewer at once, down to one. */
+  /**
+   * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
+   */
   take(limit: number): readonly string[];
   forget(id: string): void;
 }

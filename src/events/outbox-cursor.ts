@@ -1,4 +1,7 @@
-/** Position of an event in the order in which a resource's part of the outbox is read. Both are PostgreSQL bigints. */
+/**
+ * Position of an event in the order in which a resource's part of the outbox is read. Both are
+ * PostgreSQL bigints.
+ */
 export interface Position {
   readonly transaction: bigint;
   readonly event: bigint;
@@ -36,7 +39,10 @@ export interface Scanned {
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
 
-/** A transaction that runs longer is read by a range of its own once it has ended, not by every read. */
+/**
+ * A transaction that runs longer is read by a range of its own once it has ended, not by every
+ * read.
+ */
 const youngReads = 10;
 const youngTransactions = 5_000n;
 /** More ranges are joined; events that are read twice are recognised by their ids. */
@@ -52,19 +58,21 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 }
 
 /**
- * Plans reads that find every event of the outbox when it becomes visible, in whatever order transactions
- * commit. A read does not pass again over rows that are being published, nor over dead row versions,
- * which vacuum cannot remove while any long transaction runs.
+ * Plans reads that find every event of the outbox when it becomes visible, in whatever order
+ * transactions commit. A read does not pass again over rows that are being published. Nor does it
+ * pass over dead row versions, which vacuum cannot remove while any long transaction runs.
  *
- * A read begins at the `xmax` of the last snapshot. Transactions that were running then are remembered.
- * Young ones are covered by the next reads, which begin at the first of them. An old one gets a range of
- * its own when it has ended. Events that a read leaves over become a range too, which later reads take
- * from both ends: see `scans`.
+ * A read begins at the `xmax` of the last snapshot. Transactions that were running then are
+ * remembered. Young ones are covered by the next reads, which begin at the first of them. An old
+ * one gets a range of its own when it has ended. Events that a read leaves over become a range too,
+ * which later reads take from both ends: see `scans`.
  */
 export interface OutboxCursor {
   /** Returns the first transaction that the next read for new events covers. */
   firstNew(): bigint;
-  /** Returns for each resource a scan of its newest events, and one of the oldest events left over. */
+  /**
+   * Returns for each resource a scan of its newest events, and one of the oldest events left over.
+   */
   scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
@@ -146,7 +154,10 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   state.since = snapshot.xmax;
 }
 
-/** Updates the running transactions. One that has ended, and began before `first`, becomes a range of its own. */
+/**
+ * Updates the running transactions. One that has ended, and began before `first`, becomes a range
+ * of its own.
+ */
 function noteRunning(state: State, snapshot: TransactionSnapshot, first: bigint): void {
   const { running, rests } = state;
   for (const [transaction, reads] of running) {

@@ -75,7 +75,8 @@ export interface Outbox {
 const eventColumns = `event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
     event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
-// Positions and not "id > last": ids and transaction ids are given out in another order than commits happen (see outbox-cursor.ts).
+// Positions and not "id > last": ids and transaction ids are given out in another order than
+// commits happen (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY

@@ -12,7 +12,9 @@ export interface RelayOptions extends PublishOptions {
   readonly broker: Broker;
   readonly outbox: Outbox;
   readonly shares: RelayShares;
-  /** Resources of the mapping files. Events of other resources wait until their resource is back. */
+  /**
+   * Resources of the mapping files. Events of other resources wait until their resource is back.
+   */
   readonly resources: readonly string[];
   /** Presents events of one resource. Never rejects. */
   readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
@@ -45,9 +47,9 @@ export interface RelayState {
 
 const longestPauseMs = 300_000;
 /**
- * A crash of the database frees the ids of transactions that were not on disk. Later transactions get
- * those ids, behind the cursor. A new database session hints at such a crash, and the whole outbox is
- * read now and then in any case.
+ * A crash of the database frees the ids of transactions that were not on disk. Later transactions
+ * get those ids, behind the cursor. A new database session hints at such a crash, and the whole
+ * outbox is read now and then in any case.
  */
 const wholeEveryMs = 300_000;
 

@@ -26,16 +26,22 @@ const checkMs = 1_000;
 const urgentCheckMs = 25;
 /** Limit of one read: an event is in memory as text, record, JSON and message at the same time. */
 const mostBytesRead = 1024 ** 2;
-/** With an empty queue of the fan-out, an event that is still in the outbox after this time was lost with the queue. */
+/**
+ * With an empty queue of the fan-out, an event that is still in the outbox after this time was lost
+ * with the queue.
+ */
 const lostAfterMs = 5_000;
-/** With at least this many events of one read refused, and none presented, the resource counts as failing. */
+/**
+ * With at least this many events of one read refused, and none presented, the resource counts as
+ * failing.
+ */
 const failingFrom = 10;
 const strangersEveryMs = 300_000;
 
 /**
- * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms, publishes.
- * Writes nothing: the fan-out takes an event out of the outbox when it has written its deliveries. Until
- * then, the relay publishes the event again if the broker has lost it.
+ * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms,
+ * publishes. Writes nothing: the fan-out takes an event out of the outbox when it has written its
+ * deliveries. Until then, the relay publishes the event again if the broker has lost it.
  *
  * Resources do not wait for one another: each is read, presented and paused on its own.
  */
@@ -50,7 +56,8 @@ export function createRelay(options: RelayOptions): Relay {
       while (!signal.aborted) {
         let hasMore = false;
         try {
-          // Without a broker the relay reads nothing and sends no beat, so that the other relays take over its share.
+          // Without a broker the relay reads nothing and sends no beat, so that the other relays
+          // take over its share.
           if (broker.isConnected()) hasMore = await turn(state);
         } catch (error) {
           log.error({ err: error }, "relay turn failed; trying again");
@@ -93,7 +100,9 @@ async function beat(state: RelayState): Promise<Share> {
   return share;
 }
 
-/** Removes fanned-out events from the window, and plans the retry of those that the broker has lost. */
+/**
+ * Removes fanned-out events from the window, and plans the retry of those that the broker has lost.
+ */
 async function check(state: RelayState): Promise<void> {
   const { window, failed, options } = state;
   const { outbox, broker, requeueAfterMs, log, metrics } = options;
@@ -105,7 +114,8 @@ async function check(state: RelayState): Promise<void> {
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
   const lost = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs);
-  // While all of them fit into the queue, no dispatcher takes them: more messages would only take memory.
+  // While all of them fit into the queue, no dispatcher takes them: more messages would only take
+  // memory.
   if (lost.length === 0 || depth >= lost.length) return;
   log.warn(
     { event: "relay.stranded", events: lost.length },
@@ -158,7 +168,10 @@ async function reportStrangers(state: RelayState): Promise<void> {
     );
 }
 
-/** Reads events that are new or left over, and begins to publish them. Returns whether there may be more to read at once. */
+/**
+ * Reads events that are new or left over, and begins to publish them. Returns whether there may be
+ * more to read at once.
+ */
 async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const { window, cursor, busy, resting, sessions, options } = state;
   const room = window.room();

@@ -6,7 +6,7 @@ import { compileRules, validate, type CompiledRules } from "../resources/rules.t
 import { messageFor } from "../validation/messages.ts";
 import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
 
-/** What a body is checked against besides the rules below. */
+/** What the rules below need from the resources and the settings. */
 export interface SubscriptionRules {
   /** Undefined when no such resource is registered. */
   readonly triggersOf: (resource: string) => readonly Trigger[] | undefined;
@@ -54,8 +54,8 @@ export async function checkNewSubscription(
 }
 
 /**
- * Checks the body of a PUT: the fields that it has, by the rules of a POST. A client may send back what it
- * has read, but not another resource.
+ * Checks the body of a PUT: the fields that it has, by the rules of a POST. A client may send back
+ * what it has read, but not another resource.
  *
  * @param resource Resource of the subscription.
  */
@@ -110,7 +110,9 @@ function placeOf(name: string): number {
   return fields.findIndex((field) => field === name.split(".")[0]);
 }
 
-/** The rule `url` lets half a surrogate pair through, which would be stored as another character. */
+/**
+ * The rule `url` lets half a surrogate pair through, which would be stored as another character.
+ */
 function urlFault(text: string): string | undefined {
   return textFault(text) === undefined
     ? undefined

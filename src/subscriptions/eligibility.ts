@@ -22,12 +22,15 @@ export interface Readers {
 }
 
 /**
- * Decides who gets an event: the owner of its record at the time of the event, and the admins of its
- * resource (contract, section 4). The only place that knows this rule: the fan-out asks for many events
- * at once, the sweep before each later attempt. Never rejects for a fault of a code module.
+ * Decides who gets an event: the owner of its record at the time of the event, and the admins of
+ * its resource (contract, section 4). The only place that knows this rule: the fan-out asks for
+ * many events at once, the sweep before each later attempt. Never rejects for a fault of a code
+ * module.
  */
 export interface Eligibility {
-  /** Returns groups that together include every user who gets any of these events of one resource. */
+  /**
+   * Returns groups that together include every user who gets any of these events of one resource.
+   */
   audiencesOf(resource: string, events: readonly JudgedEvent[]): readonly Audience[];
   /** Judges users against events of one resource, each user once. */
   readersOf(options: {
@@ -85,7 +88,8 @@ function isAdminOf(
   user: Caller,
 ): boolean {
   const definition = definitions.get(resource);
-  // A resource that left the mapping files has no admins: its pending deliveries stay with the owners.
+  // A resource that left the mapping files has no admins: its pending deliveries stay with the
+  // owners.
   if (definition === undefined) return false;
   try {
     return isAdminFor(definition, user);
@@ -113,7 +117,9 @@ function ownersOf(events: readonly JudgedEvent[]): readonly Audience[] {
   return [...ids].map((userId) => ({ kind: "owner", userId }));
 }
 
-/** Returns the id of the user who may be this owner; undefined for an owner that cannot be a user. */
+/**
+ * Returns the id of the user who may be this owner; undefined for an owner that cannot be a user.
+ */
 function userIdOf(ownerId: string | null): number | undefined {
   if (ownerId === null || !/^[1-9]\d{0,9}$/.test(ownerId)) return undefined;
   const id = Number(ownerId);

@@ -21,7 +21,9 @@ const findText = `
     user_id AS "userId", name, email, is_admin AS "isAdmin"
   FROM svc.possible_subscribers($1, $2, $3, $4, $5)`;
 
-/** A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience. */
+/**
+ * A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience.
+ */
 type Question = readonly [
   resource: string,
   trigger: string,
@@ -31,13 +33,14 @@ type Question = readonly [
 ];
 
 /**
- * Finds the subscriptions that get each event of a batch, in the events' order and each answer by id. One
- * statement narrows: it goes from the distinct owners and admins to their subscriptions. That takes 3 to
- * 10 ms for 200 owners, however many users subscribe to the resource. `matchEvents` then decides.
+ * Finds the subscriptions that get each event of a batch, in the events' order and each answer by
+ * id. One statement narrows: it goes from the distinct owners and admins to their subscriptions.
+ * That takes 3 to 10 ms for 200 owners, however many users subscribe to the resource. `matchEvents`
+ * then decides.
  *
  * Where a code module decides who is an admin, the statement reads all active subscriptions to the
- * triggers of the resource, once per batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping file has no
- * such cost.
+ * triggers of the resource, once per batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping file
+ * has no such cost.
  */
 export function createSubscriberFinder({
   sql,

@@ -22,8 +22,8 @@ interface Listeners<C> {
 }
 
 /**
- * Returns the candidates that get each event, in the events' order and each by id: they name its resource,
- * list its trigger, and belong to a user who may get the event.
+ * Returns the candidates that get each event, in the events' order and each by id: they name its
+ * resource, list its trigger, and belong to a user who may get the event.
  *
  * Takes time linear in the events, the candidates and the answers. Equal events share an answer.
  */

@@ -52,8 +52,8 @@ export function keyIdOf(head: string): string {
 
 /**
  * Creates a box on AES-256-GCM. Format: version (1 byte), key id (4), IV (12), tag (16),
- * ciphertext. Version and key id are authenticated too. The key id selects the key, and tells a
- * wrong key from damaged bytes.
+ * ciphertext. Version and key id are authenticated too. The key id selects the key, and shows
+ * whether the key is wrong or the bytes are damaged.
  *
  * @param current 32 bytes, like each of `previous`; throws on any other length.
  * @param previous Earlier keys, which only decrypt.

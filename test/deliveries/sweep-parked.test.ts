@@ -7,7 +7,7 @@ import { pause } from "../../src/kit/worker.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
 
-// Deliveries that wait for a slot, and messages that tell of them; sweep.test.ts has the rest.
+// Deliveries that wait for a slot, and messages that announce them; sweep.test.ts has the rest.
 describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, startedIds, untilStarted, watchTurns } = scene;

@@ -117,7 +117,10 @@ describe("createEventPresenter", () => {
          'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', 'paid', 1, '{"a": [1, null, "\\u00e9"]}' ${more}`,
     );
 
-  /** The events that the tables' triggers have captured, oldest first, and none that is there no more. */
+  /**
+   * The events that the tables' triggers have captured, oldest first, and none that is there no
+   * more.
+   */
   async function captured(): Promise<readonly OutboxEvent[]> {
     const resources = [...base.keys()];
     const { events } = await createOutbox({

@@ -247,8 +247,8 @@ describe("createSubscriberFinder", () => {
           event({ owner_id: String(index * 7 + 1) }),
         );
         if (isPlannedEmpty) for (let turn = 0; turn < 10; turn++) await finder(events);
-        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all the rest.
-        // On a connection of its own: the setting makes a session forget its plans.
+        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all
+        // the rest. On a connection of its own: the setting makes a session forget its plans.
         await fresh.database.pool.query(`
           BEGIN;
           SET LOCAL session_replication_role = replica;
@@ -282,7 +282,8 @@ describe("createSubscriberFinder", () => {
           const { blocks, found } = await blocksTouched({ admins, isPlannedEmpty, isAnalysed });
 
           expect(found).to.equal(answers);
-          // A way down an index and a row, three times for each: a read of all subscriptions for each owner takes 100,000.
+          // A way down an index and a row, three times for each: a read of all subscriptions for
+          // each owner takes 100,000.
           expect(blocks).to.be.lessThan(owners * 12 + blocksOfATable);
         });
       }

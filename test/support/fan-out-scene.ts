@@ -46,7 +46,7 @@ export interface FanOutScene extends WorkerScene {
   /** How often deliveries were left to the queue. */
   readonly parked: number;
   readonly start: (overrides?: Partial<FanOutOptions>) => void;
-  /** What was published besides the events themselves. */
+  /** What was published apart from the events themselves. */
   readonly otherMessages: () => readonly OutgoingMessage[];
   readonly untilTurns: (count: number) => Promise<unknown>;
   /** Adds events that the subscription gets. */

@@ -5,7 +5,10 @@ import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 import { createMemoryLog } from "./http.ts";
 import { createWatchedBroker, type WatchedBroker } from "./watched-broker.ts";
 
-/** What a worker needs around it: the tables, a broker of its own for each test, and a log to look into. */
+/**
+ * What a worker needs around it: the tables, a broker of its own for each test, and a log to look
+ * into.
+ */
 export interface WorkerScene extends CoreScene {
   readonly broker: WatchedBroker;
   readonly log: Log;

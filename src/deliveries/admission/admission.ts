@@ -16,12 +16,17 @@ export interface SlotRequest {
   readonly isUrgent: boolean;
 }
 
-/** The caller calls it once, when the attempt is over; without a result when no attempt was made. */
+/**
+ * The caller calls it once, when the attempt is over; without a result when no attempt was made.
+ */
 export type Done = (result?: AttemptResult) => void;
 
 /** A place for one attempt. The caller calls one of the two functions, once. */
 export interface Place {
-  /** Calls `begin` when a slot is free, or `giveUp` when none becomes free or the receiver has become silent. */
+  /**
+   * Calls `begin` when a slot is free, or `giveUp` when none becomes free or the receiver has
+   * become silent.
+   */
   enter(visit: {
     readonly begin: (done: Done) => void;
     readonly giveUp: (reason: "busy" | "silent") => void;
@@ -30,7 +35,10 @@ export interface Place {
 }
 
 export interface Admission {
-  /** Returns a place for an attempt now or within a moment; undefined when the delivery is to wait in the database. */
+  /**
+   * Returns a place for an attempt now or within a moment; undefined when the delivery is to wait
+   * in the database.
+   */
   reserve(request: SlotRequest): Place | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
@@ -41,8 +49,8 @@ export interface AdmissionOptions {
   /** Attempts in flight, over both lanes. */
   readonly concurrency: number;
   /**
-   * Most attempts in flight to one origin. Undefined: a quarter of all, and up to three quarters while
-   * the origin answers quickly. A user may have half of all, and three quarters likewise.
+   * Most attempts in flight to one origin. Undefined: a quarter of all, and up to three quarters
+   * while the origin answers quickly. A user may have half of all, and three quarters likewise.
    */
   readonly perReceiver: number | undefined;
   /** False: only slots limit receivers that do not answer. */
@@ -61,13 +69,18 @@ interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "lo
   bytesHeld: number;
 }
 
-/** A failure costs little when it took less than this, or less than half the attempt's time limit. */
+/**
+ * A failure costs little when it took less than this, or less than half the attempt's time limit.
+ */
 const costlyMs = 1_000;
 
 /** Limit of `bytesHeld`. A single body may be larger. */
 const mostBytes = 32 * 1024 ** 2;
 
-/** Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for them. */
+/**
+ * Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for
+ * them.
+ */
 export function laneShares(slots: number): Readonly<Record<Lane, number>> {
   const retry = Math.max(1, Math.floor(slots / 4));
   return { first: Math.max(1, slots - retry), retry };
@@ -77,8 +90,9 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
  * Keeps users and receivers from holding up one another. Each may use its share of the attempts in
  * flight, and a receiver that does not answer gets an attempt now and then.
  *
- * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a shared
- * host, one path that hangs must not hold up the others, and no user can open another user's breaker.
+ * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a
+ * shared host, one path that hangs must not hold up the others, and no user can open another user's
+ * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { hasBreakers, timeoutMs, log, now, random } = options;

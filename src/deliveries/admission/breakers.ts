@@ -14,9 +14,9 @@ export type AttemptCost =
 export type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
- * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the receiver
- * gets no attempts for a pause. Then one attempt decides, the probe: an answer closes the breaker, no
- * answer opens it again for twice as long.
+ * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the
+ * receiver gets no attempts for a pause. Then one attempt decides, the probe: an answer closes the
+ * breaker, no answer opens it again for twice as long.
  */
 export interface Breakers {
   /** Returns whether `tryAcquire` would return `go`. */
@@ -42,8 +42,8 @@ export const failuresToOpen = 10;
 const longestPauses = 20;
 const pauseJitter = 0.1;
 /**
- * A key has at most some 2 KiB, so that this is 20 MiB at worst. A breaker that is dropped is closed,
- * and opens again after the next failures.
+ * A key has at most some 2 KiB, so that this is 20 MiB at worst. A breaker that is dropped is
+ * closed, and opens again after the next failures.
  */
 const mostReceivers = 10_000;
 
@@ -71,7 +71,8 @@ export function createBreakers({
   }
 
   function openFor(receiver: string, pauseMs: number): void {
-    // With jitter: receivers that failed together, through a fault of this side, are not all probed at once.
+    // With jitter: receivers that failed together, through a fault of this side, are not all probed
+    // at once.
     const jitteredMs = pauseMs * (1 + pauseJitter * (2 * random() - 1));
     remember(receiver, { kind: "open", pauseMs, untilMs: now() + jitteredMs });
   }

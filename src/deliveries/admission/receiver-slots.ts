@@ -1,4 +1,7 @@
-/** Frees a slot. Gets the time to the answer in ms: 0 for no answer, undefined when no attempt was made. */
+/**
+ * Frees a slot. Gets the time to the answer in ms: 0 for no answer, undefined when no attempt was
+ * made.
+ */
 export type ReleaseSlot = (answeredMs?: number) => void;
 
 /** A place in the line for a slot. The holder calls one of the two functions, once. */
@@ -8,7 +11,10 @@ export interface SlotPlace {
   leave(): void;
 }
 
-/** Limits the attempts in flight per user and per receiver, so that a receiver that hangs leaves slots to the others. */
+/**
+ * Limits the attempts in flight per user and per receiver, so that a receiver that hangs leaves
+ * slots to the others.
+ */
 export interface ReceiverSlots {
   /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
   reserve(holder: SlotHolder): SlotPlace | undefined;
@@ -30,8 +36,9 @@ export interface SlotLimits {
   /** Most slots of one receiver. */
   readonly perReceiver: number;
   /**
-   * A holder that is usually answered within five seconds may exceed its limit while fewer slots than this are in use.
-   * The rest stay free for the others, in case that holder begins to hang. 0 turns this off.
+   * A holder that is usually answered within five seconds may exceed its limit while fewer slots
+   * than this are in use. The rest stay free for the others, in case that holder begins to hang. 0
+   * turns this off.
    */
   readonly livelyLimit: number;
   readonly patienceMs: number;
@@ -46,7 +53,9 @@ interface Usage {
   inUse: number;
   /** Places that are reserved or wait. */
   pending: number;
-  /** Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer. */
+  /**
+   * Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer.
+   */
   usualMs: number;
 }
 
@@ -67,7 +76,10 @@ interface State extends SlotLimits {
   watch: NodeJS.Timeout | undefined;
 }
 
-/** This process may be busy for a moment while answers wait to be read: those must not count as none. */
+/**
+ * This process may be busy for a moment while answers wait to be read: those must not count as
+ * none.
+ */
 const defaultPatienceMs = 1_000;
 /** An attempt that would wait longer stays in the database, where other dispatchers can take it. */
 const longestLineMs = 100;

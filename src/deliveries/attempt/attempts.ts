@@ -24,8 +24,8 @@ export interface DeliveryInFlight extends Omit<
 > {
   readonly subscription: Omit<NonNullable<TakenDelivery["subscription"]>, "isActive">;
   /**
-   * Time of the event on the clock of `performance.now()`. Computed from the event's age by the database,
-   * whose time of day may differ from this machine's.
+   * Time of the event on the clock of `performance.now()`. Computed from the event's age by the
+   * database, whose time of day may differ from this machine's.
    */
   readonly happenedAtMs: number;
   /** JSON of the record; undefined while it is only in the database. */
@@ -65,8 +65,8 @@ const mostAtOnce = 200;
 const unmadeDelayMs = 2_000;
 
 /**
- * Returns how long a process may have a delivery in flight before it counts as dead: the POST, and 15 s for
- * the wait for a slot, the decision and the write of the outcome.
+ * Returns how long a process may have a delivery in flight before it counts as dead: the POST, and
+ * 15 s for the wait for a slot, the decision and the write of the outcome.
  */
 export function flightMsOf(timeoutMs: number): number {
   return timeoutMs + 15_000;
@@ -80,8 +80,8 @@ interface State {
 }
 
 /**
- * Creates the maker of attempts. Holds no database connection during a POST. When a process dies, its
- * flights end, and their deliveries are due again.
+ * Creates the maker of attempts. Holds no database connection during a POST. When a process dies,
+ * its flights end, and their deliveries are due again.
  */
 export function createAttempts(options: AttemptsOptions): Attempts {
   const writer = createOutcomeWriter(options);

@@ -29,10 +29,10 @@ const addressAttemptMs = 2000;
  * Creates agents that connect only to addresses which the policy allows. Node looks up names only,
  * so `send` vets addresses in URLs with the same policy first.
  *
- * Not `request-filtering-agent`: it has its own rule beside the one for saved subscriptions. It
- * lets through what ipaddr.js calls unicast outside 2000::/3 (`::7f00:1`), refuses a name for one
- * bad address among good ones, and prints a warning for every allowed network of the other address
- * family.
+ * Not `request-filtering-agent`, for four reasons. Its rule differs from the one for saved
+ * subscriptions. It lets through what ipaddr.js calls unicast outside 2000::/3 (`::7f00:1`). It
+ * refuses a name for one bad address among good ones. It prints a warning for every allowed network
+ * of the other address family.
  *
  * @param maxSockets Most connections to one receiver; later requests wait while their deadline
  *   runs.

@@ -73,8 +73,8 @@ interface Progress {
 }
 
 /**
- * Makes one request over one connection: no redirects, no proxies, and the response's body as it comes,
- * compressed or not. Never rejects.
+ * Makes one request over one connection: no redirects, no proxies, and the response's body as it
+ * comes, compressed or not. Never rejects.
  */
 export function exchange({
   post,
@@ -187,8 +187,8 @@ function settle(progress: Progress, ending: Ending): void {
   const { request, asker, timer, head, chunks, size, maxBodyBytes, resolve } = progress;
   clearTimeout(timer);
   asker.isGone = true;
-  // Also when the answer came before the request was written: a receiver that stops reading would keep
-  // the connection for ever.
+  // Also when the answer came before the request was written: a receiver that stops reading would
+  // keep the connection for ever.
   if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
   resolve({ ending, head, body: Buffer.concat(chunks, Math.min(size, maxBodyBytes)) });
 }

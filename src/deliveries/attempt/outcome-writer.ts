@@ -9,21 +9,27 @@ import type { DeliveryStore, Outcome, Return } from "../store.ts";
 export interface OutcomeWriterOptions {
   readonly store: Pick<DeliveryStore, "record" | "putBack">;
   readonly log: Log;
-  /** Called for everything that went into the queue, with its wait in ms; undefined for what waits for a slot. */
+  /**
+   * Called for everything that went into the queue, with its wait in ms; undefined for what waits
+   * for a slot.
+   */
   readonly onQueued: (delayMs: number | undefined) => void;
 }
 
 /**
- * Writes in batches what happens to deliveries in flight, and ends their flights. While the database is
- * away it repeats a write for as long as the flight lasts: without that, every POST in flight would be
- * made twice.
+ * Writes in batches what happens to deliveries in flight, and ends their flights. While the
+ * database is away it repeats a write for as long as the flight lasts: without that, every POST in
+ * flight would be made twice.
  */
 export interface OutcomeWriter {
   /** Writes an outcome. Returns false when another process has written one. */
   record(flight: Flight, outcome: Outcome): Promise<boolean>;
   /** Puts a delivery back into the queue, without waiting for it. */
   putBack(flight: Flight, back: Return): void;
-  /** Keeps the process from ending before `work`. A failure is logged: the delivery is due again when its flight ends. */
+  /**
+   * Keeps the process from ending before `work`. A failure is logged: the delivery is due again
+   * when its flight ends.
+   */
   keep(id: string, work: Promise<unknown>): void;
   /** Resolves when nothing is being written or kept. */
   drain(): Promise<void>;
@@ -42,7 +48,7 @@ interface State extends OutcomeWriterOptions {
 }
 
 const mostAtOnce = 200;
-// Within the time that a flight has besides the POST: see `flightMsOf`.
+// Less than the 15 s that a flight has after the POST: see `flightMsOf`.
 const recordForMs = 14_000;
 const recordRetryMs = 500;
 

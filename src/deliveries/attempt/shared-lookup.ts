@@ -8,7 +8,9 @@ export interface Asker {
   readonly userId: number;
   /** Set by the look-up: it has not begun, because the user's other look-ups go first. */
   isWaiting: boolean;
-  /** Set by the asker: the answer is no longer needed. A look-up that has not begun does not begin. */
+  /**
+   * Set by the asker: the answer is no longer needed. A look-up that has not begun does not begin.
+   */
   isGone: boolean;
 }
 
@@ -54,14 +56,14 @@ interface State {
 }
 
 /**
- * Looks up names so that no user can hold up another. A name has one look-up at a time, however many
- * requests wait for it. Answers are kept for their TTL, between 1 s and 60 s, failures for 2 s. Each user
- * has few look-ups at a time, so that only that user waits for dead name servers. There are never more
- * look-ups than attempts.
+ * Looks up names so that no user can hold up another. A name has one look-up at a time, however
+ * many requests wait for it. Answers are kept for their TTL, between 1 s and 60 s, failures for 2
+ * s. Each user has few look-ups at a time, so that only that user waits for dead name servers.
+ * There are never more look-ups than attempts.
  *
  * @param perUser Most look-ups of a user at a time.
- * @param patienceMs A look-up that waits longer for its turn fails with a `NoTurnError`. Look-ups take
- *   milliseconds: one that waits is behind dead servers, and holds an attempt's slot.
+ * @param patienceMs A look-up that waits longer for its turn fails with a `NoTurnError`. Look-ups
+ *   take milliseconds: one that waits is behind dead servers, and holds an attempt's slot.
  * @param maxNames Most answers kept; the ones used last stay.
  * @param now In ms, never going back.
  */

@@ -20,8 +20,8 @@ import { createWork, secretBox, success, type Work } from "../../support/work.ts
 
 const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Done), leave: () => undefined };
 
-// The commit of an outcome does not wait for the disk. A crash of PostgreSQL takes it back, and
-// the process believes it written.
+// The commit of an outcome does not wait for the disk: what PostgreSQL's crash takes back, this
+// process believes written.
 describe("createAttempts, when a crash of PostgreSQL takes back a write of one delivery of a flight", () => {
   let postgres: PrivatePostgres;
   let database: Database;
