@@ -28,7 +28,7 @@ const backlogText = `
 /** Reads how many deliveries are unfinished, by what they wait for. The cost is bounded. */
 export async function readDeliveryBacklog(sql: Sql): Promise<DeliveryBacklog> {
   const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
-  if (row === undefined) throw new Error("no answer");
+  if (row === undefined) throw new Error("The statement returned no row.");
   return { ...row, oldestDueMs: row.oldestDueMs ?? undefined };
 }
 

@@ -132,7 +132,7 @@ export async function pruneEvents({
     return transact(async (sql) => {
       if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
       const [row] = await sql<R>(text, [event, olderThanMs]);
-      if (row === undefined) throw new Error("no answer");
+      if (row === undefined) throw new Error("The statement returned no row.");
       return row;
     });
   }

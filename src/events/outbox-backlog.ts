@@ -13,7 +13,7 @@ const backlogText = `
 /** Reads how many events are in the outbox, and how old they are. The cost is bounded. */
 export async function readOutboxBacklog(sql: Sql): Promise<OutboxBacklog> {
   const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
-  if (row === undefined) throw new Error("no answer");
+  if (row === undefined) throw new Error("The statement returned no row.");
   return { ...row, oldestMs: row.oldestMs ?? undefined };
 }
 

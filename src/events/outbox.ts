@@ -153,7 +153,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
         maxBytes,
       ]);
       const [first] = rows;
-      if (first === undefined) throw new Error("no answer");
+      if (first === undefined) throw new Error("The statement returned no row.");
       const found = rows.filter(({ number }) => number !== null);
       const scanned = scans.map((scan, index): Scanned => {
         const own = found.filter(({ number }) => number === index + 1);
