@@ -1,6 +1,8 @@
+import { Pool } from "pg";
 import { createSeal } from "../../src/broker/seal.ts";
 import { queues } from "../../src/broker/topology.ts";
 import type { Presented } from "../../src/events/event-presenter.ts";
+import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type Outbox } from "../../src/events/outbox.ts";
 import { createRelayShares } from "../../src/events/relay-shares.ts";
 import type { RelayOptions } from "../../src/events/relay-state.ts";
@@ -50,6 +52,7 @@ export interface RelayScene extends WorkerScene {
 /** Registers the hooks of the `describe` around it. */
 export function useRelayScene(): RelayScene {
   const realNow = performance.now.bind(performance);
+  let pool: Pool;
   let reads = 0;
   let checks = 0;
   const scene: Mutable<RelayScene> = Object.assign(useWorkerScene() as RelayScene, {
@@ -128,13 +131,17 @@ export function useRelayScene(): RelayScene {
 
   before(() => {
     performance.now = () => (scene.stoppedAtMs ?? realNow()) + scene.skewMs;
-    scene.outbox = createOutbox({ sql: scene.core.sql });
+    // One connection: a second session that answers would make the relay read everything again.
+    pool = new Pool({ connectionString: scene.core.url, max: 1 });
+    pool.on("error", () => undefined);
+    scene.outbox = createOutbox({ sql: createSql({ pool, isEmbedded: false }) });
   });
   beforeEach(() => {
     scene.stoppedAtMs = undefined;
   });
-  after(() => {
+  after(async () => {
     performance.now = realNow;
+    await pool.end();
   });
   return scene;
 }
