@@ -146,8 +146,8 @@ describe("createDeliveryStore", () => {
   describe("record, of a whole flight", () => {
     it("leaves the flight until its time is up of which another process has written a part", async () => {
       const [own, others] = [
-        await work.addDelivery(subscription, { due: "nowhere" }),
-        await work.addDelivery(subscription, { due: "nowhere", status: "retrying", attempt: 1 }),
+        await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
+        await scene.work.addDelivery(scene.subscription, { due: "nowhere", status: "retrying", attempt: 1 }),
       ];
       const landed = [await addFlight(own, others)];
       const outcomes = [own, others].map(({ id, uuid }) => ({
@@ -157,23 +157,23 @@ describe("createDeliveryStore", () => {
         status: "delivered" as const,
       }));
 
-      expect((await store.record({ outcomes, landed, isWhole: true })).size).to.equal(1);
-      expect((await work.flights()).map(({ id }) => id)).to.deep.equal(landed);
+      expect((await scene.store.record({ outcomes, landed, isWhole: true })).size).to.equal(1);
+      expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal(landed);
 
-      await store.endAllFlights();
-      expect(await work.queued(others.id)).to.not.equal(null);
-      expect(await work.queued(own.id)).to.equal(null);
+      await scene.store.endAllFlights();
+      expect(await scene.work.queued(others.id)).to.not.equal(null);
+      expect(await scene.work.queued(own.id)).to.equal(null);
     });
 
     it("ends it with its outcomes", async () => {
-      const delivery = await work.addDelivery(subscription, { due: "nowhere" });
+      const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
       const { id, uuid } = delivery;
       const retry = { id: String(id), uuid, attemptsBefore: 0, status: "retrying", delayMs: 60_000 } as const;
 
-      await store.record({ outcomes: [retry], landed: [await addFlight(delivery)], isWhole: true });
+      await scene.store.record({ outcomes: [retry], landed: [await addFlight(delivery)], isWhole: true });
 
-      expect(await work.flights()).to.deep.equal([]);
-      isNear((await work.queued(id))?.dueAt, 60);
+      expect(await scene.work.flights()).to.deep.equal([]);
+      expectNear((await scene.work.queued(id))?.dueAt, 60);
     });
   });
 
