@@ -16,9 +16,10 @@ import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
 import { createUrlOf } from "../http/url-of.ts";
-import { createEventPresenter } from "../events/present.ts";
+import { createEventPresenter } from "../events/event-presenter.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
+import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -40,7 +41,7 @@ export function createApi({
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
-  const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
+  const { log, metrics, tracing, database, sql, cursors, secretBox } = infrastructure;
   const { config, definitions, models } = configuration;
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
@@ -50,7 +51,6 @@ export function createApi({
     records: createTurns<string>(mostOf(database.pool)),
     lists: createTurns<string>(mostOf(database.lists)),
   };
-  const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration);
   const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
@@ -58,14 +58,7 @@ export function createApi({
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    database: {
-      records: createTextSql(database.pool, names),
-      lists: createTextSql(database.lists, names),
-      transact: createTextTransact(database.pool, names),
-      models,
-      onFallback: (resource) => metrics.querying.leftToPrisma(resource),
-      comment: () => traceComment(tracing),
-    },
+    database: recordDatabaseOf(infrastructure, models),
     sql,
     bodyLimitBytes,
     maxPerPage,
@@ -111,6 +104,21 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return { workers: [relay], listener: app.callback(), close: () => undefined };
+}
+
+function recordDatabaseOf(
+  { database, isEmbedded, metrics, tracing }: Infrastructure,
+  models: Configuration["models"],
+): RecordDatabase {
+  const names = createStatementNames(isEmbedded);
+  return {
+    records: createTextSql(database.pool, names),
+    lists: createTextSql(database.lists, names),
+    transact: createTextTransact(database.pool, names),
+    models,
+    onFallback: (resource) => metrics.querying.leftToPrisma(resource),
+    comment: () => traceComment(tracing),
+  };
 }
 
 function createRelayOf(

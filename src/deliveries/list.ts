@@ -9,7 +9,7 @@ import { createProjection } from "../querying/projection.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter, DeliveryOrder } from "./history-texts.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
-import { presentDelivery, rowIdOf } from "./present.ts";
+import { presentDelivery, rowIdOf } from "./delivery-json.ts";
 
 const fault = "without an index, and there may be millions of deliveries";
 const shown = (name: string): ListedKey => ({ name, type: "String", fault });

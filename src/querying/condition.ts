@@ -79,3 +79,26 @@ export function isNever(condition: Condition): boolean {
 export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");
 }
+
+/** Whether a value in it is NULL, so that a part of it is unknown and never true. */
+export function comparesWithNull(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "all":
+    case "any":
+      return condition.of.some(comparesWithNull);
+    case "not":
+    case "notFalse":
+    case "related":
+      return comparesWithNull(condition.of);
+    case "compare":
+      return condition.value === null;
+    case "in":
+    case "list":
+      return condition.values.includes(null);
+    case "null":
+    case "like":
+    case "json":
+    case "version":
+      return false;
+  }
+}

@@ -1,6 +1,6 @@
 import type { Caller } from "../kit/caller.ts";
 import type { Field } from "../mapping/definition.ts";
-import type { Condition, Parameter } from "./condition.ts";
+import { comparesWithNull, never, type Condition, type Parameter } from "./condition.ts";
 import { readFieldValue } from "./filter-values.ts";
 
 /** `$user.id`, `$user.email`, `$user.claims.NAME`, which the rules of access have in the place of values. */
@@ -19,9 +19,14 @@ export function bindCondition(condition: Condition, caller: Caller): Condition {
     case "all":
     case "any":
       return { ...condition, of: condition.of.map((one) => bindCondition(one, caller)) };
-    case "not":
     case "related":
       return { ...condition, of: bindCondition(condition.of, caller) };
+    case "not":
+    case "notFalse": {
+      // "No member is of this team" must not hold for a user without a team.
+      const of = bindCondition(condition.of, caller);
+      return comparesWithNull(of) ? never : { ...condition, of };
+    }
     case "compare":
       return { ...condition, value: bound(condition.field, condition.value, caller)[0] ?? null };
     case "in":

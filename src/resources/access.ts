@@ -92,6 +92,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
         case "any":
           return { ...condition, of: condition.of.map((one) => access.withinReach(one, caller)) };
         case "not":
+        case "notFalse":
           return { ...condition, of: access.withinReach(condition.of, caller) };
         case "related": {
           const { link, of } = condition;

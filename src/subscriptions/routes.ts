@@ -15,10 +15,10 @@ import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList, subscriptionShape } from "./list.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type Subscription } from "./subscription.ts";
+import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
-  /** Why the webhook of this user may not go to a URL, as a sentence; undefined when it may. */
+  /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
@@ -28,7 +28,10 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly urlOf: UrlOf;
 }
 
-/** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
+/**
+ * Adds `webhooks`: list, create, show, change and delete the caller's subscriptions (contract,
+ * section 4).
+ */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
   const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf, refusalOfUrl } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
@@ -45,7 +48,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
+    const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
     const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
@@ -58,7 +61,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.put("/webhooks/:id", async (ctx) => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
+    const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
@@ -71,7 +74,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<Subscription> {
+  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<OwnSubscription> {
     const id = idOf(text);
     const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
     if (subscription === undefined) throw unknownSubscription();
