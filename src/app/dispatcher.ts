@@ -8,6 +8,7 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
@@ -51,7 +52,12 @@ export function createDispatcher({
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const eligibility = createEligibility({ definitions, log });
+  const eligibility = createEligibility({
+    definitions,
+    access: createAccessConditions(definitions),
+    sql,
+    log,
+  });
   const attempts = createAttempts({
     ...shared,
     send: (post, user) => sender.send(post, user),

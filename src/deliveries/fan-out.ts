@@ -20,7 +20,7 @@ export interface FanOutOptions extends WriteOptions {
   readonly seal: Seal;
   /** Returns the matching subscriptions of each event, in the events' order. */
   readonly findSubscribers: (
-    events: readonly Pick<PublishedEvent, "event" | "resource" | "owner_id">[],
+    events: readonly Pick<PublishedEvent, "id" | "event" | "resource" | "owner_id">[],
   ) => Promise<readonly (readonly Subscriber[])[]>;
   readonly attempts: Pick<Attempts, "start" | "drain">;
   /** Called when deliveries were left to the queue. */

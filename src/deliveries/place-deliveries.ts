@@ -42,8 +42,8 @@ async function eligibleOf(
 ): Promise<(delivery: TakenDelivery) => boolean> {
   const subscribed = deliveries.filter(({ subscription }) => subscription !== null);
   const judged = await eligibility.judge(
-    subscribed.map(({ resource, ownerId, subscription }) => ({
-      event: { resource, owner_id: ownerId },
+    subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
+      event: { id: eventId, resource, owner_id: ownerId },
       user: (subscription as TakenSubscription).user,
     })),
   );

@@ -2,7 +2,12 @@ import type { Field } from "../mapping/definition.ts";
 import type { Link } from "./links.ts";
 
 /** A value as a statement takes it; a list of them binds a PostgreSQL array. */
-export type Parameter = string | number | boolean | Buffer | null;
+export type Parameter = string | number | boolean | Buffer | null | StatementColumn;
+
+/** A column of the statement in the place of a value: `u.id`. */
+export interface StatementColumn {
+  readonly column: string;
+}
 
 export type Comparison = "=" | "<>" | "<" | "<=" | ">" | ">=";
 
@@ -101,4 +106,8 @@ export function comparesWithNull(condition: Condition): boolean {
     case "version":
       return false;
   }
+}
+
+export function isColumn(value: Parameter): value is StatementColumn {
+  return typeof value === "object" && value !== null && "column" in value;
 }

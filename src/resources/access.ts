@@ -37,6 +37,8 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 export interface AccessConditions {
   /** The records with which the caller may do all of it, for admins of the resource every one. */
   of(definition: Definition, wanted: readonly AccessOperation[], caller: Caller): Condition;
+  /** The filter that decides who reads, in which users are still open; undefined for other rules. */
+  readFilter(definition: Definition): Condition | undefined;
   /** The same condition, met also by no related record that the caller may not read. */
   withinReach(condition: Condition, caller: Caller): Condition;
 }
@@ -86,6 +88,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
         .map((rule) => conditionOfRule(rule, definition, caller));
       return conditions.some(isNever) ? never : all(conditions);
     },
+    readFilter: ({ access: { read } }) => filters.get(read),
     withinReach(condition, caller) {
       switch (condition.kind) {
         case "all":

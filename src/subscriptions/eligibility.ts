@@ -1,11 +1,19 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
-import type { Definitions } from "../mapping/definition.ts";
-import { isAdminFor } from "../resources/access.ts";
+import type { Sql } from "../db/sql.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { AccessRule, Definition, Definitions } from "../mapping/definition.ts";
+import type { Condition } from "../querying/condition.ts";
+import { isAdminFor, type AccessConditions } from "../resources/access.ts";
+import { groupBy } from "./match.ts";
+import { judgeSnapshots, pairKey, type JudgedPair } from "./snapshot-judge.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
-export type JudgedEvent = Pick<EventEnvelope, "resource" | "owner_id">;
+export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"> {
+  /** Row id, as a decimal string; a filter finds the snapshot by it. */
+  readonly id?: string;
+}
 
 /** A group of users that may include readers of an event. */
 export type Audience =
@@ -22,8 +30,8 @@ export interface Readers {
 }
 
 /**
- * Decides who gets an event: the owner of its record at the time of the event, and the admins of
- * its resource (contract, section 4). The only place that knows this rule: the fan-out asks for
+ * Decides who gets an event: those who may read its record as it was then, by `access.read` of the
+ * mapping file, and the admins of its resource. The only place that knows this rule: the fan-out asks for
  * many events at once, the sweep before each later attempt. Never rejects for a fault of a code
  * module.
  */
@@ -44,37 +52,118 @@ export interface Eligibility {
   ): Promise<readonly boolean[]>;
 }
 
-export function createEligibility({
-  definitions,
-  log,
-}: {
+export interface EligibilityOptions {
   readonly definitions: Definitions;
+  readonly access: Pick<AccessConditions, "readFilter">;
+  /** Reads the snapshots of events. */
+  readonly sql: Sql;
   readonly log: Log;
-}): Eligibility {
-  const isAdmin = (resource: string, user: Caller): boolean =>
-    isAdminOf({ definitions, log }, resource, user);
+}
+
+export function createEligibility(options: EligibilityOptions): Eligibility {
+  const { definitions } = options;
+  const ruleOf = (resource: string): AccessRule["kind"] =>
+    definitions.get(resource)?.access.read.kind ?? "owner";
   return {
-    audiencesOf: (resource, events) => [...adminsOf(definitions, resource), ...ownersOf(events)],
+    audiencesOf(resource, events) {
+      const rule = ruleOf(resource);
+      // A filter may let everyone in; it decides on those who subscribe.
+      if (rule === "everyone" || rule === "filter") return [{ kind: "everybody" }];
+      const admins = adminsOf(definitions, resource);
+      return rule === "admin" ? admins : [...admins, ...ownersOf(events)];
+    },
     async readersOf({ resource, events, users }) {
-      const isOfAdmin = (user: Caller): boolean => isAdmin(resource, user);
-      const ofAll = new Set(users.filter(isOfAdmin).map(({ id }) => id));
-      const others = new Map(
-        users.filter(({ id }) => !ofAll.has(id)).map((user) => [ownerIdOf(user), user.id]),
-      );
-      return {
-        ofAll,
-        ofEach: events.map(({ owner_id: owner }) => {
-          const id = owner === null ? undefined : others.get(owner);
-          return id === undefined ? [] : [id];
-        }),
-      };
+      const isOfAll = (user: Caller): boolean =>
+        ruleOf(resource) === "everyone" || isAdminOf(options, resource, user);
+      const ofAll = new Set(users.filter(isOfAll).map(({ id }) => id));
+      const others = users.filter(({ id }) => !ofAll.has(id));
+      return { ofAll, ofEach: await readersOfEach(options, resource, events, others) };
     },
     async judge(pairs) {
-      return pairs.map(
-        ({ event, user }) => event.owner_id === ownerIdOf(user) || isAdmin(event.resource, user),
-      );
+      const filtered = pairs.filter(({ event }) => ruleOf(event.resource) === "filter");
+      const readable = new Set<(typeof pairs)[number]>();
+      for (const [resource, own] of groupBy(filtered, ({ event }) => event.resource)) {
+        const passed = await judgeFilter(options, resource, own);
+        for (const pair of own)
+          if (passed.has(pairKey(pair.event.id ?? "", pair.user.id))) readable.add(pair);
+      }
+      return pairs.map((pair) => {
+        const { event, user } = pair;
+        const rule = ruleOf(event.resource);
+        if (rule === "everyone" || isAdminOf(options, event.resource, user)) return true;
+        return rule === "owner" ? event.owner_id === ownerIdOf(user) : readable.has(pair);
+      });
     },
   };
+}
+
+/** Returns for each event the ids of the users who read it. */
+async function readersOfEach(
+  options: EligibilityOptions,
+  resource: string,
+  events: readonly JudgedEvent[],
+  users: readonly Caller[],
+): Promise<readonly (readonly number[])[]> {
+  const rule = options.definitions.get(resource)?.access.read.kind ?? "owner";
+  if (rule === "filter") {
+    const pairs = events.flatMap((event) => users.map((user) => ({ event, user })));
+    const passed = await judgeFilter(options, resource, pairs);
+    return events.map(({ id = "" }) =>
+      users.flatMap((user) => (passed.has(pairKey(id, user.id)) ? [user.id] : [])),
+    );
+  }
+  if (rule !== "owner") return events.map(() => []);
+  const byOwner = new Map(users.map((user) => [ownerIdOf(user), user.id]));
+  return events.map(({ owner_id: owner }) => {
+    const id = owner === null ? undefined : byOwner.get(owner);
+    return id === undefined ? [] : [id];
+  });
+}
+
+/** Most pairs of an event and a user in one statement: each may look up related rows. */
+const mostPairs = 20_000;
+
+/** Returns the keys of the pairs that pass the filter of `access.read`. */
+async function judgeFilter(
+  options: EligibilityOptions,
+  resource: string,
+  pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
+): Promise<ReadonlySet<string>> {
+  const definition = options.definitions.get(resource);
+  const filter = definition && options.access.readFilter(definition);
+  if (definition === undefined || filter === undefined) return new Set();
+  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
+  const passed = new Set<string>();
+  for (let start = 0; start < known.length; start += mostPairs) {
+    const found = await judgeTogether(options, definition, filter, known.slice(start, start + mostPairs));
+    for (const key of found) passed.add(key);
+  }
+  return passed;
+}
+
+/** A snapshot that does not fit the table any more, of a column that has another type now, is read by admins only. */
+async function judgeTogether(
+  options: EligibilityOptions,
+  definition: Definition,
+  filter: Condition,
+  pairs: readonly JudgedPair[],
+): Promise<ReadonlySet<string>> {
+  try {
+    return await judgeSnapshots(options.sql, definition, filter, pairs);
+  } catch (error) {
+    if (databaseFaultOf(error).kind === "unavailable") throw error;
+    const ids = [...new Set(pairs.map(({ eventId }) => eventId))];
+    if (ids.length === 1) {
+      options.log.error({ err: error, resource: definition.name, eventId: ids[0] }, "access.read failed");
+      return new Set();
+    }
+    const passed = new Set<string>();
+    for (const id of ids) {
+      const own = pairs.filter(({ eventId }) => eventId === id);
+      for (const key of await judgeTogether(options, definition, filter, own)) passed.add(key);
+    }
+    return passed;
+  }
 }
 
 /** Returns the `owner_id` of the events of a user's records. */
@@ -83,7 +172,7 @@ function ownerIdOf({ id }: Caller): string {
 }
 
 function isAdminOf(
-  { definitions, log }: { readonly definitions: Definitions; readonly log: Log },
+  { definitions, log }: Pick<EligibilityOptions, "definitions" | "log">,
   resource: string,
   user: Caller,
 ): boolean {

@@ -3,7 +3,10 @@ import type { Caller } from "../kit/caller.ts";
 import type { Eligibility } from "./eligibility.ts";
 
 /** The part of an event that decides which subscriptions get it. */
-export type MatchedEvent = Pick<EventEnvelope, "resource" | "event" | "owner_id">;
+export interface MatchedEvent extends Pick<EventEnvelope, "resource" | "event" | "owner_id"> {
+  /** Row id, as a decimal string. */
+  readonly id?: string;
+}
 
 /** An active subscription of a user who is not disabled. */
 export interface Candidate {
