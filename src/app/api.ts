@@ -45,7 +45,7 @@ export function createApi({
   const { config, definitions, models } = configuration;
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const urlOf = createUrlOf(config.http);
+  const lists = { maxPerPage, cursors, urlOf: createUrlOf(config.http) };
   const listTurns = createTurns(halfOf(database.lists));
   const resourceTurns = {
     records: createTurns<string>(mostOf(database.pool)),
@@ -60,21 +60,17 @@ export function createApi({
     definitions,
     database: recordDatabaseOf(infrastructure, models),
     sql,
+    ...lists,
     bodyLimitBytes,
-    maxPerPage,
     listTurns,
     resourceTurns,
-    urlOf,
-    cursors,
     access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, listSql, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    ...lists,
     bodyLimitBytes,
-    maxPerPage,
-    cursors,
-    urlOf,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
@@ -85,10 +81,8 @@ export function createApi({
       transact: createTransact(database.pool),
       tracing,
     }),
-    maxPerPage,
+    ...lists,
     listTurns,
-    cursors,
-    urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 
