@@ -17,7 +17,7 @@ import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
-import { createAccessConditions } from "../resources/access.ts";
+import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
@@ -73,6 +73,7 @@ export function createApi({
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
+    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), caller),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({

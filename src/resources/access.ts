@@ -136,3 +136,12 @@ export function ownerValue(owner: Field, caller: Caller): number | bigint | stri
   if (owner.type === "BigInt") return BigInt(caller.id);
   return owner.type === "String" ? String(caller.id) : caller.id;
 }
+
+/**
+ * Returns why a webhook of the user for the resource would never fire; undefined when it may. A resource that says nothing of access takes the
+ * webhooks of every user, as before.
+ */
+export function refusalOfWebhook(definition: Definition | undefined, caller: Caller): string | undefined {
+  if (definition?.access.read.kind !== "admin" || isAdminFor(definition, caller)) return undefined;
+  return `Only admins read ${definition.name}, so that the webhook would never fire.`;
+}

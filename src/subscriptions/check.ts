@@ -12,6 +12,8 @@ export interface SubscriptionRules {
   readonly triggersOf: (resource: string) => readonly Trigger[] | undefined;
   /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
+  /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
+  readonly refusalOfResource: (resource: string) => string | undefined;
 }
 
 export type Checked<T> =
@@ -77,7 +79,7 @@ type Errors = Map<string, readonly string[]>;
 async function errorsIn({
   body,
   compiled,
-  rules: { triggersOf, refusalOfUrl },
+  rules: { triggersOf, refusalOfUrl, refusalOfResource },
   resource,
 }: {
   readonly body: Body;
@@ -98,6 +100,10 @@ async function errorsIn({
     const description = textOf(body["description"]);
     const fault = description.includes("\0") ? "null characters" : textFault(description);
     if (fault !== undefined) found.set("description", [`The description field must not contain ${fault}.`]);
+  }
+  if (isFine("resource")) {
+    const refusal = refusalOfResource(textOf(body["resource"]));
+    if (refusal !== undefined) found.set("resource", [refusal]);
   }
   if (isFine("events") && !found.has("resource"))
     for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))

@@ -5,7 +5,7 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { AccessRule, Definition, Definitions } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import { isAdminFor, type AccessConditions } from "../resources/access.ts";
-import { groupBy } from "./match.ts";
+import { groupBy } from "../kit/group-by.ts";
 import { judgeSnapshots, pairKey, type JudgedPair } from "./snapshot-judge.ts";
 import type { Log } from "../telemetry/log.ts";
 

@@ -1,7 +1,8 @@
 import type { Sql } from "../db/sql.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Audience, Eligibility } from "./eligibility.ts";
-import { groupBy, matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
+import { groupBy } from "../kit/group-by.ts";
+import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 
 /** A subscription that gets an event, with everything that an attempt needs of it. */
 export interface Subscriber {

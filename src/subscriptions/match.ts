@@ -1,5 +1,6 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
+import { getOrSet, groupBy } from "../kit/group-by.ts";
 import type { Eligibility } from "./eligibility.ts";
 
 /** The part of an event that decides which subscriptions get it. */
@@ -85,17 +86,4 @@ function answerOf<C extends Candidate>(
   return [...(listeners?.toAll ?? []), ...own].toSorted(
     (one, other) => one.subscriptionId - other.subscriptionId,
   );
-}
-
-/** Returns the items by key, in their order. */
-export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) getOrSet(groups, keyOf(item), () => []).push(item);
-  return groups;
-}
-
-function getOrSet<K, V>(values: Map<K, V>, key: K, compute: () => V): V {
-  const value = values.get(key) ?? compute();
-  values.set(key, value);
-  return value;
 }

@@ -20,6 +20,8 @@ import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
   /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
+  /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
+  readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
@@ -33,10 +35,11 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
  * section 4).
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf, refusalOfUrl } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
-    refusalOfUrl: (url) => refusalOfUrl(url, caller),
+    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
+    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
   });
 
   router.get("/webhooks", async (ctx) => {

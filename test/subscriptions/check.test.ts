@@ -12,6 +12,7 @@ const rules: SubscriptionRules = {
       ["orders", ["on_create", "on_update"]],
       ["notes", ["on_delete"]],
     ]).get(resource),
+  refusalOfResource: () => undefined,
   refusalOfUrl: (url) =>
     url.includes("10.0.0.1") ? "The url must not point to a private address." : undefined,
 };

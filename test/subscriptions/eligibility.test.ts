@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
-import { createEligibility, type Audience } from "../../src/subscriptions/eligibility.ts";
+import type { Audience } from "../../src/subscriptions/eligibility.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
+import { eligibilityOf } from "../support/eligibility.ts";
 import { createMemoryLog } from "../support/http.ts";
 
 const ada: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };
@@ -40,7 +41,7 @@ describe("createEligibility", () => {
     describe(`when ${what}`, () => {
       const { log } = createMemoryLog();
       const definitions = definitionsOf(definition({ name: "orders", fields: [], ...overrides }));
-      const eligibility = createEligibility({ definitions, log });
+      const eligibility = eligibilityOf(definitions, { log });
 
       it("judges each pair of an event and a user", async () => {
         for (const user of users) {
@@ -74,7 +75,7 @@ describe("createEligibility", () => {
   }
 
   it("leaves the events of a resource without a mapping file to their owners", async () => {
-    const eligibility = createEligibility({ definitions: new Map(), log: createMemoryLog().log });
+    const eligibility = eligibilityOf(new Map());
     const event = { resource: "gone", owner_id: "7" };
 
     expect(await eligibility.judge(users.map((user) => ({ event, user })))).to.deep.equal([true, false]);
@@ -85,7 +86,7 @@ describe("createEligibility", () => {
     const { log, lines } = createMemoryLog();
     const definitions = definitionsOf(definition({ name: "orders", fields: [], code: { isAdmin: throws } }));
 
-    await createEligibility({ definitions, log }).judge([
+    await eligibilityOf(definitions, { log }).judge([
       { event: { resource: "orders", owner_id: null }, user: ada },
     ]);
 

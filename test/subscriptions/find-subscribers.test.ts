@@ -2,11 +2,11 @@ import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import type { EventEnvelope } from "../../src/events/event.ts";
 import type { AdminRule, CodeModule } from "../../src/mapping/definition.ts";
-import { createEligibility, type Eligibility } from "../../src/subscriptions/eligibility.ts";
+import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
-import { createLog } from "../../src/telemetry/log.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
+import { eligibilityOf } from "../support/eligibility.ts";
 
 interface NewSubscription {
   readonly userId: number;
@@ -18,7 +18,7 @@ interface NewSubscription {
 const nobody: AdminRule = { kind: "nobody" };
 
 /** Orders and notes, whose admins are named by the rule or the code. */
-function eligibilityOf(rule: AdminRule, code: CodeModule = {}): Eligibility {
+function eligibilityBy(rule: AdminRule, code: CodeModule = {}): Eligibility {
   const resources = ["orders", "notes"].map((name) =>
     definition({
       name,
@@ -27,7 +27,7 @@ function eligibilityOf(rule: AdminRule, code: CodeModule = {}): Eligibility {
       code: name === "orders" ? code : {},
     }),
   );
-  return createEligibility({ definitions: definitionsOf(...resources), log: createLog({ level: "silent" }) });
+  return eligibilityOf(definitionsOf(...resources));
 }
 
 describe("createSubscriberFinder", () => {
@@ -84,7 +84,7 @@ describe("createSubscriberFinder", () => {
 
   async function find(
     events: readonly EventEnvelope[],
-    eligibility = eligibilityOf(nobody),
+    eligibility = eligibilityBy(nobody),
   ): Promise<readonly (readonly number[])[]> {
     const found = await createSubscriberFinder({ sql: counting, eligibility })(events);
     return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
@@ -112,7 +112,7 @@ describe("createSubscriberFinder", () => {
 
   it("answers what an attempt needs", async () => {
     const subscriptionId = await subscribe({ userId: ids.ada });
-    const finder = createSubscriberFinder({ sql: core.sql, eligibility: eligibilityOf(nobody) });
+    const finder = createSubscriberFinder({ sql: core.sql, eligibility: eligibilityBy(nobody) });
 
     expect(await finder([event()])).to.deep.equal([
       [
@@ -140,7 +140,7 @@ describe("createSubscriberFinder", () => {
     await subscribe({ userId: ids.gone });
 
     expect(
-      await find([event({ owner_id: String(ids.gone) })], eligibilityOf({ kind: "flag" })),
+      await find([event({ owner_id: String(ids.gone) })], eligibilityBy({ kind: "flag" })),
     ).to.deep.equal([[]]);
   });
 
@@ -170,7 +170,7 @@ describe("createSubscriberFinder", () => {
     await subscribe({ userId: ids.ben });
 
     expect(
-      await find([event(), event({ owner_id: String(ids.admin) })], eligibilityOf({ kind: "flag" })),
+      await find([event(), event({ owner_id: String(ids.admin) })], eligibilityBy({ kind: "flag" })),
     ).to.deep.equal([[admins], [admins]]);
   });
 
@@ -181,7 +181,7 @@ describe("createSubscriberFinder", () => {
 
     const found = await find(
       [event(), event({ resource: "notes" })],
-      eligibilityOf({ kind: "emails", emails: ["BEN@example.com"] }),
+      eligibilityBy({ kind: "emails", emails: ["BEN@example.com"] }),
     );
 
     expect(found).to.deep.equal([[bens], []]);
@@ -191,7 +191,7 @@ describe("createSubscriberFinder", () => {
     const bens = await subscribe({ userId: ids.ben });
     await subscribe({ userId: ids.admin });
 
-    const found = await find([event()], eligibilityOf(nobody, { isAdmin: ({ name }) => name === "ben" }));
+    const found = await find([event()], eligibilityBy(nobody, { isAdmin: ({ name }) => name === "ben" }));
 
     expect(found).to.deep.equal([[bens]]);
   });
@@ -206,7 +206,7 @@ describe("createSubscriberFinder", () => {
       await subscribe({ userId: ids.ada });
       const admins = await subscribe({ userId: ids.admin });
 
-      expect(await find([event({ owner_id: ownerId })], eligibilityOf({ kind: "flag" }))).to.deep.equal([
+      expect(await find([event({ owner_id: ownerId })], eligibilityBy({ kind: "flag" }))).to.deep.equal([
         [admins],
       ]);
     });
@@ -242,7 +242,7 @@ describe("createSubscriberFinder", () => {
           blocks = (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN);
           return (await client.query({ name: "find", text, values: [...values] })).rows;
         };
-        const finder = createSubscriberFinder({ sql: measuring, eligibility: eligibilityOf(admins) });
+        const finder = createSubscriberFinder({ sql: measuring, eligibility: eligibilityBy(admins) });
         const events = Array.from({ length: owners }, (_, index) =>
           event({ owner_id: String(index * 7 + 1) }),
         );

@@ -1,9 +1,8 @@
 import { expect } from "chai";
-import { createLog } from "../../src/telemetry/log.ts";
-import { createEligibility } from "../../src/subscriptions/eligibility.ts";
 import { matchEvents, type MatchedEvent } from "../../src/subscriptions/match.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
+import { eligibilityOf } from "../support/eligibility.ts";
 
 const owner = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
 const stranger = { ...owner, id: 8 };
@@ -22,10 +21,7 @@ async function match(
 ): Promise<readonly (readonly number[])[]> {
   const candidates = given.map((candidate, index) => ({ ...candidate, subscriptionId: index }));
   const resources = ["orders", "notes"].map((name) => definition({ name, fields: [], code: { isAdmin } }));
-  const eligibility = createEligibility({
-    definitions: definitionsOf(...resources),
-    log: createLog({ level: "silent" }),
-  });
+  const eligibility = eligibilityOf(definitionsOf(...resources));
   const found = await matchEvents({ events, candidates, eligibility });
   return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
 }

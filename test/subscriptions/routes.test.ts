@@ -46,6 +46,8 @@ describe("webhook subscription routes", () => {
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
+      refusalOfResource: (resource, { id }) =>
+        resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });
     const authenticate = createAuthenticate({

@@ -63,6 +63,7 @@ export async function startListApi(): Promise<ListApi> {
     urlOf,
     triggersOf: () => ["on_create"],
     refusalOfUrl: () => undefined,
+    refusalOfResource: () => undefined,
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ sql: core.sql, listSql, transact: createTransact(pool) }),
