@@ -1,15 +1,17 @@
-import { AppError, type FieldErrors } from "../kit/errors.ts";
+import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 export interface ErrorBody {
   readonly message: string;
+  /** Missing from a 5xx. */
+  readonly code?: ErrorCode;
   readonly errors?: FieldErrors;
 }
 
-/** What the client is told: for a 5xx `Server Error` and nothing else. */
-export function errorBodyOf(error: AppError): ErrorBody {
-  if (error.status >= 500) return { message: "Server Error" };
-  return { message: error.message, ...(error.errors === undefined ? {} : { errors: error.errors }) };
+/** Returns what the client reads: for a 5xx `Server Error` and nothing else (contract, section 4). */
+export function errorBodyOf({ status, message, code, errors }: AppError): ErrorBody {
+  if (status >= 500) return { message: "Server Error" };
+  return { message, code, ...(errors === undefined ? {} : { errors }) };
 }
 
 /**

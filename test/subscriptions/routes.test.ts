@@ -140,6 +140,7 @@ describe("webhook subscription routes", () => {
       expect(answer.status).to.equal(422);
       expect(answer.json).to.deep.equal({
         message: "The url field must be a valid URL. (and 1 more error)",
+        code: "validation.failed",
         errors: { url: ["The url field must be a valid URL."], events: ["The events field is required."] },
       });
     });
@@ -249,6 +250,7 @@ describe("webhook subscription routes", () => {
       expect(answer.status).to.equal(422);
       expect(answer.json).to.deep.equal({
         message: "The resource field is prohibited.",
+        code: "validation.failed",
         errors: { resource: ["The resource field is prohibited."] },
       });
       expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
@@ -344,7 +346,10 @@ describe("webhook subscription routes", () => {
         );
 
         expect(answer.status).to.equal(404);
-        expect(answer.json).to.deep.equal({ message: "The webhook subscription could not be found." });
+        expect(answer.json).to.deep.equal({
+          message: "The webhook subscription could not be found.",
+          code: "webhook.not_found",
+        });
         expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
       });
 
