@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Pool, QueryResultRow } from "pg";
+import type { ClientBase, Pool, QueryResultRow } from "pg";
+import { AppError } from "../kit/errors.ts";
 
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -43,11 +44,24 @@ export function createTransact(pool: Pool, settings = ""): Transact {
       await client.query("COMMIT");
       isDone = true;
       return result;
+    } catch (error) {
+      // A refused request does not cost a connection. After any other fault, the connection may still be busy.
+      if (error instanceof AppError) isDone = await isRolledBack(client);
+      throw error;
     } finally {
       // The end of a connection takes back what was not committed.
       client.release(!isDone);
     }
   };
+}
+
+async function isRolledBack(client: ClientBase): Promise<boolean> {
+  try {
+    await client.query("ROLLBACK");
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]

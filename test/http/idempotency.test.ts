@@ -1,0 +1,411 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { createSql, createTransact, type Sql } from "../../src/db/sql.ts";
+import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
+import { createApp } from "../../src/http/app.ts";
+import { readJsonBody } from "../../src/http/body.ts";
+import { createAnswerPost, most } from "../../src/http/idempotency.ts";
+import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { validationError } from "../../src/kit/errors.ts";
+import { createSecretBox } from "../../src/subscriptions/secret.ts";
+import { migrateCore, openCoreDatabase } from "../support/core-database.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { until } from "../support/wait.ts";
+
+const { log } = createMemoryLog();
+const secretBox = createSecretBox(randomBytes(32));
+
+/** The user with the id that the token is. */
+const authenticate: ApiMiddleware = (ctx, next) => {
+  const id = Number(ctx.get("Authorization").replace("Bearer ", ""));
+  ctx.state.caller = { id, name: "", email: "", isAdmin: false };
+  return next();
+};
+
+/** A place where a request waits, after its write and before its commit. */
+interface Gate {
+  readonly entered: Promise<void>;
+  readonly open: () => void;
+}
+
+interface Scene {
+  readonly server: HttpServer;
+  readonly sql: Sql;
+  clockMs: number;
+  /** Makes the next request wait. */
+  hold(): Gate;
+}
+
+/** `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret. */
+async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
+  const sql = createSql({ pool: database.pool, isEmbedded });
+  await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
+  const transact = createTransact(database.pool);
+  let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
+  const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
+  const router = createRouter("/svc-api");
+  const handler =
+    (isSecret: boolean): ApiMiddleware =>
+    async (ctx) => {
+      const { text = "" } = await readJsonBody(ctx, 100_000_000);
+      await answerPost(ctx, {
+        transact,
+        isSecret,
+        async act(transaction = sql) {
+          if (text === "bad") throw validationError({ text: ["The text field is bad."] });
+          const [row] = await transaction<{ id: number }>(
+            "INSERT INTO notes (user_id, text) VALUES ($1, $2) RETURNING id",
+            [ctx.state.caller.id, text],
+          );
+          const gate = held;
+          held = undefined;
+          gate?.enter();
+          await gate?.wait;
+          const id = row?.id ?? 0;
+          const json = JSON.stringify({
+            id,
+            text,
+            ...(text === "long" ? { more: "x".repeat(17_000_000) } : {}),
+          });
+          return { status: 201, headers: { Location: `/notes/${id}`, ETag: '"1"' }, json };
+        },
+      });
+    };
+  router.post("/notes", handler(false));
+  router.post("/secrets", handler(true));
+  const app = createApp({
+    log,
+    routePrefix: "/svc-api",
+    authenticate,
+    router,
+    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
+  });
+  const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+  const scene: Scene = {
+    server,
+    sql,
+    clockMs: 0,
+    hold() {
+      let open = (): void => undefined;
+      let enter = (): void => undefined;
+      const wait = new Promise<void>((resolve) => (open = resolve));
+      const entered = new Promise<void>((resolve) => (enter = resolve));
+      held = { enter, wait };
+      return { entered, open };
+    },
+  };
+  return scene;
+}
+
+function post(
+  { server }: Scene,
+  body: unknown,
+  {
+    key = "k",
+    user = 7,
+    path = "/notes",
+  }: { readonly key?: string; readonly user?: number; readonly path?: string } = {},
+): Promise<Answer> {
+  return call(server.port, `/svc-api${path}`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${user}`,
+      "Content-Type": "application/json",
+      ...(key === "" ? {} : { "Idempotency-Key": key }),
+    },
+    body: JSON.stringify(body),
+  });
+}
+
+const countOf = async ({ sql }: Scene, table: string): Promise<number> => {
+  const [row] = await sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`);
+  return row?.count ?? -1;
+};
+
+const codeOf = ({ json }: Answer): unknown => (json as { readonly code?: string } | undefined)?.code;
+
+describe("Idempotency-Key", () => {
+  let core: Awaited<ReturnType<typeof openCoreDatabase>>;
+  let scene: Scene;
+
+  before(async () => {
+    core = await openCoreDatabase();
+    scene = await startScene(core.database, false);
+  });
+
+  beforeEach(async () => {
+    // A count of what a user has is used for a minute.
+    scene.clockMs += 60_000;
+    await core.sql("TRUNCATE notes, svc.idempotency_keys");
+  });
+
+  after(async () => {
+    await scene.server.close();
+    await core.close();
+  });
+
+  it("gives the first answer again, byte by byte, and writes once", async () => {
+    const first = await post(scene, { text: "Zoë" });
+    const second = await post(scene, { text: "Zoë" });
+
+    expect([first.status, second.status]).to.deep.equal([201, 201]);
+    expect(second.text).to.equal(first.text);
+    for (const name of ["location", "etag", "content-type"])
+      expect(second.headers[name]).to.equal(first.headers[name]);
+    expect(first.headers).not.to.have.property("idempotent-replayed");
+    expect(second.headers["idempotent-replayed"]).to.equal("true");
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("writes twice without the header, and keeps nothing", async () => {
+    await post(scene, { text: "a" }, { key: "" });
+    await post(scene, { text: "b" }, { key: "" });
+
+    expect(await countOf(scene, "notes")).to.equal(2);
+    expect(await countOf(scene, "svc.idempotency_keys")).to.equal(0);
+  });
+
+  it("refuses the same key with another body or path, with 422", async () => {
+    await post(scene, { text: "a" });
+
+    for (const other of [
+      await post(scene, { text: "b" }),
+      await post(scene, { text: "a" }, { path: "/secrets" }),
+    ]) {
+      expect([other.status, codeOf(other)]).to.deep.equal([422, "idempotency.mismatch"]);
+      expect(other.json).to.have.nested.property("errors.Idempotency-Key").with.length(1);
+    }
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps the keys of two users apart", async () => {
+    const ada = await post(scene, { text: "a" });
+    const bob = await post(scene, { text: "b" }, { user: 8 });
+
+    expect([ada.status, bob.status]).to.deep.equal([201, 201]);
+    expect(bob.headers).not.to.have.property("idempotent-replayed");
+  });
+
+  it("answers 409 with Retry-After at once while the first is at work, and then its answer", async () => {
+    const gate = scene.hold();
+    const first = post(scene, { text: "a" });
+    await gate.entered;
+
+    const second = await post(scene, { text: "a" });
+    const other = await post(scene, { text: "b" }, { key: "another" });
+    gate.open();
+    await first;
+    const third = await post(scene, { text: "a" });
+
+    expect([second.status, codeOf(second), second.headers["retry-after"]]).to.deep.equal([
+      409,
+      "idempotency.in_progress",
+      "1",
+    ]);
+    expect(other.status).to.equal(201);
+    expect([third.status, third.headers["idempotent-replayed"]]).to.deep.equal([201, "true"]);
+    expect(await countOf(scene, "notes")).to.equal(2);
+  });
+
+  it("writes once, whoever of 20 at once comes first", async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post(scene, { text: "a" })));
+
+    const firsts = answers.filter(
+      ({ status, headers }) => status === 201 && headers["idempotent-replayed"] === undefined,
+    );
+    expect(firsts).to.have.length(1);
+    expect(new Set(answers.map(({ status }) => status))).to.satisfy((statuses: Set<number>) =>
+      [...statuses].every((status) => status === 201 || status === 409),
+    );
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps neither the write nor the key when the connection is cut before the commit", async () => {
+    const gate = scene.hold();
+    const first = post(scene, { text: "a" });
+    await gate.entered;
+    await core.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
+    );
+    gate.open();
+
+    expect((await first).status).to.equal(503);
+    expect([await countOf(scene, "notes"), await countOf(scene, "svc.idempotency_keys")]).to.deep.equal([
+      0, 0,
+    ]);
+    expect((await post(scene, { text: "a" })).status).to.equal(201);
+  });
+
+  it("keeps no refusal, so that the request may be corrected under its key", async () => {
+    const refused = await post(scene, { text: "bad" });
+    const corrected = await post(scene, { text: "good" });
+
+    expect([refused.status, corrected.status]).to.deep.equal([422, 201]);
+  });
+
+  it("keeps the connection of a refused request", async () => {
+    const pids = async (): Promise<unknown> =>
+      core.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() ORDER BY pid");
+    await Promise.all(Array.from({ length: 4 }, (_, i) => post(scene, { text: "bad" }, { key: `k${i}` })));
+    const before = await pids();
+
+    for (let i = 0; i < 8; i++) await post(scene, { text: "bad" });
+
+    expect(await pids()).to.deep.equal(before);
+  });
+
+  for (const [what, key] of [
+    ["256 characters", "k".repeat(256)],
+    ["a blank in it", "a b"],
+    ["a character outside ASCII", "\u00e9"],
+  ]) {
+    it(`refuses a key of ${what}`, async () => {
+      const answer = await post(scene, { text: "a" }, { key: key ?? "" });
+
+      expect([answer.status, codeOf(answer)]).to.deep.equal([400, "request.malformed"]);
+      expect(await countOf(scene, "notes")).to.equal(0);
+    });
+  }
+
+  it("takes a key of 255 visible characters", async () => {
+    expect((await post(scene, { text: "a" }, { key: "~".repeat(255) })).status).to.equal(201);
+  });
+
+  it("keeps a secret encrypted only", async () => {
+    const first = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
+    const second = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
+    const [kept] = await core.sql<{ body: Buffer; rest: string }>(
+      "SELECT body, (to_jsonb(kept) - 'body')::text AS rest FROM svc.idempotency_keys AS kept",
+    );
+
+    expect(second.text).to.equal(first.text);
+    expect(first.text).to.contain("sec_of_ada");
+    expect(`${kept?.body.toString("latin1")} ${kept?.rest}`).not.to.contain("sec_of");
+  });
+
+  it("keeps neither key nor body in clear text", async () => {
+    await post(scene, { text: "a" }, { key: "visible-key" });
+    const [kept] = await core.sql<{ text: string }>(
+      "SELECT kept::text AS text FROM svc.idempotency_keys AS kept",
+    );
+
+    expect(kept?.text).not.to.contain("visible-key");
+    expect(kept?.text).not.to.contain(Buffer.from("visible-key").toString("hex"));
+  });
+
+  it("forgets an answer after 24 h, and takes the key for a new request", async () => {
+    await post(scene, { text: "a" });
+    const [kept] = await core.sql<{ hours: number }>(
+      "SELECT extract(epoch FROM expires_at - created_at)::int / 3600 AS hours FROM svc.idempotency_keys",
+    );
+    await core.sql("UPDATE svc.idempotency_keys SET expires_at = now()");
+    const second = await post(scene, { text: "b" });
+
+    expect(kept?.hours).to.equal(24);
+    expect([second.status, second.headers["idempotent-replayed"]]).to.deep.equal([201, undefined]);
+    expect(await countOf(scene, "svc.idempotency_keys")).to.equal(1);
+  });
+
+  it("refuses an answer that is too large to be kept, and undoes its write", async () => {
+    const kept = await post(scene, { text: "long" });
+    const unkept = await post(scene, { text: "long" }, { key: "" });
+
+    expect([kept.status, codeOf(kept)]).to.deep.equal([413, "record.too_large"]);
+    expect([unkept.status, await countOf(scene, "notes")]).to.deep.equal([201, 1]);
+  });
+
+  for (const [what, fill] of [
+    [
+      "100,000 keys",
+      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(1, ${most.keys}) AS n`,
+    ],
+    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${most.bytes}, false, now()`],
+  ] as const) {
+    it(`refuses the keys of a user who has ${what}, and of nobody else`, async () => {
+      await core.sql(
+        `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at) ${fill}`,
+      );
+
+      const refused = await post(scene, { text: "a" });
+
+      expect([refused.status, codeOf(refused)]).to.deep.equal([429, "idempotency.exhausted"]);
+      expect(await countOf(scene, "notes")).to.equal(0);
+      expect((await post(scene, { text: "a" }, { user: 8 })).status).to.equal(201);
+      expect((await post(scene, { text: "b" }, { key: "" })).status).to.equal(201);
+    });
+  }
+
+  describe("expired answers", () => {
+    const fill = async (count: number, expiresAt: string): Promise<void> => {
+      await core.sql(
+        `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
+         SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
+        [count, expiresAt],
+      );
+    };
+
+    it("go in portions of 100; others stay", async () => {
+      await fill(150, "-1 second");
+      await fill(10, "1 hour");
+
+      expect([await deleteExpired(core.sql), await deleteExpired(core.sql)]).to.deep.equal([100, 50]);
+      expect(await countOf(scene, "svc.idempotency_keys")).to.equal(10);
+    });
+
+    it("are deleted by a worker, which ends when it is stopped", async () => {
+      await fill(250, "-1 second");
+      const stopping = new AbortController();
+      const running = createExpiry({ sql: core.sql, log }).run(stopping.signal);
+
+      await until(async () => (await countOf(scene, "svc.idempotency_keys")) === 0, {
+        what: "an empty table",
+      });
+      stopping.abort();
+      await running;
+    });
+  });
+});
+
+describe("Idempotency-Key on the embedded database", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let embedded: EmbeddedDatabase;
+  let database: Database;
+  let scene: Scene;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "svc-idempotency-"));
+    embedded = await openEmbedded({ dataDir: folder, log });
+    database = await openDatabase({ url: embedded.url, poolSize: 4, isEmbedded: true });
+    await migrateCore(database.pool);
+    scene = await startScene(database, true);
+  });
+
+  after(async () => {
+    await scene.server.close();
+    await database.close();
+    await embedded.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it("writes once of five at once: the others wait for its answer", async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => post(scene, { text: "a" })));
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201, 201, 201]);
+    expect(answers.filter(({ headers }) => headers["idempotent-replayed"] === "true")).to.have.length(4);
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps nothing of a refusal", async () => {
+    expect((await post(scene, { text: "bad" }, { key: "b" })).status).to.equal(422);
+    expect((await post(scene, { text: "b" }, { key: "b" })).status).to.equal(201);
+    expect(await countOf(scene, "notes")).to.equal(2);
+  });
+});
