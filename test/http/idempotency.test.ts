@@ -1,138 +1,29 @@
-import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { createSql, createTransact, type Sql } from "../../src/db/sql.ts";
 import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
-import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
-import { createAnswerPost, most } from "../../src/http/idempotency.ts";
+import { most } from "../../src/http/idempotency.ts";
 import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
-import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
-import { validationError } from "../../src/kit/errors.ts";
-import { createSecretBox } from "../../src/subscriptions/secret.ts";
-import { migrateCore, openCoreDatabase } from "../support/core-database.ts";
-import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { until } from "../support/wait.ts";
+import { codeOf, countOf, log, post, startScene, type Scene } from "./idempotency-scene.ts";
 
-const { log } = createMemoryLog();
-const secretBox = createSecretBox(randomBytes(32));
+const pidsOf = ({ sql }: CoreDatabase): Promise<unknown> =>
+  sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() ORDER BY pid");
 
-/** The user with the id that the token is. */
-const authenticate: ApiMiddleware = (ctx, next) => {
-  const id = Number(ctx.get("Authorization").replace("Bearer ", ""));
-  ctx.state.caller = { id, name: "", email: "", isAdmin: false };
-  return next();
-};
-
-/** A place where a request waits, after its write and before its commit. */
-interface Gate {
-  readonly entered: Promise<void>;
-  readonly open: () => void;
+/** Keeps answers of user 9. */
+async function fill({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
+  await sql(
+    `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
+     SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
+    [count, expiresIn],
+  );
 }
-
-interface Scene {
-  readonly server: HttpServer;
-  readonly sql: Sql;
-  clockMs: number;
-  /** Makes the next request wait. */
-  hold(): Gate;
-}
-
-/** `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret. */
-async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
-  const sql = createSql({ pool: database.pool, isEmbedded });
-  await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
-  const transact = createTransact(database.pool);
-  let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
-  const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
-  const router = createRouter("/svc-api");
-  const handler =
-    (isSecret: boolean): ApiMiddleware =>
-    async (ctx) => {
-      const { text = "" } = await readJsonBody(ctx, 100_000_000);
-      await answerPost(ctx, {
-        transact,
-        isSecret,
-        async act(transaction = sql) {
-          if (text === "bad") throw validationError({ text: ["The text field is bad."] });
-          const [row] = await transaction<{ id: number }>(
-            "INSERT INTO notes (user_id, text) VALUES ($1, $2) RETURNING id",
-            [ctx.state.caller.id, text],
-          );
-          const gate = held;
-          held = undefined;
-          gate?.enter();
-          await gate?.wait;
-          const id = row?.id ?? 0;
-          const json = JSON.stringify({
-            id,
-            text,
-            ...(text === "long" ? { more: "x".repeat(17_000_000) } : {}),
-          });
-          return { status: 201, headers: { Location: `/notes/${id}`, ETag: '"1"' }, json };
-        },
-      });
-    };
-  router.post("/notes", handler(false));
-  router.post("/secrets", handler(true));
-  const app = createApp({
-    log,
-    routePrefix: "/svc-api",
-    authenticate,
-    router,
-    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
-  });
-  const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
-  const scene: Scene = {
-    server,
-    sql,
-    clockMs: 0,
-    hold() {
-      let open = (): void => undefined;
-      let enter = (): void => undefined;
-      const wait = new Promise<void>((resolve) => (open = resolve));
-      const entered = new Promise<void>((resolve) => (enter = resolve));
-      held = { enter, wait };
-      return { entered, open };
-    },
-  };
-  return scene;
-}
-
-function post(
-  { server }: Scene,
-  body: unknown,
-  {
-    key = "k",
-    user = 7,
-    path = "/notes",
-  }: { readonly key?: string; readonly user?: number; readonly path?: string } = {},
-): Promise<Answer> {
-  return call(server.port, `/svc-api${path}`, {
-    method: "POST",
-    headers: {
-      Authorization: `Bearer ${user}`,
-      "Content-Type": "application/json",
-      ...(key === "" ? {} : { "Idempotency-Key": key }),
-    },
-    body: JSON.stringify(body),
-  });
-}
-
-const countOf = async ({ sql }: Scene, table: string): Promise<number> => {
-  const [row] = await sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`);
-  return row?.count ?? -1;
-};
-
-const codeOf = ({ json }: Answer): unknown => (json as { readonly code?: string } | undefined)?.code;
 
 describe("Idempotency-Key", () => {
-  let core: Awaited<ReturnType<typeof openCoreDatabase>>;
+  let core: CoreDatabase;
   let scene: Scene;
 
   before(async () => {
@@ -251,14 +142,12 @@ describe("Idempotency-Key", () => {
   });
 
   it("keeps the connection of a refused request", async () => {
-    const pids = async (): Promise<unknown> =>
-      core.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() ORDER BY pid");
     await Promise.all(Array.from({ length: 4 }, (_, i) => post(scene, { text: "bad" }, { key: `k${i}` })));
-    const before = await pids();
+    const before = await pidsOf(core);
 
     for (let i = 0; i < 8; i++) await post(scene, { text: "bad" });
 
-    expect(await pids()).to.deep.equal(before);
+    expect(await pidsOf(core)).to.deep.equal(before);
   });
 
   for (const [what, key] of [
@@ -343,24 +232,16 @@ describe("Idempotency-Key", () => {
   }
 
   describe("expired answers", () => {
-    const fill = async (count: number, expiresAt: string): Promise<void> => {
-      await core.sql(
-        `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
-         SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
-        [count, expiresAt],
-      );
-    };
-
     it("go in portions of 100; others stay", async () => {
-      await fill(150, "-1 second");
-      await fill(10, "1 hour");
+      await fill(core, 150, "-1 second");
+      await fill(core, 10, "1 hour");
 
       expect([await deleteExpired(core.sql), await deleteExpired(core.sql)]).to.deep.equal([100, 50]);
       expect(await countOf(scene, "svc.idempotency_keys")).to.equal(10);
     });
 
     it("are deleted by a worker, which ends when it is stopped", async () => {
-      await fill(250, "-1 second");
+      await fill(core, 250, "-1 second");
       const stopping = new AbortController();
       const running = createExpiry({ sql: core.sql, log }).run(stopping.signal);
 

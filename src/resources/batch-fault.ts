@@ -1,0 +1,22 @@
+import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
+
+/** What of an operation a fault is about, where it is not its data. */
+const partOf: Readonly<Partial<Record<ErrorCode, string>>> = {
+  "record.not_found": "id",
+  "record.forbidden": "id",
+  "record.referenced": "id",
+  "record.changed": "if_match",
+};
+
+/** Returns what was thrown by the operation with the index, with its errors by their place in the batch. A 5xx says nothing. */
+export function faultOfOperation(index: number, thrown: unknown): unknown {
+  if (!(thrown instanceof AppError) || thrown.status >= 500) return thrown;
+  const { code, message, cause, headers } = thrown;
+  return new AppError(code, message, { errors: errorsOf(`operations.${index}`, thrown), cause, headers });
+}
+
+function errorsOf(place: string, { code, message, errors = {} }: AppError): FieldErrors {
+  const fields = Object.entries(errors);
+  if (fields.length === 0) return { [`${place}.${partOf[code] ?? "data"}`]: [message] };
+  return Object.fromEntries(fields.map(([name, messages]) => [`${place}.data.${name}`, messages]));
+}
