@@ -4,6 +4,8 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
+import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
+import { traceComment } from "../db/traceparent.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
@@ -45,6 +47,7 @@ export function createApi({
     records: createTurns<string>(mostOf(database.pool)),
     lists: createTurns<string>(mostOf(database.lists)),
   };
+  const names = createStatementNames(isEmbedded);
   const relaySql = createSql({ pool: database.relay, isEmbedded });
   const relay = createRelay({
     outbox: createOutbox({ sql: relaySql }),
@@ -66,7 +69,14 @@ export function createApi({
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    models,
+    database: {
+      records: createTextSql(database.pool, names),
+      lists: createTextSql(database.lists, names),
+      transact: createTextTransact(database.pool, names),
+      models,
+      onFallback: (resource) => metrics.querying.leftToPrisma(resource),
+      comment: () => traceComment(tracing),
+    },
     sql,
     bodyLimitBytes,
     maxPerPage,

@@ -105,6 +105,15 @@ export function envelope<T>({
   };
 }
 
+/** The same as JSON, of records that are JSON already. */
+export function envelopeText(
+  records: readonly string[],
+  page: Omit<Parameters<typeof envelope>[0], "data">,
+): string {
+  const { data: _none, ...rest } = envelope({ ...page, data: [] });
+  return `{"data":[${records.join(",")}],${JSON.stringify(rest).slice(1)}`;
+}
+
 function urlOfPage(url: URL, page: number, perPage: number): string {
   const target = new URL(url);
   const asked = positiveInteger(target.searchParams.get("per_page") ?? undefined) ?? defaultPerPage;

@@ -62,7 +62,17 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return jsonText(condition, alias, parameters);
     case "related":
       return relatedText(condition, alias, parameters);
+    case "version":
+      return `${versionText(alias)} = ${parameters.add(condition.version)}`;
   }
+}
+
+/**
+ * Writes the version of a row: it changes with any of its columns. Not `xmin`, which views and the rows that
+ * a partitioned table returns do not have.
+ */
+export function versionText(alias: string): string {
+  return `md5((${alias}.*)::text)`;
 }
 
 function joined(

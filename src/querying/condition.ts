@@ -46,7 +46,9 @@ export type Condition =
       readonly test: JsonTest;
     }
   /** At least one record at the other end of the link meets the condition. */
-  | { readonly kind: "related"; readonly link: Link; readonly of: Condition };
+  | { readonly kind: "related"; readonly link: Link; readonly of: Condition }
+  /** The whole row is still the one that `rowVersion` was read of. */
+  | { readonly kind: "version"; readonly version: string };
 
 export type JsonTest =
   | { readonly kind: "compare"; readonly operator: Comparison; readonly value: string }

@@ -47,13 +47,15 @@ function readerOfFields({ fields }: Definition): Read {
 }
 
 function readerOfField(field: Field): Read {
+  const render = rendererOf(field);
+  return (row) => render(row[field.name]);
+}
+
+/** Returns what makes of a field's value, in Prisma's types, what JSON shows of it. */
+export function rendererOf(field: Field): Render {
   const renderOne = renderers[field.type];
   const render: Render = (value) => (value === null || value === undefined ? null : renderOne(value, field));
-  if (!field.isList) return (row) => render(row[field.name]);
-  return (row) => {
-    const value = row[field.name];
-    return Array.isArray(value) ? value.map(render) : null;
-  };
+  return field.isList ? (value) => (Array.isArray(value) ? value.map(render) : null) : render;
 }
 
 /** A step through a missing relation gives null, through one with many records a list. */

@@ -5,65 +5,36 @@ import type { Definition, Definitions, FieldType } from "../mapping/definition.t
 import { parseKey } from "./coerce.ts";
 import type { Lookup } from "./rules.ts";
 
-interface LookupOptions {
-  /** The resource whose rules ask: its record that is being updated is left aside, those of others are not. */
-  readonly own: Definition;
-  readonly definitions: Definitions;
-  readonly sql: Sql;
-}
-
-/** Runs one statement of a look-up. Undefined: the value is one that its column cannot hold. */
-type Ask = (options: {
-  readonly statement: string;
-  readonly values: readonly string[];
-  /** Whether the column is known to take the value. */
-  readonly isSafe: boolean;
-}) => Promise<readonly unknown[] | undefined>;
-
 /**
  * Answers the rules `unique` and `exists` of one resource from the database, by the database's own exact comparison.
  * Plain SQL, because a target may be a table that no resource has.
- */
-export function createLookup(options: LookupOptions): Lookup {
-  const { sql } = options;
-  return lookupBy(options, ({ statement, values }) => unlessUnfit(sql(statement, values)));
-}
-
-/**
- * Answers them within a transaction, which then sees what it has written itself.
  *
- * A statement that fails ends the transaction of PostgreSQL, so that a value which may not fit its column is asked for behind a
- * savepoint: two round trips more. One look-up at a time, since the savepoint of one would take back others.
+ * @param own The resource whose rules ask: its record that is being updated is left aside, those of others are not.
+ * @param isInTransaction Whether `sql` is a transaction's, which then goes on after a value that its column cannot hold.
  */
-export function createTransactionLookup(options: LookupOptions): Lookup {
-  const { sql } = options;
-  let last: Promise<unknown> = Promise.resolve();
-  return lookupBy(options, ({ statement, values, isSafe }) => {
-    const ask = async (): Promise<readonly unknown[] | undefined> => {
-      if (isSafe) return sql(statement, values);
-      await sql("SAVEPOINT lookup");
-      const rows = await unlessUnfit(sql(statement, values));
-      await sql(rows === undefined ? "ROLLBACK TO lookup; RELEASE lookup" : "RELEASE lookup");
-      return rows;
-    };
-    const asking = last.then(ask);
-    last = asking.catch(() => undefined);
-    return asking;
-  });
-}
-
-async function unlessUnfit(rows: Promise<readonly unknown[]>): Promise<readonly unknown[] | undefined> {
-  try {
-    return await rows;
-  } catch (error) {
-    // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
-    if (databaseFaultOf(error).kind === "bad_value") return undefined;
-    throw error;
-  }
-}
-
-function lookupBy({ own, definitions }: LookupOptions, ask: Ask): Lookup {
+export function createLookup({
+  own,
+  definitions,
+  sql,
+  isInTransaction = false,
+}: {
+  readonly own: Definition;
+  readonly definitions: Definitions;
+  readonly sql: Sql;
+  readonly isInTransaction?: boolean;
+}): Lookup {
   const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
+  const asker: Asker = isInTransaction ? createGuardedAsker(sql) : (questions) => ask(sql, questions);
+
+  /** Questions of the current turn of the event loop: those of one body are asked in one statement. */
+  let waiting: Waiting[] = [];
+
+  function answer(): void {
+    const questions = waiting;
+    waiting = [];
+    for (let start = 0; start < questions.length; start += maxQuestions)
+      void answerTogether(asker, questions.slice(start, start + maxQuestions));
+  }
 
   return {
     async exists({ target, column, value, except }) {
@@ -71,25 +42,101 @@ function lookupBy({ own, definitions }: LookupOptions, ask: Ask): Lookup {
       if (text === undefined) return false;
       const definition = definitions.get(target) ?? byTable.get(target);
       const left = definition?.name === own.name ? textOf(except) : undefined;
-      const others = left === undefined ? [] : [left];
-      const statement = [
-        `SELECT 1 FROM ${quoteTable(definition?.table ?? target)} WHERE ${columnOf(definition, column)} = $1`,
-        ...others.map(() => `AND ${quoteName(own.key.column)} <> $2`),
-        "LIMIT 1",
-      ].join(" ");
-      const isSafe = fits(definition, column, text);
-      return ((await ask({ statement, values: [text, ...others], isSafe })) ?? []).length > 0;
+      return new Promise((resolve, reject) => {
+        if (waiting.length === 0) queueMicrotask(answer);
+        waiting.push({
+          table: quoteTable(definition?.table ?? target),
+          column: columnOf(definition, column),
+          text,
+          isSafe: fits(definition, column, text),
+          other: left === undefined ? undefined : { column: quoteName(own.key.column), key: left },
+          resolve,
+          reject,
+        });
+      });
     },
   };
 }
 
-/** Whether a column is one that the mapping file made, and of a type of which every value that it could be compared with is known. */
+/** Statements of more questions would seldom be the same twice, and are prepared by their text. */
+const maxQuestions = 20;
+
+interface Question {
+  readonly table: string;
+  readonly column: string;
+  readonly text: string;
+  /** Whether the column is known to take the text, so that the statement cannot fail on it. */
+  readonly isSafe: boolean;
+  /** The record that does not count. */
+  readonly other: { readonly column: string; readonly key: string } | undefined;
+}
+
+interface Waiting extends Question {
+  readonly resolve: (exists: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type Asker = (questions: readonly Question[]) => Promise<readonly boolean[]>;
+
+async function answerTogether(asker: Asker, questions: readonly Waiting[]): Promise<void> {
+  try {
+    const answers = await asker(questions);
+    questions.forEach(({ resolve }, index) => resolve(answers[index] === true));
+  } catch (error) {
+    for (const question of questions) {
+      if (databaseFaultOf(error).kind !== "bad_value") question.reject(error);
+      // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
+      else if (questions.length === 1) question.resolve(false);
+      // One of them is such a value.
+      else void answerTogether(asker, [question]);
+    }
+  }
+}
+
+/**
+ * Asks within a transaction. A statement that fails would end it, so that a value which may not fit its column is asked for behind a
+ * savepoint: two round trips more. One statement at a time, since a savepoint takes back what others do meanwhile.
+ */
+function createGuardedAsker(sql: Sql): Asker {
+  let last: Promise<unknown> = Promise.resolve();
+  return (questions) => {
+    const asking = last.then(() =>
+      questions.every(({ isSafe }) => isSafe) ? ask(sql, questions) : askBehindSavepoint(sql, questions),
+    );
+    last = asking.catch(() => undefined);
+    return asking;
+  };
+}
+
+async function askBehindSavepoint(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+  await sql("SAVEPOINT lookup");
+  try {
+    const answers = await ask(sql, questions);
+    await sql("RELEASE lookup");
+    return answers;
+  } catch (error) {
+    await sql("ROLLBACK TO lookup; RELEASE lookup");
+    throw error;
+  }
+}
+
+async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+  const values: string[] = [];
+  const parameter = (value: string): string => `$${values.push(value)}`;
+  const parts = questions.map(({ table, column, text, other }, index) => {
+    const except = other === undefined ? "" : ` AND ${other.column} <> ${parameter(other.key)}`;
+    return `EXISTS (SELECT 1 FROM ${table} WHERE ${column} = ${parameter(text)}${except}) AS a${index}`;
+  });
+  const [row] = await sql<Record<string, boolean>>(`SELECT ${parts.join(", ")}`, values);
+  return parts.map((_, index) => row?.[`a${index}`] === true);
+}
+
+/** Whether the mapping file made the column, and a key of its type could have the value. */
 function fits(definition: Definition | undefined, name: string, text: string): boolean {
   if (definition?.isManaged !== true) return false;
   const field = definition.fields.find((one) => one.name === name);
-  return (
-    field !== undefined && !field.isList && keyTypes.has(field.type) && parseKey(field, text) !== undefined
-  );
+  if (field === undefined || field.isList || !keyTypes.has(field.type)) return false;
+  return parseKey(field, text) !== undefined;
 }
 
 const keyTypes: ReadonlySet<FieldType> = new Set(["Int", "BigInt", "String", "Uuid"]);

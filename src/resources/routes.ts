@@ -1,10 +1,9 @@
-import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelope, pageOf, searchOf, smallerPage } from "../http/page.ts";
+import { envelopeText, pageOf, searchOf, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
@@ -18,12 +17,13 @@ import { createLookup } from "./lookup.ts";
 import { createPageSizes } from "../mapping/page-sizes.ts";
 import { allOf, baseQueryOf, listQuery } from "./query.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import { createStore, type Shape } from "./store.ts";
-import { createTransform } from "../querying/transform.ts";
+import type { Found, Shape } from "./record-store.ts";
+import { createStore, type RecordDatabase } from "./store.ts";
+import { createViews } from "./view.ts";
 
 export interface ResourceRoutesOptions {
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
+  readonly database: RecordDatabase;
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
   readonly bodyLimitBytes: number;
@@ -86,7 +86,7 @@ function serve(
   definition: Definition,
   {
     definitions,
-    models,
+    database,
     sql,
     bodyLimitBytes,
     maxPerPage,
@@ -96,9 +96,12 @@ function serve(
     onChange,
   }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
-  const store = takingTurns(createStore({ definition, models }), definition.name, resourceTurns);
+  const store = takingTurns(
+    createStore({ definition, definitions, views: createViews(definition, definitions), database }),
+    definition.name,
+    resourceTurns,
+  );
   const pageSizes = createPageSizes();
-  const transform = createTransform(definition, definitions);
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
@@ -108,12 +111,6 @@ function serve(
   );
   const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
-  /** What it takes to decide on access. */
-  const accessFields: Readonly<Record<string, true>> = {
-    [definition.key.name]: true,
-    ...(owner === undefined ? {} : { [owner.name]: true }),
-  };
-
   async function list(ctx: ApiContext): Promise<void> {
     const asked = pageOf(ctx.query, { maxPerPage });
     const query = listQuery({
@@ -124,21 +121,23 @@ function serve(
     await ctx.state.memory.reserve(asked.perPage * memoryPerListedRecord);
     const { id: userId } = ctx.state.caller;
     const { skip } = asked;
-    const { rows, size, total } =
+    const { records, size, total } =
       query === "nothing"
-        ? { rows: [], size: asked.perPage, total: 0 }
+        ? { records: [], size: asked.perPage, total: 0 }
         : await listTurns.run(userId, () =>
             store.list(query, { skip, take: asked.perPage, likely: pageSizes.likely(userId) }),
           );
     pageSizes.note(userId, { asked: asked.perPage, size });
     const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
-    const data = rows.slice(0, perPage).map(transform);
-    ctx.body = envelope({ data, total, page, perPage, url: urlOf(ctx) });
+    ctx.type = "json";
+    ctx.body = envelopeText(records.slice(0, perPage), { total, page, perPage, url: urlOf(ctx) });
   }
 
   async function show(ctx: ApiContext): Promise<void> {
     const { include } = baseQueryOf(definition);
-    ctx.body = transform(await permitted(ctx, keyOf(ctx), { include }));
+    const found = await permitted(ctx, keyOf(ctx), { include });
+    ctx.type = "json";
+    ctx.body = found.json();
   }
 
   async function create(ctx: ApiContext): Promise<void> {
@@ -147,9 +146,9 @@ function serve(
     const shown = await store.create({
       data: { ...values, ...own },
       include: baseQueryOf(definition).include,
-      present(row) {
-        ctx.state.recordId = String(row[definition.key.name]);
-        return sendable(ctx, row);
+      present(record) {
+        ctx.state.recordId = String(record.access[definition.key.name]);
+        return sendable(ctx, record);
       },
       isUndone: mayBeTooLarge(ctx),
     });
@@ -161,7 +160,7 @@ function serve(
 
   async function update(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    await permitted(ctx, key, { select: accessFields });
+    await permitted(ctx, key, "access");
     const data = await validated(ctx, { rules: updateRules(), fields: changeable, ignoreKey: key });
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
@@ -173,7 +172,7 @@ function serve(
             where: allOf([where, own]),
             data,
             include,
-            present: (row) => sendable(ctx, row),
+            present: (record) => sendable(ctx, record),
             isUndone: mayBeTooLarge(ctx),
           });
     if (shown === undefined) throw unknownRecord(ctx);
@@ -189,7 +188,7 @@ function serve(
       own !== "nothing" && (await store.remove(key, allOf([baseQueryOf(definition).where, own])));
     if (!isRemoved) {
       // Asked for only now: one statement for every delete that succeeds.
-      await permitted(ctx, key, { select: accessFields });
+      await permitted(ctx, key, "access");
       throw unknownRecord(ctx);
     }
     onChange();
@@ -206,8 +205,8 @@ function serve(
    *
    * @throws AppError when its event would be too large for the broker and the write is undone by that.
    */
-  function sendable(ctx: ApiContext, row: Row): string {
-    const text = JSON.stringify(transform(row));
+  function sendable(ctx: ApiContext, record: Found): string {
+    const text = record.json();
     const canRefuse = definition.code.transform !== undefined || mayBeTooLarge(ctx);
     // A character takes at most three bytes: most need not be counted.
     if (!canRefuse || definition.triggers.length === 0 || text.length * 3 <= maxPresentedBytes) return text;
@@ -228,12 +227,12 @@ function serve(
   }
 
   /** The record; throws when it is not there (404) or not for the caller (403). */
-  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Row> {
-    const row = await store.find(key, baseQueryOf(definition).where, shape);
-    if (row === undefined) throw unknownRecord(ctx);
-    if (!mayTouch(definition, ctx.state.caller, row))
+  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Found> {
+    const found = await store.find(key, baseQueryOf(definition).where, shape);
+    if (found === undefined) throw unknownRecord(ctx);
+    if (!mayTouch(definition, ctx.state.caller, found.access))
       throw new AppError("record.forbidden", "This action is unauthorized.");
-    return row;
+    return found;
   }
 
   /** The part of the request's body that may be written; throws 400, 413, 415 and 422. */

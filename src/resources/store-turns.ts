@@ -1,5 +1,5 @@
 import type { Turns } from "../kit/turns.ts";
-import type { RecordStore } from "./store.ts";
+import type { RecordStore } from "./record-store.ts";
 
 /** Connections that the requests of one resource may have, by its name. */
 export interface ResourceTurns {

@@ -6,6 +6,7 @@ import { createDeliveryMetrics, type DeliveryMetrics } from "./metrics/deliverie
 import { createEventMetrics, type EventMetrics } from "./metrics/events.ts";
 import { createHttpMetrics, type HttpMetrics } from "./metrics/http.ts";
 import { createPoolMetrics, type PoolMetrics } from "./metrics/pool.ts";
+import { createQueryingMetrics, type QueryingMetrics } from "./metrics/querying.ts";
 import { createReceiverMetrics, type ReceiverMetrics } from "./metrics/receivers.ts";
 import { createScraper, type Source } from "./metrics/scrape.ts";
 
@@ -22,6 +23,7 @@ export interface Metrics {
   readonly backlog: BacklogMetrics;
   readonly broker: BrokerMetrics;
   readonly pool: PoolMetrics;
+  readonly querying: QueryingMetrics;
   /** Numbers that must be fetched before a scrape can show them. */
   addSource(source: Source): void;
   /** Says what runs, and adds the numbers of the process: once in a process, for they cannot be taken back. */
@@ -51,6 +53,7 @@ export function createMetrics(): Metrics {
     backlog: createBacklogMetrics(registry),
     broker: createBrokerMetrics(registry),
     pool: createPoolMetrics(registry),
+    querying: createQueryingMetrics(registry),
     addSource: (source) => scraper.add(source),
     describeProcess({ version, program }) {
       build.set({ version, program }, 1);

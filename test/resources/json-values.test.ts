@@ -6,6 +6,7 @@ import { createSql } from "../../src/db/sql.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { recordDatabaseOf } from "./serving.ts";
 import { ask, startApi, type Api } from "./serving-api.ts";
 
 const documents = definitionsOf(
@@ -98,7 +99,16 @@ describe("Json values", () => {
     });
     const sql = createSql({ pool: database.pool, isEmbedded: false });
     api = await startApi(
-      { url: created.url, database, models, sql, statements: () => [], close: async () => {} },
+      {
+        url: created.url,
+        database,
+        models,
+        sql,
+        records: recordDatabaseOf({ database, models }),
+        fallbacks: [],
+        statements: () => [],
+        close: async () => {},
+      },
       documents,
     );
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createTransact, type Sql } from "../../src/db/sql.ts";
-import { createLookup, createTransactionLookup } from "../../src/resources/lookup.ts";
+import { createLookup } from "../../src/resources/lookup.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
@@ -83,7 +83,7 @@ describe("createLookup", () => {
   });
 });
 
-describe("createTransactionLookup", () => {
+describe("createLookup, in a transaction", () => {
   let served: ServedDatabase;
 
   before(async () => {
@@ -97,7 +97,7 @@ describe("createTransactionLookup", () => {
 
   it("answers the same, all at once, and leaves the transaction as it was", async () => {
     const [answers, count] = await createTransact(served.database.pool)(async (sql) => {
-      const lookup = createTransactionLookup({ own: variant("orders", {}), definitions, sql });
+      const lookup = createLookup({ own: variant("orders", {}), definitions, sql, isInTransaction: true });
       await sql("INSERT INTO customers (name) VALUES ('Mine')");
       const found = await Promise.all(
         cases.map(([target, column, value]) => lookup.exists({ target, column, value })),
@@ -112,7 +112,7 @@ describe("createTransactionLookup", () => {
   it("sees what its transaction has written", async () => {
     const isThere = await createTransact(served.database.pool)(async (sql) => {
       await sql("INSERT INTO customers (name) VALUES ('Fresh')");
-      const lookup = createTransactionLookup({ own: variant("orders", {}), definitions, sql });
+      const lookup = createLookup({ own: variant("orders", {}), definitions, sql, isInTransaction: true });
       return lookup.exists({ target: "customers", column: "name", value: "Fresh" });
     });
 
@@ -127,7 +127,12 @@ describe("createTransactionLookup", () => {
           count += 1;
           return sql(text, values);
         };
-        const lookup = createTransactionLookup({ own: variant("orders", {}), definitions, sql: counting });
+        const lookup = createLookup({
+          own: variant("orders", {}),
+          definitions,
+          sql: counting,
+          isInTransaction: true,
+        });
         await lookup.exists({ target: "customers", column: "id", value });
       });
       return count;

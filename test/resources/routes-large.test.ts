@@ -3,7 +3,7 @@ import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import type { Answer } from "../support/http.ts";
-import { definitions, openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { definitions, openServedDatabase, recordDatabaseOf, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 
 interface Envelope {
@@ -41,7 +41,7 @@ describe("GET /resources/{name} of large records", () => {
       lists: database.lists,
       isEmbedded: false,
     });
-    api = await startApi({ ...served, models });
+    api = await startApi({ ...served, records: recordDatabaseOf({ database, models }) });
   });
 
   after(async () => {

@@ -41,7 +41,7 @@ export async function startApi(
   const router = createRouter("/svc-api");
   addResourceRoutes(router, {
     definitions: resources,
-    models: served.models,
+    database: served.records,
     sql: served.sql,
     bodyLimitBytes,
     maxPerPage: 100,

@@ -1,9 +1,11 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase } from "../support/database.ts";
+import type { RecordDatabase } from "../../src/resources/store.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 
 const customers = definition({
@@ -121,6 +123,9 @@ export interface ServedDatabase {
   readonly database: Database;
   readonly models: ModelsClient;
   readonly sql: Sql;
+  /** For the stores, with the resources that the Prisma client answered for. */
+  readonly records: RecordDatabase;
+  readonly fallbacks: string[];
   /** Texts of the statements since the last call. */
   statements(): readonly string[];
   close(): Promise<void>;
@@ -138,11 +143,14 @@ export async function openServedDatabase(): Promise<ServedDatabase> {
     pool: database.pool,
     isEmbedded: false,
   });
+  const fallbacks: string[] = [];
   return {
     url: created.url,
     database,
     models,
     sql: createSql({ pool: database.pool, isEmbedded: false }),
+    fallbacks,
+    records: recordDatabaseOf({ database, models, onFallback: (resource) => fallbacks.push(resource) }),
     statements() {
       const all = seen;
       seen = [];
@@ -153,6 +161,27 @@ export async function openServedDatabase(): Promise<ServedDatabase> {
       await database.close();
       await created.drop();
     },
+  };
+}
+
+/** How stores reach a database, as `svc api` has it. */
+export function recordDatabaseOf({
+  database,
+  models,
+  onFallback = () => undefined,
+}: {
+  readonly database: Database;
+  readonly models: ModelsClient;
+  readonly onFallback?: (resource: string) => void;
+}): RecordDatabase {
+  const names = createStatementNames(false);
+  return {
+    records: createTextSql(database.pool, names),
+    lists: createTextSql(database.lists, names),
+    transact: createTextTransact(database.pool, names),
+    models,
+    onFallback,
+    comment: () => "",
   };
 }
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { takingTurns } from "../../src/resources/store-turns.ts";
-import type { RecordStore } from "../../src/resources/store.ts";
+import type { RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 
 describe("takingTurns", () => {
@@ -19,7 +19,7 @@ describe("takingTurns", () => {
     const turns = { records: createTurns<string>(2), lists: createTurns<string>(1) };
     const locked = takingTurns(store, "locked", turns);
     const other = takingTurns(store, "other", turns);
-    const shape = { select: {} };
+    const shape = "access";
 
     const asked = [
       locked.find(1, undefined, shape),

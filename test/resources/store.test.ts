@@ -2,8 +2,11 @@ import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
 import type { Row } from "../../src/mapping/definition.ts";
 import { listQuery, type ListQuery } from "../../src/resources/query.ts";
-import { createStore, type RecordStore } from "../../src/resources/store.ts";
-import { openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
+import { createPrismaStore } from "../../src/resources/prisma-store.ts";
+import type { Found, RecordStore } from "../../src/resources/record-store.ts";
+import { createStore } from "../../src/resources/store.ts";
+import { createViews } from "../../src/resources/view.ts";
+import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
 const queryOf = (search: string | undefined): ListQuery => {
   const query = listQuery({ definition: variant("orders", {}), owner: undefined, search });
@@ -11,206 +14,218 @@ const queryOf = (search: string | undefined): ListQuery => {
   return query;
 };
 
-const asRead = (row: Row): Row => row;
+const shown = (text: string): Row => JSON.parse(text) as Row;
+
+const asRead = (record: Found): Row => shown(record.json());
 
 const plain = { where: {}, orderBy: [{ id: "asc" }], include: undefined };
 
-describe("createStore", () => {
-  let served: ServedDatabase;
-  let orders: RecordStore;
-  let customers: RecordStore;
+/** Both keep the same contract: the Prisma client answers what the compiler of queries does not know. */
+const makers = {
+  createStore(name: string, { records }: ServedDatabase): RecordStore {
+    const definition = variant(name, {});
+    return createStore({
+      definition,
+      definitions,
+      views: createViews(definition, definitions),
+      database: records,
+    });
+  },
+  createPrismaStore: (name: string, { models }: ServedDatabase): RecordStore =>
+    createPrismaStore({ definition: variant(name, {}), definitions, models }),
+};
 
-  before(async () => {
-    served = await openServedDatabase();
-    const storeOf = (name: string): RecordStore => {
-      const definition = variant(name, {});
-      return createStore({ definition, models: served.models });
-    };
-    orders = storeOf("orders");
-    customers = storeOf("customers");
-  });
+for (const [maker, make] of Object.entries(makers))
+  describe(maker, () => {
+    let served: ServedDatabase;
+    let orders: RecordStore;
+    let customers: RecordStore;
 
-  after(() => served.close());
+    before(async () => {
+      served = await openServedDatabase();
+      orders = make("orders", served);
+      customers = make("customers", served);
+    });
 
-  beforeEach(async () => {
-    await served.sql("TRUNCATE orders, customers RESTART IDENTITY");
-    await served.sql("INSERT INTO customers (name) VALUES ('Ada'), ('Bob')");
-    await served.sql(
-      `INSERT INTO orders (reference, amount, remarks, customer_id, user_id) VALUES
+    after(() => served.close());
+
+    beforeEach(async () => {
+      await served.sql("TRUNCATE orders, customers RESTART IDENTITY");
+      await served.sql("INSERT INTO customers (name) VALUES ('Ada'), ('Bob')");
+      await served.sql(
+        `INSERT INTO orders (reference, amount, remarks, customer_id, user_id) VALUES
        ('A-1', 10, '100% off', 1, 7), ('A-2', 20, 'snake_case', null, 7), ('b-3', 30, 'back\\slash\\', 1, 8)`,
-    );
-    served.statements();
-  });
-
-  describe("list", () => {
-    for (const [search, references] of [
-      ["a-", ["A-1", "A-2"]],
-      ["B-3", ["b-3"]],
-      ["%", ["A-1"]],
-      ["0%", ["A-1"]],
-      ["_", ["A-2"]],
-      ["e_C", ["A-2"]],
-      ["\\", ["b-3"]],
-      ["\\s", ["b-3"]],
-      ["\\%", []],
-      ["-", ["A-1", "A-2", "b-3"]],
-      ["nobody", []],
-      ["'; DROP TABLE orders; --", []],
-    ] as const) {
-      it(`finds ${references.length} records by ${search}`, async () => {
-        const { rows, total } = await orders.list(queryOf(search), { skip: 0, take: 15 });
-
-        expect(rows.map(({ reference }) => reference)).to.deep.equal(references);
-        expect(total).to.equal(references.length);
-      });
-    }
-
-    it("takes one statement when the first page is not full, and none for the count", async () => {
-      await orders.list(plain, { skip: 0, take: 4 });
-
-      expect(served.statements()).to.have.lengthOf(1);
+      );
+      served.statements();
     });
 
-    it("counts when the first page is full", async () => {
-      const { rows, total } = await orders.list(plain, { skip: 0, take: 2 });
+    describe("list", () => {
+      for (const [search, references] of [
+        ["a-", ["A-1", "A-2"]],
+        ["B-3", ["b-3"]],
+        ["%", ["A-1"]],
+        ["0%", ["A-1"]],
+        ["_", ["A-2"]],
+        ["e_C", ["A-2"]],
+        ["\\", ["b-3"]],
+        ["\\s", ["b-3"]],
+        ["\\%", []],
+        ["-", ["A-1", "A-2", "b-3"]],
+        ["nobody", []],
+        ["'; DROP TABLE orders; --", []],
+      ] as const) {
+        it(`finds ${references.length} records by ${search}`, async () => {
+          const { records, total } = await orders.list(queryOf(search), { skip: 0, take: 15 });
 
-      expect([rows.length, total, served.statements().length]).to.deep.equal([2, 3, 2]);
-    });
+          expect(records.map((text) => shown(text)["reference"])).to.deep.equal(references);
+          expect(total).to.equal(references.length);
+        });
+      }
 
-    it("counts past the end", async () => {
-      const { rows, total } = await orders.list(plain, { skip: 30, take: 15 });
+      it("takes one statement when the first page is not full, and none for the count", async () => {
+        await orders.list(plain, { skip: 0, take: 4 });
 
-      expect([rows.length, total]).to.deep.equal([0, 3]);
-    });
-
-    it("takes the largest offset there is", async () => {
-      const { total } = await orders.list(plain, { skip: 2 ** 31 - 1, take: 100 });
-
-      expect(total).to.equal(3);
-    });
-  });
-
-  describe("find", () => {
-    it("answers the record with its relations", async () => {
-      const row = await orders.find(1, undefined, { include: { customer: true } });
-
-      expect(row).to.have.nested.property("customer.name", "Ada");
-    });
-
-    it("answers undefined outside the filter, and for a key that no text column can hold", async () => {
-      expect(await orders.find(1, { user_id: 8 }, { include: undefined })).to.equal(undefined);
-
-      const pages = createStore({
-        definition: variant("pages", {}),
-        models: served.models,
-      });
-      expect(await pages.find("a\0b", undefined, { include: undefined })).to.equal(undefined);
-    });
-  });
-
-  describe("create", () => {
-    const fresh = { reference: "N-1", amount: "1.50", user_id: 7 };
-
-    it("answers the record with the database's defaults", async () => {
-      const row = await orders.create({
-        data: fresh,
-        include: { customer: true },
-        present: asRead,
-        isUndone: false,
+        expect(served.statements()).to.have.lengthOf(1);
       });
 
-      expect(row).to.include({ id: 4, status: "open", customer: null });
+      it("counts when the first page is full", async () => {
+        const { records, total } = await orders.list(plain, { skip: 0, take: 2 });
+
+        expect([records.length, total, served.statements().length]).to.deep.equal([2, 3, 2]);
+      });
+
+      it("counts past the end", async () => {
+        const { records, total } = await orders.list(plain, { skip: 30, take: 15 });
+
+        expect([records.length, total]).to.deep.equal([0, 3]);
+      });
+
+      it("takes the largest offset there is", async () => {
+        const { total } = await orders.list(plain, { skip: 2 ** 31 - 1, take: 100 });
+
+        expect(total).to.equal(3);
+      });
     });
 
-    for (const [what, change, errors] of [
-      [
-        "a value that is taken",
-        { reference: "A-1" },
-        { reference: ["The reference has already been taken."] },
-      ],
-      [
-        "a reference to nothing",
-        { customer_id: 99 },
-        { customer_id: ["The selected customer id is invalid."] },
-      ],
-      ["a value outside a check", { status: "lost" }, {}],
-      ["a value that is too large", { amount: "99999999999999" }, {}],
-    ] as const) {
-      it(`refuses ${what} with 422`, async () => {
+    describe("find", () => {
+      it("answers the record with its relations", async () => {
+        const record = await orders.find(1, undefined, { include: { customer: true } });
+
+        expect(record?.access).to.include({ id: 1, user_id: 7 });
+        expect(shown(record?.json() ?? "")).to.include({ id: 1, reference: "A-1", customer: "Ada" });
+      });
+
+      it("answers undefined outside the filter, and for a key that no text column can hold", async () => {
+        expect(await orders.find(1, { user_id: 8 }, { include: undefined })).to.equal(undefined);
+
+        const pages = make("pages", served);
+        expect(await pages.find("a\0b", undefined, { include: undefined })).to.equal(undefined);
+      });
+    });
+
+    describe("create", () => {
+      const fresh = { reference: "N-1", amount: "1.50", user_id: 7 };
+
+      it("answers the record with the database's defaults", async () => {
+        const row = await orders.create({
+          data: fresh,
+          include: { customer: true },
+          present: asRead,
+          isUndone: false,
+        });
+
+        expect(row).to.include({ id: 4, status: "open", customer: null });
+      });
+
+      for (const [what, change, errors] of [
+        [
+          "a value that is taken",
+          { reference: "A-1" },
+          { reference: ["The reference has already been taken."] },
+        ],
+        [
+          "a reference to nothing",
+          { customer_id: 99 },
+          { customer_id: ["The selected customer id is invalid."] },
+        ],
+        ["a value outside a check", { status: "lost" }, {}],
+        ["a value that is too large", { amount: "99999999999999" }, {}],
+      ] as const) {
+        it(`refuses ${what} with 422`, async () => {
+          const refusal = await refusalOf(
+            orders.create({
+              data: { ...fresh, ...change },
+              include: undefined,
+              present: asRead,
+              isUndone: false,
+            }),
+          );
+
+          expect([refusal.status, refusal.errors]).to.deep.equal([422, errors]);
+        });
+      }
+    });
+
+    describe("update", () => {
+      it("changes the record and answers it", async () => {
+        const row = await orders.update(1, {
+          where: { user_id: 7 },
+          data: { notes: "changed" },
+          include: { customer: true },
+          present: asRead,
+          isUndone: false,
+        });
+
+        expect(row).to.include({ id: 1, notes: "changed", reference: "A-1" });
+        expect(row).to.have.property("customer", "Ada");
+      });
+
+      it("answers undefined, and changes nothing, when the filter does not leave the record", async () => {
+        const row = await orders.update(1, {
+          where: { user_id: 8 },
+          data: { notes: "x" },
+          include: undefined,
+          present: asRead,
+          isUndone: false,
+        });
+
+        expect(row).to.equal(undefined);
+        expect(await served.sql("SELECT remarks FROM orders WHERE id = 1")).to.deep.equal([
+          { remarks: "100% off" },
+        ]);
+      });
+
+      it("refuses a value that is taken with 422 on its field", async () => {
         const refusal = await refusalOf(
-          orders.create({
-            data: { ...fresh, ...change },
+          orders.update(1, {
+            where: {},
+            data: { reference: "A-2" },
             include: undefined,
             present: asRead,
             isUndone: false,
           }),
         );
 
-        expect([refusal.status, refusal.errors]).to.deep.equal([422, errors]);
+        expect(refusal.errors).to.deep.equal({ reference: ["The reference has already been taken."] });
       });
-    }
-  });
+    });
 
-  describe("update", () => {
-    it("changes the record and answers it", async () => {
-      const row = await orders.update(1, {
-        where: { user_id: 7 },
-        data: { notes: "changed" },
-        include: { customer: true },
-        present: asRead,
-        isUndone: false,
+    describe("remove", () => {
+      it("deletes what the filter leaves and nothing else", async () => {
+        expect(await orders.remove(1, { user_id: 8 })).to.equal(false);
+        expect(await orders.remove(1, { user_id: 7 })).to.equal(true);
+        expect(await orders.remove(1, {})).to.equal(false);
+        expect(await served.sql("SELECT id FROM orders ORDER BY id")).to.deep.equal([{ id: 2 }, { id: 3 }]);
       });
 
-      expect(row).to.include({ id: 1, notes: "changed", reference: "A-1" });
-      expect(row).to.have.nested.property("customer.name", "Ada");
-    });
+      it("refuses with 409 while other records refer to it", async () => {
+        const refusal = await refusalOf(customers.remove(1, {}));
 
-    it("answers undefined, and changes nothing, when the filter does not leave the record", async () => {
-      const row = await orders.update(1, {
-        where: { user_id: 8 },
-        data: { notes: "x" },
-        include: undefined,
-        present: asRead,
-        isUndone: false,
+        expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
+        expect(await customers.remove(2, {})).to.equal(true);
       });
-
-      expect(row).to.equal(undefined);
-      expect(await served.sql("SELECT remarks FROM orders WHERE id = 1")).to.deep.equal([
-        { remarks: "100% off" },
-      ]);
-    });
-
-    it("refuses a value that is taken with 422 on its field", async () => {
-      const refusal = await refusalOf(
-        orders.update(1, {
-          where: {},
-          data: { reference: "A-2" },
-          include: undefined,
-          present: asRead,
-          isUndone: false,
-        }),
-      );
-
-      expect(refusal.errors).to.deep.equal({ reference: ["The reference has already been taken."] });
     });
   });
-
-  describe("remove", () => {
-    it("deletes what the filter leaves and nothing else", async () => {
-      expect(await orders.remove(1, { user_id: 8 })).to.equal(false);
-      expect(await orders.remove(1, { user_id: 7 })).to.equal(true);
-      expect(await orders.remove(1, {})).to.equal(false);
-      expect(await served.sql("SELECT id FROM orders ORDER BY id")).to.deep.equal([{ id: 2 }, { id: 3 }]);
-    });
-
-    it("refuses with 409 while other records refer to it", async () => {
-      const refusal = await refusalOf(customers.remove(1, {}));
-
-      expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
-      expect(await customers.remove(2, {})).to.equal(true);
-    });
-  });
-});
 
 async function refusalOf(outcome: Promise<unknown>): Promise<AppError> {
   try {

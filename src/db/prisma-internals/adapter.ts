@@ -3,7 +3,8 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool, types } from "pg";
-import { noTracing, unsampledTraceparent, type Tracing } from "../../telemetry/tracing.ts";
+import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
+import { traceComment, unsampledComment } from "../traceparent.ts";
 
 const textListOid: number = 1009;
 
@@ -73,18 +74,11 @@ export function createStatementNamer(): (query: {
   };
 }
 
-/**
- * Ends each write with the `traceparent` of the current span, in a comment in the form of sqlcommenter: `svc.statement_traceparent()` gives it
- * to the events that the write makes. It takes no round trip, where a setting of the session would take one for each write.
- *
- * Not Prisma's `comments`: for every statement it copies the whole query, the body of the request included.
- */
+/** Ends each write with the `traceparent` of its span. Prisma's own `comments` copy the whole query, the request's body included, for every statement. */
 function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, tracing: Tracing): Queryable {
   const commented = (query: SqlQuery): SqlQuery => {
-    const span = writes.test(query.sql) ? tracing.current() : undefined;
-    if (span?.traceparent === undefined) return query;
-    const comment = span.traceId === undefined ? unsampledComment : commentOf(span.traceparent);
-    return { ...query, sql: query.sql + comment };
+    const comment = writes.test(query.sql) ? traceComment(tracing) : "";
+    return comment === "" ? query : { ...query, sql: query.sql + comment };
   };
   const queryRaw = queryable.queryRaw.bind(queryable);
   const executeRaw = queryable.executeRaw.bind(queryable);
@@ -94,12 +88,6 @@ function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, t
 }
 
 const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
-
-function commentOf(traceparent: string): string {
-  return ` /*traceparent='${traceparent}'*/`;
-}
-
-const unsampledComment = commentOf(unsampledTraceparent);
 
 /**
  * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else

@@ -1,0 +1,48 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+
+/**
+ * Where a page ends: the values of its order there, and whether it goes on before them. Clients get
+ * it sealed, since an order may be by a column that they may not see.
+ */
+export interface Position {
+  readonly values: readonly (string | null)[];
+  readonly isBackwards: boolean;
+}
+
+export interface Cursors {
+  /** @param binding What the cursor is for: resource, sort, filter, search and user. */
+  seal(position: Position, binding: string): string;
+  /** Returns undefined for a text that `seal` has not made for this binding. */
+  open(text: string, binding: string): Position | undefined;
+}
+
+const algorithm = "aes-256-gcm";
+const ivBytes = 12;
+const tagBytes = 16;
+
+/** @param secret The service's, so that every process opens the cursors of the others. */
+export function createCursors(secret: Buffer | string): Cursors {
+  const key = createHmac("sha256", secret).update("svc cursors").digest();
+  return {
+    seal(position, binding) {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv(algorithm, key, iv).setAAD(Buffer.from(binding));
+      const sealed = cipher.update(JSON.stringify([position.isBackwards, position.values]), "utf8");
+      return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString("base64url");
+    },
+    open(text, binding) {
+      const bytes = Buffer.from(text, "base64url");
+      if (bytes.length <= ivBytes + tagBytes) return undefined;
+      const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, ivBytes))
+        .setAAD(Buffer.from(binding))
+        .setAuthTag(bytes.subarray(-tagBytes));
+      try {
+        const opened = Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]);
+        const [isBackwards, values] = JSON.parse(opened.toString()) as [boolean, (string | null)[]];
+        return { isBackwards, values };
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}

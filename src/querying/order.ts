@@ -1,0 +1,37 @@
+import type { Field } from "../mapping/definition.ts";
+import { columnText } from "./condition-text.ts";
+import type { Link } from "./links.ts";
+
+/** One step of an order: a column of the record itself, or of the one that relations to one lead to. */
+export interface OrderItem {
+  readonly links: readonly Link[];
+  readonly field: Field;
+  readonly direction: "asc" | "desc";
+  readonly nulls: "first" | "last";
+}
+
+/** Writes an ORDER BY. PostgreSQL's own places of nulls stay unsaid, so that plain indexes serve it. */
+export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly Link[]) => string): string {
+  return order
+    .map(({ links, field, direction, nulls }) => {
+      const column = columnText(aliasOf(links), field);
+      const usual = direction === "asc" ? "last" : "first";
+      const place = mayBeNull({ links, field }) && nulls !== usual ? ` NULLS ${nulls.toUpperCase()}` : "";
+      return `${column}${direction === "desc" ? " DESC" : ""}${place}`;
+    })
+    .join(", ");
+}
+
+/** Whether a record may have no value there: an optional field, or a related record that is missing. */
+export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">): boolean {
+  return field.isOptional || links.some(({ from }) => from.isOptional) || links.some(({ to }) => !to.isKey);
+}
+
+/** Returns the order that reads a list from its other end. */
+export function reversed(order: readonly OrderItem[]): readonly OrderItem[] {
+  return order.map((item) => ({
+    ...item,
+    direction: item.direction === "asc" ? "desc" : "asc",
+    nulls: item.nulls === "first" ? "last" : "first",
+  }));
+}

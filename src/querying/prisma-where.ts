@@ -1,0 +1,201 @@
+import type { Definition, Definitions, Field } from "../mapping/definition.ts";
+import { always, allOf, type Comparison, type Condition, type Parameter } from "./condition.ts";
+import { linkOf, type Link } from "./links.ts";
+import { scalarParameter } from "./values.ts";
+
+type Args = Readonly<Record<string, unknown>>;
+
+/** Thrown on the way down, caught in `conditionOf`: an argument that only the Prisma client knows. */
+class UnknownArgument extends Error {}
+
+/**
+ * Returns the condition that a Prisma filter means; undefined for one with a part that this compiler does not know,
+ * which goes to the Prisma client instead.
+ */
+export function conditionOf(
+  definition: Definition,
+  definitions: Definitions,
+  where: Args | undefined,
+): Condition | undefined {
+  try {
+    return where === undefined ? always : whereOf(definition, definitions, where);
+  } catch (error) {
+    if (error instanceof UnknownArgument) return undefined;
+    throw error;
+  }
+}
+
+function whereOf(definition: Definition, definitions: Definitions, where: Args): Condition {
+  return allOf(
+    Object.entries(where)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => partOf(definition, definitions, name, value)),
+  );
+}
+
+function partOf(definition: Definition, definitions: Definitions, name: string, value: unknown): Condition {
+  const each = (): readonly Condition[] =>
+    [value].flat().map((item) => whereOf(definition, definitions, argsOf(item)));
+  if (name === "AND") return allOf(each());
+  if (name === "OR") return { kind: "any", of: Array.isArray(value) ? each() : unknown() };
+  if (name === "NOT") return allOf(each().map((of) => ({ kind: "not", of })));
+
+  const field = definition.fields.find((candidate) => candidate.name === name);
+  if (field !== undefined) return field.isList ? listFilter(field, value) : scalarFilter(field, value);
+  const relation = definition.relations.find((candidate) => candidate.name === name);
+  if (relation === undefined) return unknown();
+  return relatedFilter(linkOf(definition, relation, definitions), definitions, value);
+}
+
+function relatedFilter(link: Link, definitions: Definitions, value: unknown): Condition {
+  const some = (filter: unknown): Condition => ({
+    kind: "related",
+    link,
+    of: whereOf(link.target, definitions, argsOf(filter)),
+  });
+  if (!link.isMany) {
+    if (value === null) return { kind: "not", of: { kind: "related", link, of: always } };
+    const args = argsOf(value);
+    if (!("is" in args) && !("isNot" in args)) return some(args);
+    return allOf(
+      Object.entries(args).map(([word, filter]) => {
+        const isNot = word === "isNot";
+        if (word !== "is" && !isNot) return unknown();
+        const found: Condition = filter === null ? { kind: "related", link, of: always } : some(filter);
+        // `is: null` is no record; `isNot: null` is one.
+        return isNot === (filter === null) ? found : { kind: "not", of: found };
+      }),
+    );
+  }
+  return allOf(
+    Object.entries(argsOf(value)).map(([word, filter]): Condition => {
+      if (word === "some") return some(filter);
+      if (word === "none") return { kind: "not", of: some(filter) };
+      if (word !== "every") return unknown();
+      const of: Condition = { kind: "not", of: whereOf(link.target, definitions, argsOf(filter)) };
+      return { kind: "not", of: { kind: "related", link, of } };
+    }),
+  );
+}
+
+const comparisons: Readonly<Record<string, Comparison>> = {
+  equals: "=",
+  lt: "<",
+  lte: "<=",
+  gt: ">",
+  gte: ">=",
+};
+
+function scalarFilter(field: Field, value: unknown): Condition {
+  // Filters on Json are a language of their own.
+  if (field.type === "Json") return unknown();
+  if (!isArgs(value)) return equalTo(field, value);
+  const isInsensitive = value["mode"] === "insensitive";
+  const { mode, ...filters } = value;
+  if (mode !== undefined && mode !== "default" && mode !== "insensitive") return unknown();
+  return allOf(
+    Object.entries(filters)
+      .filter(([, operand]) => operand !== undefined)
+      .map(([operator, operand]) => operation(field, operator, operand, isInsensitive)),
+  );
+}
+
+function operation(field: Field, operator: string, operand: unknown, isInsensitive: boolean): Condition {
+  const like = (pattern: string): Condition => ({
+    kind: "like",
+    field,
+    pattern,
+    isCaseSensitive: !isInsensitive,
+  });
+  switch (operator) {
+    case "contains":
+      return like(`%${textOf(field, operand)}%`);
+    case "startsWith":
+      return like(`${textOf(field, operand)}%`);
+    case "endsWith":
+      return like(`%${textOf(field, operand)}`);
+  }
+  // Prisma compares without case in ways of its own.
+  if (isInsensitive) return unknown();
+  switch (operator) {
+    case "not":
+      if (!isArgs(operand)) return differentFrom(field, operand);
+      return { kind: "not", of: scalarFilter(field, operand) };
+    case "in":
+      return oneOf(field, operand);
+    case "notIn":
+      return { kind: "not", of: oneOf(field, operand) };
+  }
+  const comparison = comparisons[operator];
+  if (comparison === undefined) return unknown();
+  if (operator === "equals") return equalTo(field, operand);
+  return { kind: "compare", field, operator: comparison, value: parameter(field, operand) };
+}
+
+function equalTo(field: Field, value: unknown): Condition {
+  if (value === null) return { kind: "null", field };
+  return { kind: "compare", field, operator: "=", value: parameter(field, value) };
+}
+
+function differentFrom(field: Field, value: unknown): Condition {
+  if (value === null) return { kind: "not", of: { kind: "null", field } };
+  return { kind: "compare", field, operator: "<>", value: parameter(field, value) };
+}
+
+function oneOf(field: Field, operand: unknown): Condition {
+  if (!Array.isArray(operand) || operand.includes(null)) return unknown();
+  return { kind: "in", field, values: operand.map((item) => parameter(field, item)) };
+}
+
+function listFilter(field: Field, value: unknown): Condition {
+  if (field.type === "Json") return unknown();
+  if (Array.isArray(value)) return { kind: "list", field, operator: "=", values: listOf(field, value) };
+  return allOf(
+    Object.entries(argsOf(value)).map(([operator, operand]): Condition => {
+      switch (operator) {
+        case "equals":
+          return { kind: "list", field, operator: "=", values: listOf(field, operand) };
+        case "has":
+          return { kind: "list", field, operator: "@>", values: [parameter(field, operand)] };
+        case "hasEvery":
+          return { kind: "list", field, operator: "@>", values: listOf(field, operand) };
+        case "hasSome":
+          return { kind: "list", field, operator: "&&", values: listOf(field, operand) };
+        case "isEmpty": {
+          const isEmpty: Condition = { kind: "list", field, operator: "=", values: [] };
+          return operand === true ? isEmpty : operand === false ? { kind: "not", of: isEmpty } : unknown();
+        }
+        default:
+          return unknown();
+      }
+    }),
+  );
+}
+
+function listOf(field: Field, value: unknown): readonly Parameter[] {
+  return Array.isArray(value) ? value.map((item) => parameter(field, item)) : unknown();
+}
+
+function textOf(field: Field, value: unknown): string {
+  return field.type === "String" && typeof value === "string" ? value : unknown();
+}
+
+function parameter({ type }: Field, value: unknown): Parameter {
+  const found = scalarParameter(type, value);
+  return found === undefined || found === null ? unknown() : found;
+}
+
+/** A value that may be an object (a date, a decimal, bytes) is no arguments. */
+function isArgs(value: unknown): value is Args {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function argsOf(value: unknown): Args {
+  return isArgs(value) ? value : unknown();
+}
+
+function unknown(): never {
+  throw new UnknownArgument();
+}

@@ -1,0 +1,207 @@
+import { quoteTable } from "../db/names.ts";
+import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
+import { columnText } from "./condition-text.ts";
+import type { Condition } from "./condition.ts";
+import { linkOf, type Link } from "./links.ts";
+import type { OrderItem } from "./order.ts";
+import { valueOf } from "./values.ts";
+
+/** A record as it was read: texts of columns, and the records of its to-many relations, by position. */
+export type Raw = (string | null | readonly Raw[])[];
+
+/** Which parts of a record are to be read. */
+export interface Need {
+  /** Names of fields; undefined for all of them. */
+  readonly fields: ReadonlySet<string> | undefined;
+  readonly related: ReadonlyMap<string, RelatedNeed>;
+}
+
+export interface RelatedNeed {
+  readonly need: Need;
+  /** The rest is for relations to many. */
+  readonly where?: Condition;
+  readonly order?: readonly OrderItem[];
+  readonly take?: number;
+  readonly skip?: number;
+}
+
+/** Where the parts of a record stand in a row of a statement. */
+export interface Selection {
+  readonly definition: Definition;
+  readonly alias: string;
+  readonly columns: ReadonlyMap<string, { readonly field: Field; readonly position: number }>;
+  readonly ones: ReadonlyMap<string, JoinedSelection>;
+  readonly manys: ReadonlyMap<string, ManySelection>;
+}
+
+export interface JoinedSelection extends Selection {
+  readonly link: Link;
+  /** Position of a column that is null only where there is no such record. */
+  readonly presence: number;
+}
+
+/** Read by a statement of its own for all rows of a page. */
+export interface ManySelection {
+  readonly link: Link;
+  /** Position of the parent's value that the link leads from. */
+  readonly from: number;
+  /** Position that the records get in the parent's row. */
+  readonly position: number;
+  readonly statement: SelectionStatement;
+  readonly rest: Omit<RelatedNeed, "need">;
+}
+
+/** A selection with the parts of a SELECT that bring it. */
+export interface SelectionStatement {
+  readonly root: Selection;
+  /** `t."id", t."name", j1."name"`. */
+  readonly columns: string;
+  /** `"public"."orders" AS t LEFT JOIN …`. */
+  readonly from: string;
+  /** Aliases of joined tables by the path of relations that leads to them. */
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Selections with relations to many, the root or joined ones. */
+  readonly withManys: readonly Selection[];
+  /** Returns the same FROM with the joins that an order through relations needs besides. */
+  withOrder(order: readonly OrderItem[]): Pick<SelectionStatement, "from" | "aliases">;
+}
+
+interface Building {
+  readonly definitions: Definitions;
+  readonly columns: string[];
+  readonly joins: string[];
+  readonly aliases: Map<string, string>;
+  readonly withManys: Selection[];
+  /** Positions that are taken, those of to-many relations included. */
+  positions: number;
+}
+
+/** Plans how the needed parts of a record are read. */
+export function selectionOf(
+  definition: Definition,
+  definitions: Definitions,
+  need: Need,
+): SelectionStatement {
+  const building: Building = {
+    definitions,
+    columns: [],
+    joins: [],
+    aliases: new Map([["", "t"]]),
+    withManys: [],
+    positions: 0,
+  };
+  const later: (() => void)[] = [];
+  const root = select(definition, need, "t", "", building, later);
+  // Behind all columns, where no statement puts anything.
+  for (const place of later) place();
+  const from = [`${quoteTable(definition.table)} AS t`, ...building.joins].join(" ");
+  const { aliases } = building;
+  return {
+    root,
+    columns: building.columns.join(", "),
+    from,
+    aliases,
+    withManys: building.withManys,
+    withOrder: (order) => joinedFor(order, { from, aliases }),
+  };
+}
+
+function select(
+  definition: Definition,
+  need: Need,
+  alias: string,
+  path: string,
+  building: Building,
+  later: (() => void)[],
+): Selection {
+  const links = [...need.related].map(([name, related]) => {
+    const relation = definition.relations.find((candidate) => candidate.name === name);
+    if (relation === undefined) throw new Error(`${definition.name} has no relation ${name}`);
+    return { link: linkOf(definition, relation, building.definitions), related };
+  });
+  const parents = new Set(links.filter(({ link }) => link.isMany).map(({ link }) => link.from.name));
+  const columns = new Map<string, { readonly field: Field; readonly position: number }>();
+  for (const field of definition.fields) {
+    if (need.fields !== undefined && !need.fields.has(field.name) && !parents.has(field.name)) continue;
+    columns.set(field.name, { field, position: addColumn(columnText(alias, field), building) });
+  }
+  const ones = new Map<string, JoinedSelection>();
+  const manys = new Map<string, ManySelection>();
+  const selection: Selection = { definition, alias, columns, ones, manys };
+  for (const { link, related } of links) {
+    if (link.isMany)
+      later.push(() =>
+        manys.set(link.name, {
+          link,
+          from: (columns.get(link.from.name) as { readonly position: number }).position,
+          position: building.positions++,
+          statement: selectionOf(link.target, building.definitions, related.need),
+          rest: related,
+        }),
+      );
+    else ones.set(link.name, join(link, related.need, alias, path, building, later));
+  }
+  if (links.some(({ link }) => link.isMany)) building.withManys.push(selection);
+  return selection;
+}
+
+function join(
+  link: Link,
+  need: Need,
+  parent: string,
+  parentPath: string,
+  building: Building,
+  later: (() => void)[],
+): JoinedSelection {
+  const path = parentPath === "" ? link.name : `${parentPath}.${link.name}`;
+  const alias = `j${building.aliases.size}`;
+  building.aliases.set(path, alias);
+  building.joins.push(joinText(link, parent, alias));
+  const presence = addColumn(columnText(alias, link.to), building);
+  return { ...select(link.target, need, alias, path, building, later), link, presence };
+}
+
+function joinText({ target, from, to }: Link, parent: string, alias: string): string {
+  return `LEFT JOIN ${quoteTable(target.table)} AS ${alias} ON ${columnText(alias, to)} = ${columnText(parent, from)}`;
+}
+
+function addColumn(text: string, building: Building): number {
+  building.columns.push(text);
+  return building.positions++;
+}
+
+function joinedFor(
+  order: readonly OrderItem[],
+  { from, aliases }: { readonly from: string; readonly aliases: ReadonlyMap<string, string> },
+): { readonly from: string; readonly aliases: ReadonlyMap<string, string> } {
+  if (order.every(({ links }) => aliases.has(pathOf(links)))) return { from, aliases };
+  const all = new Map(aliases);
+  const joins = [from];
+  for (const { links } of order) {
+    links.forEach((link, index) => {
+      const path = pathOf(links.slice(0, index + 1));
+      if (all.has(path)) return;
+      const alias = `j${all.size}`;
+      joins.push(joinText(link, all.get(pathOf(links.slice(0, index))) as string, alias));
+      all.set(path, alias);
+    });
+  }
+  return { from: joins.join(" "), aliases: all };
+}
+
+/** Returns the key of a joined table in `aliases`. */
+export function pathOf(links: readonly Link[]): string {
+  return links.map(({ name }) => name).join(".");
+}
+
+/** Returns the record as Prisma would have read it, for code modules. */
+export function rowOf(selection: Selection, raw: Raw): Row {
+  const row: Record<string, unknown> = {};
+  for (const [name, { field, position }] of selection.columns)
+    row[name] = valueOf(field, raw[position] as string | null);
+  for (const [name, joined] of selection.ones)
+    row[name] = raw[joined.presence] === null ? null : rowOf(joined, raw);
+  for (const [name, { position, statement }] of selection.manys)
+    row[name] = ((raw[position] ?? []) as readonly Raw[]).map((one) => rowOf(statement.root, one));
+  return row;
+}

@@ -1,0 +1,111 @@
+import { DbNull, Decimal, JsonNull } from "@prisma/client/runtime/client";
+import { types } from "pg";
+import type { Field, FieldType } from "../mapping/definition.ts";
+import type { Parameter } from "./condition.ts";
+
+const textListOid: number = 1009;
+
+/** pg's own parser of `text[]`, which reads the text of every array: its items are texts or null. */
+// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
+const parseList = types.getTypeParser(textListOid) as (text: string) => (string | null)[];
+
+/** Returns the items of an array from PostgreSQL's text of it. */
+export function itemsOf(text: string): readonly (string | null)[] {
+  return parseList(text);
+}
+
+/**
+ * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`, `bigint`, `Uint8Array`. Code modules get
+ * their records in these types.
+ */
+export function valueOf(field: Field, text: string | null): unknown {
+  if (field.isList) return text === null ? [] : itemsOf(text).map((item) => scalarOf(field.type, item));
+  return scalarOf(field.type, text);
+}
+
+function scalarOf(type: FieldType, text: string | null): unknown {
+  return text === null ? null : decoders[type](text);
+}
+
+const asIs = (text: string): unknown => text;
+
+const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
+  Int: Number,
+  BigInt: (text) => BigInt(text),
+  Float: Number,
+  Decimal: decimalOf,
+  String: asIs,
+  Boolean: (text) => text === "t",
+  DateTime: dateOf,
+  Json: (text) => JSON.parse(text) as unknown,
+  Bytes: (text) => new Uint8Array(bytesOf(text)),
+  Uuid: asIs,
+  Enum: asIs,
+};
+
+/** The text of a `money` begins with its sign. */
+export function decimalOf(text: string): Decimal {
+  return new Decimal(text.startsWith("$") ? text.slice(1).replaceAll(",", "") : text);
+}
+
+/**
+ * The session's time zone is UTC, so the offset of a `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. A `date` is midnight
+ * UTC to `Date`.
+ */
+export function dateOf(text: string): Date {
+  const isDay = text.length === 10;
+  return new Date(isDay ? text : `${text.replace(" ", "T").replace(/\+00$/, "")}+00:00`);
+}
+
+/** `\x` and hexadecimal digits. */
+export function bytesOf(text: string): Buffer {
+  return Buffer.from(text.slice(2), "hex");
+}
+
+/**
+ * Returns what a statement takes for a value in Prisma's types, or as JSON gives it. A list becomes a PostgreSQL array. Undefined for a
+ * value that has no place in the column's type.
+ */
+export function parameterOf(field: Field, value: unknown): Parameter | readonly Parameter[] | undefined {
+  if (!field.isList) return scalarParameter(field.type, value);
+  if (!Array.isArray(value)) return undefined;
+  const items = value.map((item) => scalarParameter(field.type, item));
+  return items.includes(undefined) ? undefined : (items as readonly Parameter[]);
+}
+
+/** The same for one value, or one item of a list. */
+export function scalarParameter(type: FieldType, value: unknown): Parameter | undefined {
+  if (value === DbNull) return null;
+  if (type === "Json") return value === JsonNull ? "null" : JSON.stringify(value);
+  if (value === null) return null;
+  return encoders[type](value);
+}
+
+type Encode = (value: unknown) => Parameter | undefined;
+
+const encodeText: Encode = (value) => (typeof value === "string" ? value : undefined);
+const encodeInteger: Encode = (value) =>
+  typeof value === "bigint" || Number.isInteger(value) ? String(value) : undefined;
+
+const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
+  Int: encodeInteger,
+  BigInt: encodeInteger,
+  Float: (value) => (typeof value === "number" ? value : undefined),
+  Decimal(value) {
+    if (Decimal.isDecimal(value)) return value.toFixed();
+    return typeof value === "number" || typeof value === "string" ? String(value) : undefined;
+  },
+  String: encodeText,
+  Boolean: (value) => (typeof value === "boolean" ? value : undefined),
+  DateTime(value) {
+    const date = value instanceof Date ? value : new Date(typeof value === "string" ? value : Number.NaN);
+    // PostgreSQL reads no sign before a year.
+    return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/^\+0*/, "");
+  },
+  Bytes(value) {
+    if (!(value instanceof Uint8Array)) return undefined;
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  },
+  Uuid: encodeText,
+  Enum: encodeText,
+};

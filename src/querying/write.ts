@@ -1,0 +1,130 @@
+import { quoteName, quoteTable } from "../db/names.ts";
+import type { TextSql } from "../db/text-sql.ts";
+import type { Definition, Field, Row } from "../mapping/definition.ts";
+import { createParameters, type Parameters } from "./condition-text.ts";
+import type { Condition } from "./condition.ts";
+import { keyIs, readManys, readRecords, whereText } from "./read.ts";
+import type { Raw, SelectionStatement } from "./selection.ts";
+import { parameterOf } from "./values.ts";
+
+/** @param comment Goes behind a statement that writes: see `db/traceparent.ts`. */
+export interface WriteOptions {
+  readonly sql: TextSql;
+  readonly statement: SelectionStatement;
+  readonly comment: string;
+}
+
+/** Inserts a record and reads it back in the same statement, its relations to one included. */
+export async function insertRecord(data: Row, { sql, statement, comment }: WriteOptions): Promise<Raw> {
+  const { definition } = statement.root;
+  const parameters = createParameters();
+  const columns = definition.fields.flatMap((field) => {
+    const value = insertedText(field, data, definition, parameters);
+    return value === undefined ? [] : [[quoteName(field.column), value] as const];
+  });
+  const values =
+    columns.length === 0
+      ? "DEFAULT VALUES"
+      : `(${columns.map(([name]) => name).join(", ")}) VALUES (${columns.map(([, value]) => value).join(", ")})`;
+  const write = `INSERT INTO ${quoteTable(definition.table)} AS t ${values}`;
+  const [row] = await written(write, parameters, { sql, statement, comment });
+  if (row === undefined) throw new Error(`The insert into ${definition.table} returned no row`);
+  return row;
+}
+
+/** Updates the record with the key when it meets the condition. Undefined when there is none. */
+export async function updateRecord(
+  { key, data, condition }: { readonly key: Condition; readonly data: Row; readonly condition: Condition },
+  { sql, statement, comment }: WriteOptions,
+): Promise<Raw | undefined> {
+  const { definition } = statement.root;
+  const parameters = createParameters();
+  const sets = definition.fields.flatMap((field) => {
+    const value = updatedText(field, data, parameters);
+    return value === undefined ? [] : [`${quoteName(field.column)} = ${value}`];
+  });
+  const where = whereText({ kind: "all", of: [key, condition] }, parameters);
+  const write = `UPDATE ${quoteTable(definition.table)} AS t SET ${sets.join(", ")} ${where}`;
+  const [row] = await written(write, parameters, { sql, statement, comment });
+  return row;
+}
+
+/** Deletes the record when it meets the condition. Returns whether there was one. */
+export async function deleteRecord(
+  definition: Definition,
+  condition: Condition,
+  { sql, comment }: Pick<WriteOptions, "sql" | "comment">,
+): Promise<boolean> {
+  const parameters = createParameters();
+  const where = whereText(condition, parameters);
+  const text = `DELETE FROM ${quoteTable(definition.table)} AS t ${where} RETURNING 1`;
+  return (await sql(text + comment, parameters.values)).length > 0;
+}
+
+/**
+ * Related records are read as they were before the statement: a record that leads back to its own table is read once more, since it may
+ * show itself.
+ */
+async function written(
+  write: string,
+  parameters: Parameters,
+  { sql, statement, comment }: WriteOptions,
+): Promise<readonly Raw[]> {
+  const { root, columns, from } = statement;
+  if (leadsBack(statement)) return writtenAndRead(write, parameters, { sql, statement, comment });
+  const table = `${quoteTable(root.definition.table)} AS t`;
+  const text =
+    from === table
+      ? `${write} RETURNING ${columns}${comment}`
+      : `WITH t AS (${write} RETURNING t.*) SELECT ${columns} FROM t${from.slice(table.length)}${comment}`;
+  const rows: Raw[] = await sql(text, parameters.values);
+  await readManys(sql, statement, rows);
+  return rows;
+}
+
+async function writtenAndRead(
+  write: string,
+  parameters: Parameters,
+  { sql, statement, comment }: WriteOptions,
+): Promise<readonly Raw[]> {
+  const { definition } = statement.root;
+  const text = `${write} RETURNING t.${quoteName(definition.key.column)}${comment}`;
+  const [key] = (await sql(text, parameters.values))[0] ?? [];
+  return key === undefined ? [] : readRecords(sql, statement, keyIs(definition, key), []);
+}
+
+function leadsBack({ root, aliases }: SelectionStatement): boolean {
+  return aliases.size > 1 && [...root.ones.values()].some((one) => hasTable(one, root.definition.table));
+}
+
+function hasTable(selection: SelectionStatement["root"], table: string): boolean {
+  return (
+    selection.definition.table === table || [...selection.ones.values()].some((one) => hasTable(one, table))
+  );
+}
+
+/** Returns undefined for the column's own default. */
+function insertedText(
+  field: Field,
+  data: Row,
+  { isManaged }: Definition,
+  parameters: Parameters,
+): string | undefined {
+  if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
+  if (field.isUpdatedAt) return "now()";
+  if (field.default?.kind === "literal") return valueText(field, field.default.value, parameters);
+  // A table that somebody else made need not have the default of the mapping file.
+  return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
+}
+
+function updatedText(field: Field, data: Row, parameters: Parameters): string | undefined {
+  if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
+  return field.isUpdatedAt ? "now()" : undefined;
+}
+
+function valueText(field: Field, value: unknown, parameters: Parameters): string {
+  const encoded = parameterOf(field, value);
+  const parameter = encoded === undefined && typeof value === "string" ? value : encoded;
+  if (parameter === undefined) throw new Error(`${field.name}: no ${field.type} can be made of the value`);
+  return parameters.add(parameter);
+}

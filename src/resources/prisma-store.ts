@@ -1,0 +1,105 @@
+import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { Definition, Definitions, Row } from "../mapping/definition.ts";
+import { createTransform } from "../querying/transform.ts";
+import type { Where } from "./access.ts";
+import { allOf } from "./query.ts";
+import { refuseDelete, refuseWrite } from "./refusals.ts";
+import { readPage } from "./list-page.ts";
+import type { Found, Include, RecordStore, Written } from "./record-store.ts";
+
+/** The records of a resource through the Prisma client, for arguments of code modules that only it knows. */
+export function createPrismaStore({
+  definition,
+  definitions,
+  models,
+}: {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly models: ModelsClient;
+}): RecordStore {
+  const delegate = models.delegate(definition.model);
+  const listDelegate = models.listDelegate(definition.model);
+  const transform = createTransform(definition, definitions);
+  const foundOf = (row: Row): Found => ({ access: row, json: () => JSON.stringify(transform(row)) });
+
+  const keyIs = (key: unknown): Where => ({ [definition.key.name]: key });
+  /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
+  const guarded = (key: unknown, where: Where): Where => ({ ...keyIs(key), AND: [where] });
+
+  /**
+   * The written record with its relations. Read afterwards: a write with `include` is a transaction of Prisma's, which takes
+   * three more round trips and holds the row meanwhile.
+   */
+  async function withRelations(by: Delegate, row: Row, include: Include): Promise<Row> {
+    if (include === undefined) return row;
+    const read = await by.findFirst({ where: keyIs(row[definition.key.name]), include });
+    return read ?? row;
+  }
+
+  /** Only what can fail after the write takes the two round trips of a transaction. */
+  async function written<T>(
+    write: (by: Delegate) => Promise<Row>,
+    { include, present, isUndone }: Omit<Written<T>, "data">,
+  ): Promise<T> {
+    const act = async (by: Delegate): Promise<T> =>
+      present(foundOf(await withRelations(by, await write(by), include)));
+    return definition.code.transform === undefined && !isUndone
+      ? act(delegate)
+      : models.transaction((delegateOf) => act(delegateOf(definition.model)));
+  }
+
+  return {
+    async list({ where, orderBy, include }, part) {
+      const read = async (size: number): Promise<readonly string[]> => {
+        const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
+        const rows = await listDelegate.findMany(args);
+        return rows.map((row) => JSON.stringify(transform(row)));
+      };
+      return readPage(part, { read, count: () => listDelegate.count({ where }) });
+    },
+
+    async find(key, where, shape) {
+      try {
+        const row = await delegate.findFirst({
+          where: allOf([keyIs(key), where]),
+          ...(shape === "access" ? {} : optional(shape)),
+        });
+        return row === null ? undefined : foundOf(row);
+      } catch (error) {
+        if (databaseFaultOf(error).kind === "bad_value") return undefined;
+        throw error;
+      }
+    },
+
+    async create({ data, ...rest }) {
+      try {
+        return await written((by) => by.create({ data }), rest);
+      } catch (error) {
+        return refuseWrite(definition, error);
+      }
+    },
+
+    async update(key, { where, data, ...rest }) {
+      try {
+        return await written((by) => by.update({ where: guarded(key, where), data }), rest);
+      } catch (error) {
+        if (databaseFaultOf(error).kind === "not_found") return undefined;
+        return refuseWrite(definition, error);
+      }
+    },
+
+    async remove(key, where) {
+      try {
+        await delegate.delete({ where: guarded(key, where), select: { [definition.key.name]: true } });
+        return true;
+      } catch (error) {
+        return refuseDelete(error);
+      }
+    },
+  };
+}
+
+function optional(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined));
+}

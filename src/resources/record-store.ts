@@ -1,0 +1,38 @@
+import type { Row } from "../mapping/definition.ts";
+import type { Where } from "./access.ts";
+import type { ListPart, RecordPage } from "./list-page.ts";
+import type { ListQuery } from "./query.ts";
+
+export type Include = ListQuery["include"];
+
+/** A record as it was read. */
+export interface Found {
+  /** The key and the owner, in Prisma's types. */
+  readonly access: Row;
+  /** What is shown of it. Throws what a code module throws. */
+  json(): string;
+}
+
+export interface Written<T> {
+  readonly data: Row;
+  readonly include: Include;
+  /** Makes of the written record what is answered. */
+  readonly present: (record: Found) => T;
+  /** Whether the write is rolled back when `present` throws; it always is where that runs a code module. */
+  readonly isUndone: boolean;
+}
+
+/** What of a record is read: what is shown of it, or only what decides on access. */
+export type Shape = { readonly include: Include } | "access";
+
+/** The records of one resource. What the database refuses comes out as an AppError that names the field. */
+export interface RecordStore {
+  list(query: ListQuery, part: ListPart): Promise<RecordPage>;
+  /** The record with the key, if the filter leaves it. */
+  find(key: unknown, where: Where | undefined, shape: Shape): Promise<Found | undefined>;
+  create<T>(options: Written<T>): Promise<T>;
+  /** Undefined when the record is gone, or no longer what the filter asks for. */
+  update<T>(key: unknown, options: Written<T> & { readonly where: Where }): Promise<T | undefined>;
+  /** False when there was nothing to delete. */
+  remove(key: unknown, where: Where): Promise<boolean>;
+}

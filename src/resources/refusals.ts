@@ -1,0 +1,54 @@
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import type { Definition } from "../mapping/definition.ts";
+
+/** Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key that no record can have. */
+export function refuseDelete(error: unknown): false {
+  const fault = databaseFaultOf(error);
+  if (fault.kind === "not_found" || fault.kind === "bad_value") return false;
+  if (fault.kind !== "foreign_key") throw error;
+  throw new AppError("record.referenced", "The record cannot be deleted: other records refer to it.", {
+    cause: error,
+  });
+}
+
+/** Throws a failed write: as a 422 when another value would have done, as it is otherwise. */
+export function refuseWrite(definition: Definition, error: unknown): never {
+  const fault = databaseFaultOf(error);
+  switch (fault.kind) {
+    case "unique":
+      throw refusal(definition, fault.fields, (name) => `The ${name} has already been taken.`, error);
+    case "foreign_key":
+      throw refusal(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
+    case "not_null":
+      throw refusal(definition, columnsIn(fault), (name) => `The ${name} field is required.`, error);
+    // Which column it is, the server does not say.
+    case "check":
+    case "bad_value":
+      throw validationError({}, error);
+    case "not_found":
+    case "unavailable":
+    case "too_large":
+    case "other":
+      throw error;
+  }
+}
+
+function columnsIn({ field }: { readonly field?: string }): readonly string[] {
+  return field === undefined ? [] : [field];
+}
+
+function refusal(
+  definition: Definition,
+  columns: readonly string[],
+  messageFor: (attribute: string) => string,
+  cause: unknown,
+): AppError {
+  const names = columns.map(
+    (column) => definition.fields.find((field) => field.column === column)?.name ?? column,
+  );
+  return validationError(
+    Object.fromEntries(names.map((name) => [name, [messageFor(name.replaceAll("_", " "))]])),
+    cause,
+  );
+}
