@@ -15,6 +15,8 @@ import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
+import { createAnswerPost } from "../http/idempotency.ts";
+import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/present.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
@@ -65,6 +67,8 @@ export function createApi({
   });
 
   const policyFor = perUser(config.webhooks, createTargetPolicy);
+  const transact = createTransact(database.pool);
+  const answerPost = createAnswerPost({ seal: secretBox });
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -86,8 +90,11 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: config.webhooks.maxPerUser }),
     bodyLimitBytes,
+    transact,
+    answerPost,
+    urlOf,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
@@ -95,9 +102,12 @@ export function createApi({
     history: createDeliveryHistory({
       sql,
       listSql: createIndexSql(database.lists),
-      transact: createTransact(database.pool),
+      transact,
       tracing,
     }),
+    bodyLimitBytes,
+    transact,
+    answerPost,
     maxPerPage,
     listTurns,
     urlOf,
@@ -115,7 +125,8 @@ export function createApi({
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
-  return { workers: [relay], listener: app.callback(), close: () => undefined };
+  const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
+  return { workers: [relay, expiry], listener: app.callback(), close: () => undefined };
 }
 
 /** What one resource may have of the connections. */

@@ -65,7 +65,12 @@ export interface DeliveryHistory {
    * Makes a new delivery of the same event, under a UUID of its own, that is due now. Refused unless the delivery
    * has failed, its subscription is there, and its chain has had fewer manual retries than `limit`.
    */
-  retry(options: { readonly id: string; readonly limit: number }): Promise<RetryAnswer>;
+  retry(options: {
+    readonly id: string;
+    readonly limit: number;
+    /** To be a part of; default: one of its own. */
+    readonly transaction?: Sql | undefined;
+  }): Promise<RetryAnswer>;
 }
 
 /** A total above it is an estimate: to count millions takes a second. */
@@ -170,13 +175,14 @@ export function createDeliveryHistory({
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },
-    async retry({ id, limit }) {
-      const [row] = await transact(async (inTransaction) => {
+    async retry({ id, limit, transaction }) {
+      const act = async (inTransaction: Sql): Promise<RetriedRow[]> => {
         await keepFromPruning(inTransaction);
         await inTransaction(lockChainText, [id]);
         const traceparent = tracing.current()?.traceparent ?? null;
         return inTransaction<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent]);
-      });
+      };
+      const [row] = await (transaction === undefined ? transact(act) : act(transaction));
       if (row === undefined) return refused("This delivery was deleted.");
       if (row.id !== null) {
         const { statusBefore: _, urlNow: _url, ...delivery } = row;

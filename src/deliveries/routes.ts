@@ -1,7 +1,10 @@
 import { AppError, validationError, type FieldErrors } from "../kit/errors.ts";
 import { envelope, lastOf, pageOf } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import type { UrlOf } from "../http/url-of.ts";
+import { readJsonBody, refuseFields } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { Transact } from "../db/sql.ts";
 import type { Turns } from "../kit/turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
@@ -13,14 +16,18 @@ export interface DeliveryRoutesOptions {
   readonly maxPerPage: number;
   /** Of users, at lists of all kinds together. */
   readonly listTurns: Turns;
-  /** For the page links. */
+  /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
+  readonly bodyLimitBytes: number;
+  readonly transact: Transact;
+  readonly answerPost: AnswerPost;
 }
 
 /** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
-  const { history, maxPerPage, listTurns, urlOf, manualRetryLimit } = options;
+  const { history, maxPerPage, listTurns, urlOf, manualRetryLimit, bodyLimitBytes } = options;
+  const { transact, answerPost } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const filter = filterOf(ctx);
@@ -47,12 +54,24 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.post("/webhook-deliveries/:id/retry", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
-    const answer = await history.retry({ id: delivery.id, limit: manualRetryLimit });
-    if (answer.kind === "refused") {
-      throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
-    }
-    ctx.status = 201;
-    ctx.body = presentDelivery(answer.delivery);
+    refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    await answerPost(ctx, {
+      transact,
+      async act(transaction) {
+        const answer = await history.retry({ id: delivery.id, limit: manualRetryLimit, transaction });
+        if (answer.kind === "refused") {
+          throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
+        }
+        const made = presentDelivery(answer.delivery);
+        const collection = urlOf(ctx);
+        collection.pathname = collection.pathname.replace(/\/[^/]+\/retry\/?$/, "");
+        return {
+          status: 201,
+          headers: { Location: urlBelow(collection, answer.delivery.id) },
+          json: JSON.stringify(made),
+        };
+      },
+    });
   });
 
   async function findDelivery(id: string | undefined): Promise<DeliveryRow> {

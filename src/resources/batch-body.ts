@@ -1,5 +1,5 @@
 import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
-import type { JsonObject } from "../http/body.ts";
+import { refuseFields, type JsonObject } from "../http/body.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
@@ -36,9 +36,8 @@ const methods = Object.keys(keysOf) as readonly Method[];
  * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
  */
 export function readBatch(body: JsonObject, definition: Definition): readonly BatchOperation[] {
+  refuseFields(body, ["operations"]);
   const faults = new Map<string, string>();
-  const unknown = Object.keys(body).find((key) => key !== "operations");
-  if (unknown !== undefined) faults.set(unknown, unknownKey(unknown, ["operations"]));
   const { operations } = body;
   const place = "operations";
   if (operations === undefined || (Array.isArray(operations) && operations.length === 0))

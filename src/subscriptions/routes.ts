@@ -1,7 +1,10 @@
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { Transact } from "../db/sql.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,
@@ -17,11 +20,19 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
+  readonly transact: Transact;
+  readonly answerPost: AnswerPost;
+  /** For the address of what is made. */
+  readonly urlOf: UrlOf;
+}
+
+interface WithParams {
+  readonly params: Readonly<Record<string, string | undefined>>;
 }
 
 /** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, triggersOf, refusalOfUrl } = options;
+  const { store, bodyLimitBytes, triggersOf, refusalOfUrl, transact, answerPost, urlOf } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
     refusalOfUrl: (url) => refusalOfUrl(url, caller),
@@ -35,23 +46,32 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
-    const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
-    ctx.status = 201;
-    ctx.body = presentSubscription(subscription, secret);
+    await answerPost(ctx, {
+      transact,
+      isSecret: true,
+      async act(transaction) {
+        const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction);
+        const { subscription, secret } = made;
+        const json = JSON.stringify(presentSubscription(subscription, secret));
+        return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
+      },
+    });
   });
 
   router.get("/webhooks/:id", async (ctx) => {
     ctx.body = presentSubscription(await getOwn(ctx, ctx.params["id"]));
   });
 
-  router.put("/webhooks/:id", async (ctx) => {
+  const change = async (ctx: ApiContext & WithParams): Promise<void> => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
-  });
+  };
+  router.put("/webhooks/:id", change);
+  router.patch("/webhooks/:id", change);
 
   router.delete("/webhooks/:id", async (ctx) => {
     const id = idOf(ctx.params["id"]);

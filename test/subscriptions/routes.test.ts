@@ -1,6 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { createTransact } from "../../src/db/sql.ts";
 import { createApp } from "../../src/http/app.ts";
+import { createAnswerPost } from "../../src/http/idempotency.ts";
+import { createUrlOf } from "../../src/http/url-of.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
@@ -29,10 +32,14 @@ describe("webhook subscription routes", () => {
   before(async () => {
     core = await openCoreDatabase();
     const { prisma } = core.database;
+    const transact = createTransact(core.database.pool);
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: 5 }),
+      transact,
+      answerPost: createAnswerPost({ seal: secretBox }),
+      urlOf: createUrlOf({ publicUrl: "https://api.example.com", hosts: [] }),
       bodyLimitBytes: 100_000,
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
