@@ -28,8 +28,8 @@ const collection = "/svc-api/resources/notes";
 const body = JSON.stringify({ title: "A note", body: "Lorem ipsum dolor. ".repeat(10) });
 
 export const createRequest: RequestSpec = { method: "POST", path: collection, body, status: 201 };
-const listRequest: RequestSpec = { method: "GET", path: collection, status: 200 };
-const showRequest: RequestSpec = {
+export const listRequest: RequestSpec = { method: "GET", path: collection, status: 200 };
+export const showRequest: RequestSpec = {
   method: "GET",
   path: `${collection}/{id}`,
   ids: [1, 10_000],
@@ -44,6 +44,9 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
   const pool = surroundings.connect(databaseUrl);
   const api = await startProgram({ name: "api", surroundings, databaseUrl });
   atEnd(() => api.stop());
+  // What nobody fans out stays in the outbox, and the relay stops at a full window.
+  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
+  atEnd(() => dispatcher.stop());
   const service: Side = {
     name: "svc api",
     port: api.port,
@@ -81,6 +84,7 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
   progress("statements per request");
   const requestStatements = await countByOperation({ pool, port: api.port, token });
   await api.stop();
+  await dispatcher.stop();
   return { comparisons: [list, show, create], logging, requestStatements };
 }
 
@@ -105,7 +109,7 @@ async function startTalkative(
 async function allPublished(pool: Pool): Promise<void> {
   const text = "SELECT NOT EXISTS (SELECT FROM svc.outbox) AS done";
   await until(async () => (await pool.query<{ readonly done: boolean }>(text)).rows[0]?.done, {
-    what: "the relay to publish every event",
+    what: "the relay and the fan-out to be done with every event",
     timeoutMs: 120_000,
   });
 }

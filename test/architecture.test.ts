@@ -12,7 +12,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 const allowed: Readonly<Record<string, readonly string[]>> = {
   bin: ["app", "cli"],
   cli: ["app", "rooms", "mapping", "migration"],
-  app: ["rooms", "mapping", "migration"],
+  app: ["rooms", "querying", "mapping", "migration"],
 
   deliveries: ["subscriptions", "events", "mapping"],
   subscriptions: ["events", "resources", "mapping", "querying"],

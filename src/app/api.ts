@@ -33,7 +33,7 @@ import { addWhoamiRoute } from "../users/routes.ts";
  * of it is at work, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, metrics, tracing, database, sql, broker, seal, secretBox, isEmbedded },
+  foundation: { log, metrics, tracing, database, sql, broker, seal, cursors, secretBox, isEmbedded },
   configuration: { config, definitions, models },
   tokens,
 }: {
@@ -87,6 +87,7 @@ export function createApi({
     listTurns,
     resourceTurns,
     urlOf,
+    cursors,
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {

@@ -5,6 +5,7 @@ import type { Config } from "../config/load.ts";
 import type { ProgramName } from "../config/contradictions.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
+import { createCursors, type Cursors } from "../querying/cursor.ts";
 import { createSeal, type Seal } from "../broker/seal.ts";
 import { createSql, type Sql } from "../db/sql.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
@@ -33,6 +34,8 @@ export interface Foundation {
   readonly secretBox: SecretBox;
   /** Marks what goes through the broker. */
   readonly seal: Seal;
+  /** Seals the cursors of lists. */
+  readonly cursors: Cursors;
   /** Of the database, the embedded one included. */
   readonly databaseUrl: string;
   readonly isEmbedded: boolean;
@@ -43,7 +46,15 @@ export interface Foundation {
 /** The part of it that needs no broker. */
 export type Storage = Pick<
   Foundation,
-  "log" | "database" | "sql" | "dispatcherSql" | "secretBox" | "seal" | "databaseUrl" | "isEmbedded"
+  | "log"
+  | "database"
+  | "sql"
+  | "dispatcherSql"
+  | "secretBox"
+  | "seal"
+  | "cursors"
+  | "databaseUrl"
+  | "isEmbedded"
 >;
 
 /**
@@ -94,6 +105,7 @@ export async function openFoundation({
     const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
     const secretBox = createSecretBox(secretKey, config.previousSecretKeys);
     const seal = createSeal(secretKey, config.previousSecretKeys);
+    const cursors = createCursors(secretKey);
     const isEmbedded = config.database.url === undefined;
 
     async function openStorage(): Promise<Storage> {
@@ -132,7 +144,7 @@ export async function openFoundation({
       readiness.watch("database", async () => {
         await sql("SELECT 1");
       });
-      const opened = { log, database, sql, dispatcherSql, secretBox, seal, databaseUrl, isEmbedded };
+      const opened = { log, database, sql, dispatcherSql, secretBox, seal, cursors, databaseUrl, isEmbedded };
       await prepare(opened);
       return opened;
     }

@@ -8,13 +8,25 @@ export interface Page {
   readonly skip: number;
 }
 
-/** Specification 2.4. */
+/** Specification 2.4. Without a count, `last_page` and `total` are null. */
 export interface Envelope<T> {
   readonly data: readonly T[];
   readonly current_page: number;
-  readonly last_page: number;
+  readonly last_page: number | null;
   readonly per_page: number;
-  readonly total: number;
+  readonly total: number | null;
+  /** Only where it is one. */
+  readonly total_is_estimate?: true;
+  readonly next_page_url: string | null;
+  readonly prev_page_url: string | null;
+}
+
+/** A page of a list that is read by cursor, which has no number and no total. */
+export interface CursorEnvelope<T> {
+  readonly data: readonly T[];
+  readonly per_page: number;
+  readonly next_cursor: string | null;
+  readonly prev_cursor: string | null;
   readonly next_page_url: string | null;
   readonly prev_page_url: string | null;
 }
@@ -54,12 +66,16 @@ const longestSearch = 100;
  */
 export function searchOf(query: ParsedUrlQuery): string | undefined {
   const search = lastOf(query["search"]);
-  // By code points, of which a character outside the basic plane is one in two units.
-  if (search !== undefined && Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch)
-    throw validationError({
-      search: [`The search field must not be greater than ${longestSearch} characters.`],
-    });
+  const fault = search === undefined ? undefined : searchFault(search);
+  if (fault !== undefined) throw validationError({ search: [fault] });
   return search;
+}
+
+/** Returns the message for a search term that is too long; undefined for another. */
+export function searchFault(search: string): string | undefined {
+  // By code points, of which a character outside the basic plane is one in two units.
+  const isLong = Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch;
+  return isLong ? `The search field must not be greater than ${longestSearch} characters.` : undefined;
 }
 
 /** The value of a query parameter; of a repeated one the last, undefined when it is absent. */
@@ -76,32 +92,41 @@ function positiveInteger(text: string | undefined): number | undefined {
 /**
  * Wraps one page of a list.
  *
+ * @param total Undefined where nobody has counted.
+ * @param isEstimate Whether the total is one.
+ * @param hasNext Whether a page follows; where there is a total, that tells.
  * @param url Of this request, absolute; its other query parameters are kept in the links.
  */
 export function envelope<T>({
   data,
   total,
+  isEstimate = false,
+  hasNext = false,
   page,
   perPage,
   url,
 }: {
   readonly data: readonly T[];
-  readonly total: number;
+  readonly total: number | undefined;
+  readonly isEstimate?: boolean;
+  readonly hasNext?: boolean;
   readonly page: number;
   readonly perPage: number;
   readonly url: URL;
 }): Envelope<T> {
-  const lastPage = Math.max(1, Math.ceil(total / perPage));
-  const urlOf = (number: number): string => urlOfPage(url, number, perPage);
+  const lastPage = total === undefined ? undefined : Math.max(1, Math.ceil(total / perPage));
+  const urlOf = (number: number): string => urlOfPage(url, perPage, ["page", String(number)]);
+  const isFollowed = lastPage === undefined ? hasNext : page < lastPage;
   return {
     data,
     current_page: page,
-    last_page: lastPage,
+    last_page: lastPage ?? null,
     per_page: perPage,
-    total,
-    next_page_url: page < lastPage ? urlOf(page + 1) : null,
+    total: total ?? null,
+    ...(isEstimate && { total_is_estimate: true }),
+    next_page_url: isFollowed ? urlOf(page + 1) : null,
     // From a page past the end, back to the last one that holds something.
-    prev_page_url: page > 1 ? urlOf(Math.min(page - 1, lastPage)) : null,
+    prev_page_url: page > 1 ? urlOf(Math.min(page - 1, lastPage ?? page)) : null,
   };
 }
 
@@ -110,14 +135,51 @@ export function envelopeText(
   records: readonly string[],
   page: Omit<Parameters<typeof envelope>[0], "data">,
 ): string {
-  const { data: _none, ...rest } = envelope({ ...page, data: [] });
+  return textOf(records, envelope({ ...page, data: [] }));
+}
+
+/** Wraps one page of a list that is read by cursor; undefined for a page that is not there. */
+export function cursorEnvelope<T>({
+  data,
+  next,
+  previous,
+  perPage,
+  url,
+}: {
+  readonly data: readonly T[];
+  readonly next: string | undefined;
+  readonly previous: string | undefined;
+  readonly perPage: number;
+  readonly url: URL;
+}): CursorEnvelope<T> {
+  const urlOf = (cursor: string | undefined): string | null =>
+    cursor === undefined ? null : urlOfPage(url, perPage, ["cursor", cursor]);
+  return {
+    data,
+    per_page: perPage,
+    next_cursor: next ?? null,
+    prev_cursor: previous ?? null,
+    next_page_url: urlOf(next),
+    prev_page_url: urlOf(previous),
+  };
+}
+
+/** The same as JSON, of records that are JSON already. */
+export function cursorEnvelopeText(
+  records: readonly string[],
+  page: Omit<Parameters<typeof cursorEnvelope>[0], "data">,
+): string {
+  return textOf(records, cursorEnvelope({ ...page, data: [] }));
+}
+
+function textOf(records: readonly string[], { data: _none, ...rest }: { readonly data: unknown }): string {
   return `{"data":[${records.join(",")}],${JSON.stringify(rest).slice(1)}`;
 }
 
-function urlOfPage(url: URL, page: number, perPage: number): string {
+function urlOfPage(url: URL, perPage: number, [name, value]: readonly [string, string]): string {
   const target = new URL(url);
   const asked = positiveInteger(target.searchParams.get("per_page") ?? undefined) ?? defaultPerPage;
   if (perPage < asked) target.searchParams.set("per_page", String(perPage));
-  target.searchParams.set("page", String(page));
+  target.searchParams.set(name, value);
   return target.href;
 }

@@ -84,6 +84,10 @@ export interface BaseQuery {
   readonly where?: Readonly<Record<string, unknown>>;
 }
 
+/** How a list counts: all of them, exactly only up to 10,000, or not at all. */
+export const countModes = ["exact", "estimated", "none"] as const;
+export type CountMode = (typeof countModes)[number];
+
 /** A record as the models client gives it: relations included by name. */
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -122,6 +126,17 @@ export interface Definition {
   readonly ownerColumn?: string;
   readonly isAdmin: AdminRule;
   readonly searchableColumns: readonly string[];
+  /**
+   * Paths of the record's JSON that a request may filter by; with a `transform` in code, field names.
+   * Undefined: all that `transform` shows, and none with a `transform` in code.
+   */
+  readonly filterable?: readonly string[];
+  /** Likewise, to sort by. */
+  readonly sortable?: readonly string[];
+  /** Relations that a request may ask for by `include`. */
+  readonly includes: readonly string[];
+  /** For requests without the parameter `count`. */
+  readonly count: CountMode;
   readonly baseQuery: BaseQuery;
   readonly supportsCreate: boolean;
   readonly supportsUpdate: boolean;

@@ -9,6 +9,7 @@ import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
 import { readFields } from "./read/fields.ts";
 import { checkNames } from "./read/names.ts";
+import { checkIncludes, checkListPaths } from "./read/list-keys.ts";
 import { linkRelations } from "./read/relations.ts";
 import { checkRules } from "./read/rules.ts";
 import { readTransform } from "./read/transform.ts";
@@ -45,6 +46,8 @@ export async function checkDefinitions(configDir: string): Promise<Check> {
   linkRelations(all, drafts);
   checkConstraintNames(all);
   const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
+  const made = new Map(definitions.flatMap((one) => (one === undefined ? [] : [[one.name, one] as const])));
+  for (const [index, draft] of all.entries()) checkListPaths(draft, definitions[index], made);
 
   const faults = all.flatMap((draft) => draft.faults).toSorted(compareFaults);
   if (faults.length > 0) return { definitions: undefined, faults };
@@ -121,6 +124,7 @@ function toDefinition({
   checkOwnerColumn(draft);
   checkSearchableColumns(draft);
   checkTriggers(draft);
+  checkIncludes(draft);
 
   const fields = [...draft.fields.values()].filter((field) => field !== undefined);
   const key = fields.find(({ isKey }) => isKey);
@@ -143,6 +147,10 @@ function toDefinition({
     ...(content.ownerColumn !== undefined && { ownerColumn: content.ownerColumn }),
     isAdmin: toAdminRule(content.isAdmin ?? "flag"),
     searchableColumns: content.searchableColumns ?? [],
+    ...(content.filterable !== undefined && { filterable: content.filterable }),
+    ...(content.sortable !== undefined && { sortable: content.sortable }),
+    includes: content.includes ?? [],
+    count: content.count ?? "exact",
     baseQuery,
     supportsCreate: content.supportsCreate ?? true,
     supportsUpdate: content.supportsUpdate ?? true,

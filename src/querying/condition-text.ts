@@ -44,11 +44,11 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `NOT (${conditionText(condition.of, alias, parameters)})`;
     case "compare": {
       const { field, operator, value } = condition;
-      return `${columnText(alias, field)} ${operator} ${parameters.add(value)}${castOf(field)}`;
+      return `${columnText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
     }
     case "in": {
       const { field, values } = condition;
-      return `${columnText(alias, field)} = ANY(${parameters.add(values)}${castOf(field, "[]")})`;
+      return `${columnText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
     }
     case "null":
       return `${columnText(alias, condition.field)} IS NULL`;
@@ -56,7 +56,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `${columnText(alias, condition.field)}::text ${likeText(condition, parameters)}`;
     case "list": {
       const { field, operator, values } = condition;
-      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}${castOf(field, "[]")}`;
+      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}${typeText(field, "[]")}`;
     }
     case "json":
       return jsonText(condition, alias, parameters);
@@ -131,6 +131,6 @@ function jsonText(
  * The type of a value where PostgreSQL must not take the column's: a `date` column would cut the
  * time off before it compares. Every other value is read as the column's own type.
  */
-function castOf({ type }: Field, suffix = ""): string {
+export function typeText({ type }: Field, suffix = ""): string {
   return type === "DateTime" ? `::timestamptz${suffix}` : "";
 }

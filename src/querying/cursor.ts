@@ -21,7 +21,7 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /** @param secret The service's, so that every process opens the cursors of the others. */
-export function createCursors(secret: Buffer | string): Cursors {
+export function createCursors(secret: Uint8Array | string): Cursors {
   const key = createHmac("sha256", secret).update("svc cursors").digest();
   return {
     seal(position, binding) {

@@ -1,4 +1,5 @@
 import type { Definition, Definitions, Field, Relation } from "../mapping/definition.ts";
+import { leadsToMany } from "../mapping/shown.ts";
 
 /** A relation with both of its ends resolved. */
 export interface Link {
@@ -19,8 +20,7 @@ export function linkOf(definition: Definition, relation: Relation, definitions: 
     throw new Error(`The relation ${definition.name}.${relation.name} leads nowhere`);
   return {
     name: relation.name,
-    // A unique field at the other end allows one record.
-    isMany: relation.kind === "many" && !to.isUnique && !to.isKey,
+    isMany: leadsToMany(relation, target),
     from,
     target,
     to,

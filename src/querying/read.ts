@@ -3,6 +3,8 @@ import { quoteTable } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { columnText, conditionText, createParameters, type Parameters } from "./condition-text.ts";
 import { allOf, isAlways, type Condition, type Parameter } from "./condition.ts";
+import { afterText } from "./keyset.ts";
+import type { Link } from "./links.ts";
 import { orderText, type OrderItem } from "./order.ts";
 import {
   pathOf,
@@ -12,31 +14,70 @@ import {
   type SelectionStatement,
 } from "./selection.ts";
 
-export interface Part {
+/** Which records are read, and in which order. */
+export interface Reading {
+  readonly condition: Condition;
+  readonly order?: readonly OrderItem[];
   readonly skip?: number;
   readonly take?: number;
+  /** Only records that come after this position in the order. */
+  readonly after?: readonly (string | null)[] | undefined;
 }
 
-/** Reads the records that meet the condition, with their relations. */
+/** Reads records with their relations. */
 export async function readRecords(
   sql: TextSql,
   statement: SelectionStatement,
-  condition: Condition,
-  order: readonly OrderItem[],
-  { skip, take }: Part = {},
+  reading: Reading,
 ): Promise<Raw[]> {
-  const parameters = createParameters();
-  const { from, aliases } = statement.withOrder(order);
-  const text = [
-    `SELECT ${statement.columns} FROM ${from}`,
-    whereText(condition, parameters),
-    order.length === 0 ? "" : `ORDER BY ${orderText(order, (links) => aliases.get(pathOf(links)) as string)}`,
-    take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
-    skip === undefined || skip === 0 ? "" : `OFFSET ${parameters.add(skip)}`,
-  ];
-  const rows: Raw[] = await sql(text.filter((line) => line !== "").join(" "), parameters.values);
+  const rows: Raw[] = await sql(...selectText(statement, reading, false));
   await readManys(sql, statement, rows);
   return rows;
+}
+
+/** The same, with the position of each record in the order. */
+export async function readPositions(
+  sql: TextSql,
+  statement: SelectionStatement,
+  reading: Reading,
+): Promise<readonly { readonly raw: Raw; readonly position: readonly (string | null)[] }[]> {
+  const rows = await sql(...selectText(statement, reading, true));
+  const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
+  await readManys(
+    sql,
+    statement,
+    found.map(({ raw }) => raw),
+  );
+  return found;
+}
+
+function selectText(
+  statement: SelectionStatement,
+  { condition, order = [], skip = 0, take, after }: Reading,
+  withPosition: boolean,
+): [string, Parameters["values"]] {
+  const parameters = createParameters();
+  const { from, aliases } = statement.withOrder(order);
+  const aliasOf = (links: readonly Link[]): string => aliases.get(pathOf(links)) as string;
+  const position = withPosition
+    ? order.map(({ links, field }) => `, ${columnText(aliasOf(links), field)}`).join("")
+    : "";
+  const where = [
+    ...(isAlways(condition) ? [] : [conditionText(condition, "t", parameters)]),
+    ...(after === undefined ? [] : [afterText(order, after, aliasOf, parameters)]),
+  ];
+  const text = joined([
+    `SELECT ${statement.columns}${position} FROM ${from}`,
+    where.length === 0 ? "" : `WHERE ${where.map((one) => `(${one})`).join(" AND ")}`,
+    order.length === 0 ? "" : `ORDER BY ${orderText(order, aliasOf)}`,
+    take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+    skip === 0 ? "" : `OFFSET ${parameters.add(skip)}`,
+  ]);
+  return [text, parameters.values];
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.filter((part) => part !== "").join(" ");
 }
 
 /** Returns the condition that the key is this one. */
@@ -65,41 +106,68 @@ async function readMany(
   { link, from, position, statement, rest }: ManySelection,
   rows: readonly Raw[],
 ): Promise<void> {
-  const lists = new Map<string, Raw[]>();
-  for (const row of rows) {
-    const value = row[from] as string | null;
-    const list: Raw[] = value === null ? [] : (lists.get(value) ?? []);
-    if (value !== null) lists.set(value, list);
-    row[position] = list;
-  }
-  if (lists.size === 0) return;
+  const values = rows.map((row) => row[from] as string | null);
+  const lists = await readLinked(sql, { definition, link, statement, ...rest }, values);
+  rows.forEach((row, index) => (row[position] = lists.get(values[index] as string) ?? []));
+}
+
+/** The records at the other end of a link. */
+export interface LinkedReading {
+  /** Of the end that the link leads from. */
+  readonly definition: Definition;
+  readonly link: Link;
+  readonly statement: SelectionStatement;
+  readonly where?: Condition;
+  readonly order?: readonly OrderItem[];
+  /** For each record at this end. */
+  readonly take?: number;
+  readonly skip?: number;
+}
+
+/**
+ * Reads what a link leads to from many records, in one statement.
+ *
+ * @param values Of the field that the link leads from, as texts.
+ * @returns By that value.
+ */
+export async function readLinked(
+  sql: TextSql,
+  { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
+  values: readonly (string | null)[],
+): Promise<ReadonlyMap<string, readonly Raw[]>> {
+  const lists = new Map(values.flatMap((value) => (value === null ? [] : [[value, [] as Raw[]]])));
+  if (lists.size === 0) return lists;
   const parameters = createParameters();
-  const parent = columnText("p", link.from);
-  const joint = `${columnText("t", link.to)} = ${parent}`;
-  const order = rest.order ?? [];
-  const byKey: OrderItem = { links: [], field: link.target.key, direction: "asc", nulls: "last" };
-  const total = order.some(({ links, field }) => links.length === 0 && field.isKey)
-    ? order
-    : [...order, byKey];
-  const { from: tables, aliases } = statement.withOrder(total);
-  const where = whereText(rest.where ?? allOf([]), parameters).replace(/^WHERE /, "AND ");
-  const inner = [
-    `SELECT ${statement.columns} FROM ${tables} WHERE ${joint}`,
-    where,
-    `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
-    rest.take === undefined ? "" : `LIMIT ${parameters.add(rest.take)}`,
-    rest.skip === undefined ? "" : `OFFSET ${parameters.add(rest.skip)}`,
-  ];
-  // Through the parent's own row, whose text of the value tells the lists apart.
-  const text = `SELECT ${parent}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (${inner.filter((line) => line !== "").join(" ")}) AS r WHERE ${parent} = ANY(${parameters.add([...lists.keys()])})`;
-  const found = await sql(text, parameters.values);
+  const [near, far] = [columnText("p", link.from), columnText("t", link.to)];
+  const total = totalOrder(order, link.target);
+  const { from, aliases } = statement.withOrder(total);
+  const condition = isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`;
+  const all = parameters.add([...lists.keys()]);
+  const text = !link.isMany
+    ? joined([`SELECT ${far}, ${statement.columns} FROM ${from} WHERE ${far} = ANY(${all})`, condition])
+    : joined([
+        `SELECT ${near}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (`,
+        `SELECT ${statement.columns} FROM ${from} WHERE ${far} = ${near}`,
+        condition,
+        `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
+        take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+        skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
+        `) AS r WHERE ${near} = ANY(${all})`,
+      ]);
   const records: Raw[] = [];
-  for (const [value, ...columns] of found) {
+  for (const [value, ...columns] of await sql(text, parameters.values)) {
     const record: Raw = columns;
     lists.get(value as string)?.push(record);
     records.push(record);
   }
   await readManys(sql, statement, records);
+  return lists;
+}
+
+/** Returns the order with the key at its end, so that no two records are equal in it. */
+export function totalOrder(order: readonly OrderItem[], { key }: Definition): readonly OrderItem[] {
+  const hasKey = order.some(({ links, field }) => links.length === 0 && field.name === key.name);
+  return hasKey ? order : [...order, { links: [], field: key, direction: "asc", nulls: "last" }];
 }
 
 /** Counts the records that meet the condition. */

@@ -56,6 +56,8 @@ export interface SelectionStatement {
   readonly root: Selection;
   /** `t."id", t."name", j1."name"`. */
   readonly columns: string;
+  /** How many columns. */
+  readonly width: number;
   /** `"public"."orders" AS t LEFT JOIN …`. */
   readonly from: string;
   /** Aliases of joined tables by the path of relations that leads to them. */
@@ -99,6 +101,7 @@ export function selectionOf(
   return {
     root,
     columns: building.columns.join(", "),
+    width: building.columns.length,
     from,
     aliases,
     withManys: building.withManys,

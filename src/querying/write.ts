@@ -90,7 +90,7 @@ async function writtenAndRead(
   const { definition } = statement.root;
   const text = `${write} RETURNING t.${quoteName(definition.key.column)}${comment}`;
   const [key] = (await sql(text, parameters.values))[0] ?? [];
-  return key === undefined ? [] : readRecords(sql, statement, keyIs(definition, key), []);
+  return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
 }
 
 function leadsBack({ root, aliases }: SelectionStatement): boolean {

@@ -1,4 +1,6 @@
 import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { CountMode } from "../mapping/definition.ts";
+import type { Position } from "../querying/cursor.ts";
 
 /** The part of a list that is asked for. */
 export interface ListPart {
@@ -6,6 +8,7 @@ export interface ListPart {
   readonly take: number;
   /** How many probably fit into one answer, where it is known that not all do. */
   readonly likely?: number | undefined;
+  readonly count: CountMode;
 }
 
 export interface RecordPage {
@@ -13,8 +16,31 @@ export interface RecordPage {
   readonly records: readonly string[];
   /** How many were read for: fewer than asked for where those would be too large for one answer. */
   readonly size: number;
-  /** Of all pages. */
+  /** Of all pages; undefined where they are not counted. */
+  readonly total: number | undefined;
+  readonly isEstimate: boolean;
+  /** Whether there are more records behind this page; only where they are not counted. */
+  readonly hasNext: boolean;
+}
+
+/** A page that is read from a position on. */
+export interface CursorPart {
+  /** Undefined for the first page. */
+  readonly from: Position | undefined;
+  readonly take: number;
+  readonly likely?: number | undefined;
+}
+
+export interface CursorPage {
+  readonly records: readonly string[];
+  readonly size: number;
+  readonly next: Position | undefined;
+  readonly previous: Position | undefined;
+}
+
+export interface Total {
   readonly total: number;
+  readonly isEstimate: boolean;
 }
 
 /**
@@ -23,29 +49,69 @@ export interface RecordPage {
  * @param read Reads as many records from `skip` on.
  */
 export async function readPage(
-  { skip, take, likely = take }: ListPart,
+  { skip, take, likely = take, count: mode }: ListPart,
   {
     read,
     count,
   }: {
     readonly read: (size: number) => Promise<readonly string[]>;
-    readonly count: () => Promise<number>;
+    readonly count: (mode: "exact" | "estimated") => Promise<Total>;
   },
 ): Promise<RecordPage> {
-  const find = async (size: number): Promise<Omit<RecordPage, "total">> => {
-    try {
-      return { records: await read(size), size };
-    } catch (error) {
-      if (databaseFaultOf(error).kind !== "too_large" || size === 1) throw error;
-      return find(Math.ceil(size / 4));
-    }
-  };
+  const size = Math.min(take, likely);
+  if (mode === "none") {
+    const found = await readFitting(size, (most) => read(most + 1));
+    const records = found.records.slice(0, found.size);
+    const hasNext = found.records.length > found.size;
+    return { records, size: found.size, total: undefined, isEstimate: false, hasNext };
+  }
   if (skip > 0) {
-    const [found, total] = await Promise.all([find(Math.min(take, likely)), count()]);
-    return { ...found, total };
+    const [found, total] = await Promise.all([readFitting(size, read), count(mode)]);
+    return { ...found, ...total, hasNext: false };
   }
   // Most lists fit on their first page, which then is the count.
-  const found = await find(Math.min(take, likely));
+  const found = await readFitting(size, read);
   const isWhole = found.records.length < found.size;
-  return { ...found, total: isWhole ? found.records.length : await count() };
+  const total = isWhole ? { total: found.records.length, isEstimate: false } : await count(mode);
+  return { ...found, ...total, hasNext: false };
+}
+
+/**
+ * Reads a page from a position on, and one record more, which tells whether another page follows.
+ *
+ * @param read Reads as many records, each with its position, in the direction of the page.
+ */
+export async function readCursorPage(
+  { from, take, likely = take }: CursorPart,
+  read: (
+    size: number,
+  ) => Promise<readonly { readonly json: string; readonly position: Position["values"] }[]>,
+): Promise<CursorPage> {
+  const { records: found, size } = await readFitting(Math.min(take, likely), (most) => read(most + 1));
+  const hasMore = found.length > size;
+  const isBackwards = from?.isBackwards === true;
+  const page = isBackwards ? found.slice(0, size).toReversed() : found.slice(0, size);
+  const [first, last] = [page[0], page.at(-1)];
+  // A page that became empty leads back to where it began.
+  const start = first?.position ?? from?.values;
+  const hasPrevious = isBackwards ? hasMore : from !== undefined;
+  const hasNext = isBackwards ? from !== undefined : hasMore;
+  return {
+    records: page.map(({ json }) => json),
+    size,
+    next: hasNext && last !== undefined ? { values: last.position, isBackwards: false } : undefined,
+    previous: hasPrevious && start !== undefined ? { values: start, isBackwards: true } : undefined,
+  };
+}
+
+async function readFitting<T>(
+  size: number,
+  read: (size: number) => Promise<readonly T[]>,
+): Promise<{ readonly records: readonly T[]; readonly size: number }> {
+  try {
+    return { records: await read(size), size };
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "too_large" || size === 1) throw error;
+    return readFitting(Math.ceil(size / 4), read);
+  }
 }

@@ -1,11 +1,12 @@
 import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { validationError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { allOf } from "./query.ts";
 import { refuseDelete, refuseWrite } from "./refusals.ts";
-import { readPage } from "./list-page.ts";
+import { readPage, type Total } from "./list-page.ts";
 import type { Found, Include, RecordStore, Written } from "./record-store.ts";
 
 /** The records of a resource through the Prisma client, for arguments of code modules that only it knows. */
@@ -50,13 +51,23 @@ export function createPrismaStore({
   }
 
   return {
-    async list({ where, orderBy, include }, part) {
+    async list(query, part) {
+      refuseAsked(definition, query.asked);
+      const { where, orderBy, include } = query;
       const read = async (size: number): Promise<readonly string[]> => {
         const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
         const rows = await listDelegate.findMany(args);
         return rows.map((row) => JSON.stringify(transform(row)));
       };
-      return readPage(part, { read, count: () => listDelegate.count({ where }) });
+      const count = async (): Promise<Total> => ({
+        total: await listDelegate.count({ where }),
+        isEstimate: false,
+      });
+      return readPage(part, { read, count });
+    },
+
+    async listByCursor({ asked }) {
+      return refuseAsked(definition, [...asked, "cursor"]) as never;
     },
 
     async find(key, where, shape) {
@@ -98,6 +109,13 @@ export function createPrismaStore({
       }
     },
   };
+}
+
+/** Throws when a request asks for what only the compiler of queries gives. */
+function refuseAsked({ name }: Definition, asked: readonly string[]): void {
+  if (asked.length === 0) return;
+  const message = `Lists of ${name} cannot be asked for this: their code module gives arguments that only Prisma knows.`;
+  throw validationError(Object.fromEntries(asked.map((parameter) => [parameter, [message]])));
 }
 
 function optional(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

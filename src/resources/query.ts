@@ -3,7 +3,7 @@ import { callCode } from "../mapping/code-module.ts";
 import type { BaseQuery, Definition } from "../mapping/definition.ts";
 
 /** What a list reads, as Prisma arguments. */
-export interface ListQuery {
+export interface PrismaQuery {
   readonly where: Where;
   readonly orderBy: readonly Readonly<Record<string, unknown>>[];
   readonly include: Readonly<Record<string, unknown>> | undefined;
@@ -25,7 +25,7 @@ export function listQuery({
   readonly definition: Definition;
   readonly owner: Where | undefined | "nothing";
   readonly search: string | undefined;
-}): ListQuery | "nothing" {
+}): PrismaQuery | "nothing" {
   if (owner === "nothing") return "nothing";
   const base = baseQueryOf(definition);
   const searched = search === undefined || search === "" ? base : searchedQuery({ definition, base, search });

@@ -1,9 +1,24 @@
 import type { Row } from "../mapping/definition.ts";
 import type { Where } from "./access.ts";
-import type { ListPart, RecordPage } from "./list-page.ts";
-import type { ListQuery } from "./query.ts";
+import type { Condition } from "../querying/condition.ts";
+import type { OrderItem } from "../querying/order.ts";
+import type { CursorPage, CursorPart, ListPart, RecordPage } from "./list-page.ts";
+import type { PrismaQuery } from "./query.ts";
+import type { RelatedList } from "./related-lists.ts";
 
-export type Include = ListQuery["include"];
+export type Include = PrismaQuery["include"];
+
+/** What a request asks of a list. */
+export interface ListQuery extends PrismaQuery {
+  readonly filter: Condition;
+  /** Undefined: `orderBy` of the base query. */
+  readonly sort: readonly OrderItem[] | undefined;
+  /** Paths of the record's JSON; undefined: all of it. */
+  readonly fields: readonly string[] | undefined;
+  readonly related: readonly RelatedList[];
+  /** Names of the parameters that ask for more than a page and a search. */
+  readonly asked: readonly string[];
+}
 
 /** A record as it was read. */
 export interface Found {
@@ -28,6 +43,7 @@ export type Shape = { readonly include: Include } | "access";
 /** The records of one resource. What the database refuses comes out as an AppError that names the field. */
 export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
+  listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape): Promise<Found | undefined>;
   create<T>(options: Written<T>): Promise<T>;

@@ -3,7 +3,7 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { envelopeText, pageOf, searchOf, smallerPage } from "../http/page.ts";
+import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
@@ -16,8 +16,12 @@ import type { Definition, Definitions, Field, Row } from "../mapping/definition.
 import { createLookup } from "./lookup.ts";
 import { createPageSizes } from "../mapping/page-sizes.ts";
 import { allOf, baseQueryOf, listQuery } from "./query.ts";
+import type { Cursors, Position } from "../querying/cursor.ts";
+import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
+import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import type { Found, Shape } from "./record-store.ts";
+import { createRelatedLists } from "./related-lists.ts";
+import type { Found, ListQuery, Shape } from "./record-store.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
@@ -33,6 +37,7 @@ export interface ResourceRoutesOptions {
   readonly resourceTurns: ResourceTurns;
   /** For the page links. */
   readonly urlOf: UrlOf;
+  readonly cursors: Cursors;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
@@ -42,6 +47,9 @@ const memoryPerListedRecord = 4096;
 
 /** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
 const largeBodyBytes = 64 * 1024;
+
+/** A URL with it stays below the limits of common proxies, 8 KiB. */
+const longestCursor = 6_000;
 
 type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
@@ -93,6 +101,7 @@ function serve(
     listTurns,
     resourceTurns,
     urlOf,
+    cursors,
     onChange,
   }: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
@@ -102,6 +111,8 @@ function serve(
     resourceTurns,
   );
   const pageSizes = createPageSizes();
+  const shape = listShapes(definition, definitions);
+  const relatedList = createRelatedLists(definition, definitions);
   const lookup = createLookup({ own: definition, definitions, sql });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
@@ -112,25 +123,84 @@ function serve(
   const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
   async function list(ctx: ApiContext): Promise<void> {
-    const asked = pageOf(ctx.query, { maxPerPage });
+    const asked = readListParameters(ctx.querystring, shape(), { maxPerPage });
+    const { id: userId } = ctx.state.caller;
+    const { perPage } = asked.paging;
+    await ctx.state.memory.reserve(perPage * memoryPerListedRecord);
+    const query = askedOf(ctx, asked);
+    const likely = pageSizes.likely(userId);
+    const run = <T>(work: () => Promise<T>): Promise<T> => listTurns.run(userId, work);
+    ctx.type = "json";
+    if (asked.paging.kind === "page") {
+      const { skip } = asked.paging;
+      const count = asked.count ?? definition.count;
+      const found =
+        query === "nothing"
+          ? { records: [], size: perPage, total: 0, isEstimate: false, hasNext: false }
+          : await run(() => store.list(query, { skip, take: perPage, likely, count }));
+      pageSizes.note(userId, { asked: perPage, size: found.size });
+      const page = found.size < perPage ? smallerPage(asked.paging, found.size) : asked.paging;
+      const records = found.records.slice(0, page.perPage);
+      ctx.body = envelopeText(records, { ...found, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
+      return;
+    }
+    const binding = bindingOf(ctx, asked);
+    const from = positionOf(asked.paging.cursor, binding);
+    const found =
+      query === "nothing"
+        ? { records: [], size: perPage, next: undefined, previous: undefined }
+        : await run(() => store.listByCursor(query, { from, take: perPage, likely }));
+    pageSizes.note(userId, { asked: perPage, size: found.size });
+    const seal = (position: Position | undefined): string | undefined =>
+      position && sealed(position, binding);
+    ctx.body = cursorEnvelopeText(found.records, {
+      next: seal(found.next),
+      previous: seal(found.previous),
+      perPage,
+      url: urlOf(ctx),
+    });
+  }
+
+  /** "nothing" when the caller can see no record. */
+  function askedOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
     const query = listQuery({
       definition,
       owner: ownerFilter(definition, ctx.state.caller),
-      search: searchOf(ctx.query),
+      search: asked.search,
     });
-    await ctx.state.memory.reserve(asked.perPage * memoryPerListedRecord);
-    const { id: userId } = ctx.state.caller;
-    const { skip } = asked;
-    const { records, size, total } =
-      query === "nothing"
-        ? { records: [], size: asked.perPage, total: 0 }
-        : await listTurns.run(userId, () =>
-            store.list(query, { skip, take: asked.perPage, likely: pageSizes.likely(userId) }),
-          );
-    pageSizes.note(userId, { asked: asked.perPage, size });
-    const { page, perPage } = size < asked.perPage ? smallerPage(asked, size) : asked;
-    ctx.type = "json";
-    ctx.body = envelopeText(records.slice(0, perPage), { total, page, perPage, url: urlOf(ctx) });
+    if (query === "nothing") return query;
+    const { filter, sort, fields } = asked;
+    return {
+      ...query,
+      filter,
+      sort,
+      fields,
+      related: asked.include.map((name) => relatedList(name, ctx.state.caller)),
+      asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
+    };
+  }
+
+  /** A cursor is good for the same list of the same user only. */
+  function bindingOf({ state: { caller } }: ApiContext, { given }: ListParameters): string {
+    const parts = [...given].filter(([name]) => /^(?:filter\[|sort$|search$)/.test(name)).toSorted();
+    return JSON.stringify([definition.name, caller.id, parts]);
+  }
+
+  function positionOf(cursor: string, binding: string): Position | undefined {
+    if (cursor === "") return undefined;
+    const position = cursors.open(cursor, binding);
+    if (position !== undefined) return position;
+    throw validationError({
+      cursor: ["The cursor is not one of this list with this filter, sort and search. Begin without one."],
+    });
+  }
+
+  function sealed(position: Position, binding: string): string {
+    const cursor = cursors.seal(position, binding);
+    if (cursor.length <= longestCursor) return cursor;
+    throw validationError({
+      cursor: ["The values that the list is sorted by are too long for a cursor. Sort by shorter ones."],
+    });
   }
 
   async function show(ctx: ApiContext): Promise<void> {
@@ -259,6 +329,14 @@ function serve(
       DELETE: definition.supportsDelete ? remove : undefined,
     }),
   };
+}
+
+/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
+function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
+  if (definition.code.baseQuery !== undefined)
+    return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);
+  const shape = listShapeOf(definition, definitions);
+  return () => shape;
 }
 
 /** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */

@@ -14,7 +14,8 @@ export function takingTurns(
   { records, lists }: ResourceTurns,
 ): RecordStore {
   return {
-    list: (query, page) => lists.run(name, () => store.list(query, page)),
+    list: (query, part) => lists.run(name, () => store.list(query, part)),
+    listByCursor: (query, part) => lists.run(name, () => store.listByCursor(query, part)),
     find: (key, where, shape) => records.run(name, () => store.find(key, where, shape)),
     create: (options) => records.run(name, () => store.create(options)),
     update: (key, options) => records.run(name, () => store.update(key, options)),

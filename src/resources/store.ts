@@ -3,17 +3,25 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { allOf, type Condition } from "../querying/condition.ts";
-import type { OrderItem } from "../querying/order.ts";
+import { reversed, type OrderItem } from "../querying/order.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
-import { countRecords, keyIs, readRecords } from "../querying/read.ts";
+import {
+  countRecords,
+  estimateRecords,
+  keyIs,
+  readPositions,
+  readRecords,
+  totalOrder,
+} from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
 import type { Where } from "./access.ts";
-import { readPage, type ListPart, type RecordPage } from "./list-page.ts";
+import { readCursorPage, readPage } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
-import type { Found, RecordStore } from "./record-store.ts";
+import type { Found, ListQuery, RecordStore } from "./record-store.ts";
+import type { RelatedList } from "./related-lists.ts";
 import { refuseDelete, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
@@ -53,11 +61,33 @@ export function createStore(context: Context): RecordStore {
 
   return {
     async list(query, part) {
-      const [view, where] = [views.of(query.include), condition(query.where)];
-      const order = orderOf(definition, definitions, query.orderBy);
-      if (view === undefined || where === undefined || order === undefined)
-        return fallback().list(query, part);
-      return list({ view, where, order, definition, sql: database.lists }, part);
+      const list = compiledList(context, query);
+      if (list === undefined) return fallback().list(query, part);
+      const { condition, sql } = list;
+      return readPage(part, {
+        read: async (take) =>
+          jsonOf(list, await readRecords(sql, list.view.statement, { ...list, skip: part.skip, take })),
+        count: async (mode) =>
+          mode === "estimated"
+            ? estimateRecords(sql, definition, condition)
+            : { total: await countRecords(sql, definition, condition), isEstimate: false },
+      });
+    },
+
+    async listByCursor(query, part) {
+      const list = compiledList(context, query);
+      if (list === undefined) return fallback().listByCursor(query, part);
+      const { view, condition, sql } = list;
+      const order = part.from?.isBackwards === true ? reversed(list.order) : list.order;
+      return readCursorPage(part, async (take) => {
+        const reading = { condition, order, take, after: part.from?.values };
+        const found = await readPositions(sql, view.statement, reading);
+        const texts = await jsonOf(
+          list,
+          found.map(({ raw }) => raw),
+        );
+        return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
+      });
     },
 
     async find(key, where, shape) {
@@ -65,12 +95,9 @@ export function createStore(context: Context): RecordStore {
       const filter = condition(where);
       if (view === undefined || filter === undefined) return fallback().find(key, where, shape);
       try {
-        const [raw] = await readRecords(
-          database.records,
-          view.statement,
-          allOf([keyCondition(definition, key), filter]),
-          [],
-        );
+        const [raw] = await readRecords(database.records, view.statement, {
+          condition: allOf([keyCondition(definition, key), filter]),
+        });
         return raw === undefined ? undefined : foundBy(view, raw);
       } catch (error) {
         if (databaseFaultOf(error).kind === "bad_value") return undefined;
@@ -135,27 +162,52 @@ async function write<F, T>(
   }
 }
 
-async function list(
-  {
+interface CompiledList {
+  readonly view: View;
+  readonly condition: Condition;
+  readonly order: readonly OrderItem[];
+  readonly related: readonly RelatedList[];
+  readonly sql: TextSql;
+}
+
+/** Undefined for a query with a part that only the Prisma client knows. */
+function compiledList(
+  { definition, definitions, views, database }: Context,
+  { where, orderBy, include, filter, sort, fields, related }: ListQuery,
+): CompiledList | undefined {
+  const view = views.of(include, { fields, related: related.map(({ link }) => link) });
+  const base = conditionOf(definition, definitions, where);
+  const order = sort ?? orderOf(definition, definitions, orderBy);
+  if (view === undefined || base === undefined || order === undefined) return undefined;
+  return {
     view,
-    where,
-    order,
-    definition,
-    sql,
-  }: {
-    readonly view: View;
-    readonly where: Condition;
-    readonly order: readonly OrderItem[];
-    readonly definition: Definition;
-    readonly sql: TextSql;
-  },
-  part: ListPart,
-): Promise<RecordPage> {
-  const read = async (size: number): Promise<readonly string[]> => {
-    const raws = await readRecords(sql, view.statement, where, order, { skip: part.skip, take: size });
-    return raws.map((raw) => view.json(raw));
+    condition: allOf([base, filter]),
+    order: totalOrder(order, definition),
+    related,
+    sql: database.lists,
   };
-  return readPage(part, { read, count: () => countRecords(sql, definition, where) });
+}
+
+/** Writes the JSON of records, with the relations that the request includes at its end. */
+async function jsonOf(
+  { view, related, sql }: CompiledList,
+  raws: readonly Raw[],
+): Promise<readonly string[]> {
+  let texts = raws.map((raw) => view.json(raw));
+  for (const { name, link, read } of related) {
+    const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
+    const values = raws.map((raw) => (raw[position] ?? null) as string | null);
+    const lists = await read(sql, values);
+    texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
+  }
+  return texts;
+}
+
+function withMember(text: string, name: string, value: string): string {
+  // Code may show a record as something else than an object.
+  if (!text.startsWith("{")) return text;
+  const separator = text === "{}" ? "" : ",";
+  return `${text.slice(0, -1)}${separator}${JSON.stringify(name)}:${value}}`;
 }
 
 function keyCondition(definition: Definition, key: unknown): Condition {

@@ -4,7 +4,11 @@ import { needOf } from "../querying/prisma-include.ts";
 import { rowOf, selectionOf, type Raw, type SelectionStatement } from "../querying/selection.ts";
 import { createTransform } from "../querying/transform.ts";
 import { valueOf } from "../querying/values.ts";
-import { projectTransform } from "./projection.ts";
+import type { Link } from "../querying/links.ts";
+import { shownPlaces } from "../mapping/shown.ts";
+import { createProjection } from "../querying/projection.ts";
+import { keysOf } from "../querying/shown-paths.ts";
+import { projectTransform } from "./project-transform.ts";
 
 type Include = Readonly<Record<string, unknown>> | undefined;
 
@@ -15,14 +19,22 @@ export interface View {
   json(raw: Raw): string;
 }
 
+/** The part of a record that a request asks for. */
+export interface ShownPart {
+  /** Paths of the record's JSON; undefined: all of it. */
+  readonly fields: readonly string[] | undefined;
+  /** Relations that are shown beside it, in the place of what has the same name. */
+  readonly related: readonly Link[];
+}
+
 export interface Views {
   /**
    * Returns the view of the resource's own transform.
    *
    * @param include Of the base query. The view is undefined where it has a part that only the Prisma client knows.
-   * @param fields Paths of the record's JSON to show; by default all.
+   * @param part What a list shows of it; by default all.
    */
-  of(include: Include, fields?: readonly string[]): View | undefined;
+  of(include: Include, part?: ShownPart): View | undefined;
   /** Reads only what decides on access: the key and the owner. */
   readonly access: View;
 }
@@ -36,25 +48,43 @@ export function createViews(definition: Definition, definitions: Definitions): V
   ];
   const transform = createTransform(definition, definitions);
 
-  function compile(include: Include, fields: readonly string[] | undefined): View | undefined {
+  function compile(include: Include, { fields, related }: ShownPart = whole): View | undefined {
     const included = needOf(definition, definitions, include);
     if (included === undefined) return undefined;
+    const places = shownPlaces(definition, definitions, include);
+    const names = related.map(({ name }) => name);
+    const read = [...always, ...related.map(({ from }) => from.name)];
     if (definition.code.transform !== undefined) {
       const statement = selectionOf(definition, definitions, included);
-      return { statement, json: (raw) => JSON.stringify(transform(rowOf(statement.root, raw))) };
+      const project = fields === undefined ? undefined : createProjection(fields, undefined);
+      const show = (row: Row): unknown => {
+        const record = transform(row);
+        return without(project === undefined ? record : project(record), names);
+      };
+      return { statement, json: (raw) => JSON.stringify(show(rowOf(statement.root, raw))) };
     }
-    const shown = fields === undefined ? definition.transform : projectTransform(definition, fields);
-    const statement = selectionOf(definition, definitions, shownBy(shown, definition, included, always));
-    return { statement, json: createRecordWriter(shown, statement.root) };
+    const paths = fields?.map((path) => keysOf(places, path) ?? []);
+    const shown =
+      paths === undefined && names.length === 0
+        ? { transform: definition.transform, isExact: true }
+        : projectTransform(definition, paths, names);
+    const need = shownBy(shown.transform, definition, included, read);
+    const statement = selectionOf(definition, definitions, need);
+    const write = createRecordWriter(shown.transform, statement.root);
+    if (shown.isExact || fields === undefined) return { statement, json: write };
+    // Below what the transform names: keys of a Json value, fields of a related record.
+    const project = createProjection(fields, places);
+    return { statement, json: (raw) => JSON.stringify(project(JSON.parse(write(raw)))) };
   }
 
   return {
-    of(include, fields) {
-      if (fields !== undefined) return compile(include, fields);
+    of(include, part) {
+      if (part !== undefined && (part.fields !== undefined || part.related.length > 0))
+        return compile(include, part);
       // A mapping file has one include; a code module may make one for each request.
       const known = byInclude.get(include ?? none);
       if (known !== undefined) return known;
-      const view = compile(include, undefined);
+      const view = compile(include);
       if (view !== undefined) byInclude.set(include ?? none, view);
       return view;
     },
@@ -63,6 +93,13 @@ export function createViews(definition: Definition, definitions: Definitions): V
       json: () => "{}",
     },
   };
+}
+
+const whole: ShownPart = { fields: undefined, related: [] };
+
+function without(shown: unknown, names: readonly string[]): unknown {
+  if (names.length === 0 || typeof shown !== "object" || shown === null) return shown;
+  return Object.fromEntries(Object.entries(shown).filter(([name]) => !names.includes(name)));
 }
 
 /** Returns the key and the owner in Prisma's types. */

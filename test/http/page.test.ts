@@ -1,5 +1,13 @@
 import { expect } from "chai";
-import { envelope, lastOf, pageOf, searchOf, smallerPage } from "../../src/http/page.ts";
+import {
+  cursorEnvelope,
+  cursorEnvelopeText,
+  envelope,
+  lastOf,
+  pageOf,
+  searchOf,
+  smallerPage,
+} from "../../src/http/page.ts";
 
 describe("pageOf", () => {
   for (const [query, page, perPage] of [
@@ -118,9 +126,42 @@ describe("envelope", () => {
     expect(answer.prev_page_url).to.match(/per_page=5&.*page=2$/);
   });
 
+  it("says that a total is an estimate", () => {
+    const answer = envelope({ data: [], total: 12_000, isEstimate: true, page: 1, perPage: 10, url });
+
+    expect(answer).to.include({ total: 12_000, total_is_estimate: true, last_page: 1200 });
+  });
+
+  it("without a total has no last page, and links to the next one where there is one", () => {
+    const uncounted = { data: [], total: undefined, page: 3, perPage: 10, url };
+    const answer = envelope({ ...uncounted, hasNext: true });
+
+    expect(answer).to.include({ total: null, last_page: null }).and.not.to.have.property("total_is_estimate");
+    expect([linked(answer.next_page_url), linked(answer.prev_page_url)]).to.deep.equal([4, 2]);
+    expect(envelope(uncounted).next_page_url).to.equal(null);
+  });
+
   it("leaves the given URL as it is", () => {
     wrap(2, 25);
 
     expect(url.searchParams.get("page")).to.equal("2");
+  });
+});
+
+describe("cursorEnvelope", () => {
+  const url = new URL("https://api.example.com/orders?per_page=10&cursor=&sort=id");
+
+  it("has both cursors and the links to their pages, with the other parameters", () => {
+    const page = { data: ["x"], next: "abc", previous: undefined, perPage: 10, url };
+
+    expect(cursorEnvelope(page)).to.deep.equal({
+      data: ["x"],
+      per_page: 10,
+      next_cursor: "abc",
+      prev_cursor: null,
+      next_page_url: "https://api.example.com/orders?per_page=10&cursor=abc&sort=id",
+      prev_page_url: null,
+    });
+    expect(JSON.parse(cursorEnvelopeText(['"x"'], page))).to.deep.equal(cursorEnvelope(page));
   });
 });

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OperatorError } from "../../src/kit/errors.ts";
 import { checkDefinitions, loadDefinitions } from "../../src/mapping/load.ts";
 import { field, keyField } from "../support/definitions.ts";
 import {
@@ -30,6 +29,8 @@ describe("checkDefinitions", () => {
       triggers: [],
       isAdmin: { kind: "flag" },
       searchableColumns: [],
+      includes: [],
+      count: "exact",
       baseQuery: {},
       supportsCreate: true,
       supportsUpdate: true,
@@ -68,6 +69,10 @@ updateRules: { tags.*: string }
 ownerColumn: line_id
 isAdmin: [Ann@example.com]
 searchableColumns: [line_id]
+filterable: [id, more.price]
+sortable: [id]
+includes: []
+count: none
 baseQuery: { orderBy: { price: { sort: desc, nulls: last } }, where: { state: { not: { in: [off] } } } }
 supportsCreate: false
 supportsUpdate: false
@@ -127,6 +132,10 @@ webhookBackoff: [0.5, 10]
       ownerColumn: "line_id",
       isAdmin: { kind: "emails", emails: ["Ann@example.com"] },
       searchableColumns: ["line_id"],
+      filterable: ["id", "more.price"],
+      sortable: ["id"],
+      includes: [],
+      count: "none",
       baseQuery: {
         orderBy: [{ price: { sort: "desc", nulls: "last" } }],
         where: { state: { not: { in: ["off"] } } },
@@ -376,25 +385,5 @@ webhookBackoff: [0.5, 10]
       'c.yaml:5:19: createRules.y: there is no rule "nope"',
       'd.yaml:1:7: a second ": " in one line; a text that contains it goes into quotes',
     ]);
-  });
-});
-
-describe("loadDefinitions", () => {
-  it("throws an OperatorError with every fault and the path of its file", async () => {
-    const folder = createMappingFolder({ "a.yaml": "nmae: a", "b.yaml": "" });
-    let thrown: unknown;
-    try {
-      await loadDefinitions(folder.configDir);
-    } catch (error) {
-      thrown = error;
-    }
-
-    expect(thrown).to.be.instanceOf(OperatorError);
-    const [head, ...lines] = (thrown as OperatorError).message.split("\n");
-    expect(head).to.equal("6 faults in the mapping files:");
-    expect(lines).to.have.length(6);
-    for (const line of lines)
-      expect(line.trim().startsWith(`${folder.configDir}/resources/`), line).to.equal(true);
-    folder.remove();
   });
 });

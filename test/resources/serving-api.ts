@@ -6,6 +6,7 @@ import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
+import { createCursors } from "../../src/querying/cursor.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
@@ -48,6 +49,7 @@ export async function startApi(
     listTurns: createTurns(10),
     resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
+    cursors: createCursors("a secret of the tests"),
     onChange: () => changes++,
   });
   const app = createApp({

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { takingTurns } from "../../src/resources/store-turns.ts";
-import type { RecordStore } from "../../src/resources/record-store.ts";
+import type { ListQuery, RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 
 describe("takingTurns", () => {
@@ -25,8 +25,8 @@ describe("takingTurns", () => {
       locked.find(1, undefined, shape),
       locked.remove(1, {}),
       locked.find(2, undefined, shape),
-      locked.list({ where: {}, orderBy: [], include: undefined }, { skip: 0, take: 1 }),
-      locked.list({ where: {}, orderBy: [], include: undefined }, { skip: 0, take: 1 }),
+      locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
+      locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
       other.find(3, undefined, shape),
     ];
     await new Promise((resolve) => setImmediate(resolve));

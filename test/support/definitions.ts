@@ -40,6 +40,8 @@ export function definition({
     triggers: ["on_create", "on_update", "on_delete"],
     isAdmin: { kind: "flag" },
     searchableColumns: [],
+    includes: [],
+    count: "exact",
     baseQuery: {},
     supportsCreate: true,
     supportsUpdate: true,

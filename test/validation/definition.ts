@@ -31,6 +31,8 @@ export function definitionOf(given: Partial<Definition> & Pick<Definition, "fiel
     triggers: [],
     isAdmin: { kind: "flag" },
     searchableColumns: [],
+    includes: [],
+    count: "exact",
     baseQuery: {},
     supportsCreate: true,
     supportsUpdate: true,

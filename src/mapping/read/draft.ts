@@ -5,7 +5,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf, OperatorError } from "../../kit/errors.ts";
 import type { Trigger } from "../definition.ts";
 import type { Fault, YamlPath, YamlSource } from "../../config/yaml-source.ts";
-import type { CodeModule, DeleteAction, Field, FieldType, Relation } from "../definition.ts";
+import type { CodeModule, CountMode, DeleteAction, Field, FieldType, Relation } from "../definition.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 
@@ -49,6 +49,10 @@ export interface MappingFile {
   readonly ownerColumn?: string;
   readonly isAdmin?: "flag" | "nobody" | readonly string[];
   readonly searchableColumns?: readonly string[];
+  readonly filterable?: readonly string[];
+  readonly sortable?: readonly string[];
+  readonly includes?: readonly string[];
+  readonly count?: CountMode;
   readonly baseQuery?: {
     readonly include?: Readonly<Record<string, unknown>>;
     readonly orderBy?: Order | readonly Order[];

@@ -1,0 +1,107 @@
+/**
+ * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import tsx bench/profile.ts [list|show|create]`. The
+ * generator runs flat out with 16 connections; a dispatcher runs beside it.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LoadJob, LoadResult, RequestSpec } from "./load.ts";
+import { startPeer } from "./peer.ts";
+import { startProgram } from "./program.ts";
+import { createRequest, listRequest, showRequest, type BenchContext } from "./requests.ts";
+import { progress, runToEnd, type AtEnd } from "./run-to-end.ts";
+import { prepareSurroundings } from "./surroundings.ts";
+
+const requests: Readonly<Record<string, RequestSpec>> = {
+  list: listRequest,
+  show: showRequest,
+  create: createRequest,
+};
+
+const durationMs = 5000;
+
+interface Profile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+    readonly children?: readonly number[];
+  }[];
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+async function main(atEnd: AtEnd): Promise<number> {
+  const surroundings = await prepareSurroundings({ records: 10_000, atEnd });
+  const generator = startPeer<LoadJob, LoadResult>("load.ts");
+  atEnd(() => generator.end());
+  const context = { surroundings, generator, scale: 1, atEnd, progress };
+  const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(requests);
+  for (const name of names) await profile(name, context);
+  return 0;
+}
+
+async function profile(name: string, { surroundings, generator }: BenchContext): Promise<void> {
+  const request = requests[name];
+  if (request === undefined) throw new Error(`${name}: expected ${Object.keys(requests).join(", ")}`);
+  const databaseUrl = await surroundings.copyDatabase(`svc_profile_${name}`);
+  const profileDir = mkdtempSync(join(tmpdir(), "svc-profile-"));
+  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
+  const api = await startProgram({ name: "api", surroundings, databaseUrl, profileDir });
+  let done = 0;
+  try {
+    const { port } = api;
+    const result = await generator.ask({
+      port,
+      token: surroundings.token,
+      request,
+      connections: 16,
+      durationMs,
+    });
+    done = result.count;
+  } finally {
+    await api.stop();
+    await dispatcher.stop();
+  }
+  const [file = ""] = readdirSync(profileDir);
+  print(name, done, JSON.parse(readFileSync(join(profileDir, file), "utf8")) as Profile);
+  rmSync(profileDir, { recursive: true });
+}
+
+function print(name: string, done: number, { nodes, samples, timeDeltas }: Profile): void {
+  const self = new Map<number, number>();
+  samples.forEach((id, index) => self.set(id, (self.get(id) ?? 0) + (timeDeltas[index] ?? 0)));
+  const parts = new Map<string, number>();
+  const functions = new Map<string, number>();
+  const visit = (id: number, part: string): void => {
+    const node = byId.get(id);
+    if (node === undefined) return;
+    const { functionName, url, lineNumber } = node.callFrame;
+    const own = partOf(url) ?? part;
+    const micros = self.get(id) ?? 0;
+    parts.set(own, (parts.get(own) ?? 0) + micros);
+    const label = `${functionName || "(anonymous)"} ${url.replace(/^.*\/(node_modules|dist)\//, "")}:${lineNumber + 1}`;
+    functions.set(label, (functions.get(label) ?? 0) + micros);
+    for (const child of node.children ?? []) visit(child, own);
+  };
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  visit(nodes[0]?.id ?? 0, "(program)");
+  console.log(`\n${name}: ${done} requests; CPU us a request`);
+  table(parts, done, 24);
+  console.log("functions by their own time");
+  table(functions, done, 30);
+}
+
+/** A package, or a folder of the service; undefined for Node.js itself, whose time is its caller's. */
+function partOf(url: string): string | undefined {
+  const modules = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url);
+  if (modules !== null) return modules[1];
+  return /\/dist\/([^/]+\/[^/]+)\.js/.exec(url)?.[1];
+}
+
+function table(micros: ReadonlyMap<string, number>, done: number, most: number): void {
+  const rows = [...micros].filter(([name]) => !name.startsWith("(idle)")).toSorted(([, a], [, b]) => b - a);
+  for (const [name, total] of rows.slice(0, most))
+    console.log(`${(total / done).toFixed(1).padStart(8)}  ${name}`);
+}
+
+await runToEnd(main);

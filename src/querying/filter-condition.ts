@@ -1,0 +1,93 @@
+import { escapeLike, type Comparison, type Condition, type JsonTest, type Parameter } from "./condition.ts";
+import type { Link } from "./links.ts";
+import type { Operator } from "./operators.ts";
+import type { ShownPath } from "./shown-paths.ts";
+
+/**
+ * Returns the condition of one filter. Through a relation to many it asks for at least one record
+ * that meets it. A comparison with a missing value is not true, as in SQL; `null` asks for those.
+ *
+ * @param values As many as the operator takes; for `null` one, a Boolean.
+ */
+export function filterCondition(
+  shown: ShownPath,
+  operator: Operator,
+  values: readonly Parameter[],
+): Condition {
+  if (operator === "null") return nullCondition(shown, values[0] === true);
+  return throughLinks(shown.links, ownCondition(shown, operator, values));
+}
+
+function throughLinks(links: readonly Link[], condition: Condition): Condition {
+  return links.reduceRight<Condition>((of, link) => ({ kind: "related", link, of }), condition);
+}
+
+/** Where there is no record at the other end of a relation to one, the JSON shows null too. */
+function nullCondition(shown: ShownPath, isNull: boolean): Condition {
+  const isMissing = on(shown, { kind: "null" });
+  const isThere: Condition = { kind: "not", of: isMissing };
+  const { links } = shown;
+  if (!isNull) return throughLinks(links, isThere);
+  const toMany = links.findLastIndex(({ isMany }) => isMany) + 1;
+  const toOne = links.slice(toMany);
+  const missing: Condition =
+    toOne.length === 0 ? isMissing : { kind: "not", of: throughLinks(toOne, isThere) };
+  return throughLinks(links.slice(0, toMany), missing);
+}
+
+function ownCondition(
+  shown: ShownPath,
+  operator: Exclude<Operator, "null">,
+  values: readonly Parameter[],
+): Condition {
+  const { field } = shown;
+  const [first = null, second = null] = values;
+  const compare = (comparison: Comparison, value: Parameter): Condition =>
+    on(shown, { kind: "compare", operator: comparison, value });
+  const like = (pattern: string): Condition => on(shown, { kind: "like", pattern, isCaseSensitive: false });
+  const isOneOf = on(shown, { kind: "in", values });
+  switch (operator) {
+    case "eq":
+      return values.length === 1 ? compare("=", first) : isOneOf;
+    case "in":
+      return isOneOf;
+    case "not_in":
+      return { kind: "not", of: isOneOf };
+    case "between":
+      return { kind: "all", of: [compare(">=", first), compare("<=", second)] };
+    case "contains":
+      return like(`%${escapeLike(String(first))}%`);
+    case "starts_with":
+      return like(`${escapeLike(String(first))}%`);
+    case "ends_with":
+      return like(`%${escapeLike(String(first))}`);
+    case "has":
+    case "has_all":
+      return { kind: "list", field, operator: "@>", values };
+    case "has_any":
+      return { kind: "list", field, operator: "&&", values };
+    case "ne":
+      return compare("<>", first);
+    case "lt":
+      return compare("<", first);
+    case "lte":
+      return compare("<=", first);
+    case "gt":
+      return compare(">", first);
+    case "gte":
+      return compare(">=", first);
+  }
+}
+
+type Test =
+  | { readonly kind: "compare"; readonly operator: Comparison; readonly value: Parameter }
+  | { readonly kind: "in"; readonly values: readonly Parameter[] }
+  | { readonly kind: "null" }
+  | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
+
+/** Holds a test against the column, or against the text within its JSON, for which all values are texts. */
+function on({ field, jsonPath }: ShownPath, test: Test): Condition {
+  return jsonPath === undefined
+    ? { ...test, field }
+    : { kind: "json", field, path: jsonPath, test: test as JsonTest };
+}

@@ -1,0 +1,108 @@
+import type { FieldType } from "../mapping/definition.ts";
+import { textFault } from "../mapping/storable.ts";
+import { parseDateText } from "../validation/dates.ts";
+import { isInteger, isNumeric, toDecimal } from "../validation/values.ts";
+import type { Parameter } from "./condition.ts";
+import { textOperators, type Operator } from "./operators.ts";
+import type { ShownPath } from "./shown-paths.ts";
+
+export const mostValues = 100;
+
+/**
+ * Splits the value of a condition at its commas. `\,` is a comma in a value and `\\` a backslash; a
+ * backslash before anything else means itself. Stops one beyond `mostValues`.
+ */
+export function splitValues(text: string): readonly string[] {
+  const values: string[] = [];
+  let value = "";
+  for (let at = 0; at < text.length && values.length <= mostValues; at += 1) {
+    const char = text.charAt(at);
+    const next = text.charAt(at + 1);
+    if (char === "\\" && (next === "," || next === "\\")) {
+      value += next;
+      at += 1;
+    } else if (char === ",") {
+      values.push(value);
+      value = "";
+    } else value += char;
+  }
+  return [...values, value];
+}
+
+/** A value for PostgreSQL, or what it must be, to complete "The value of x must ...". */
+export type Read = { readonly value: Parameter } | { readonly fault: string };
+
+/** Reads a value as the type of the field has it; for a part of a text, any text. */
+export function readValue({ field, jsonPath }: ShownPath, operator: Operator, text: string): Read {
+  if (jsonPath !== undefined || textOperators.includes(operator)) return readText(text);
+  if (field.type === "Enum") {
+    const { values = [] } = field;
+    return values.includes(text) ? { value: text } : { fault: `be one of ${values.join(", ")}` };
+  }
+  return readers[field.type](text);
+}
+
+const int32 = 2n ** 31n;
+const int64 = 2n ** 63n;
+/** Of a `numeric` without precision, as the tables of the service have it; far within PostgreSQL's. */
+const mostDigits = 1000;
+
+function readInteger(text: string, limit: bigint): Read {
+  const integer = isInteger(text) ? BigInt(text.replace(/^\+/, "")) : undefined;
+  if (integer !== undefined && integer >= -limit && integer < limit) return { value: String(integer) };
+  return { fault: `be an integer between ${-limit} and ${limit - 1n}` };
+}
+
+function readFloat(text: string): Read {
+  const number = isNumeric(text) ? Number(text) : Number.NaN;
+  return Number.isFinite(number) ? { value: number } : { fault: "be a number" };
+}
+
+function readDecimal(text: string): Read {
+  if (!isNumeric(text)) return { fault: "be a number" };
+  const number = toDecimal(text);
+  const isSmall = number.isZero() || Math.abs(number.e) <= mostDigits;
+  return isSmall ? { value: number.toFixed() } : { fault: `have at most ${mostDigits} digits` };
+}
+
+function readText(text: string): Read {
+  const fault = textFault(text);
+  return fault === undefined ? { value: text } : { fault: `not contain ${fault}` };
+}
+
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);
+
+/** Returns undefined for what is neither. */
+export function readBoolean(text: string): boolean | undefined {
+  return booleans.get(text);
+}
+
+function readDate(text: string): Read {
+  const date = parseDateText(text);
+  return date === undefined
+    ? { fault: "be a date, such as 2026-03-28T14:30:00Z" }
+    : { value: date.toISOString() };
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Read>> = {
+  Int: (text) => readInteger(text, int32),
+  BigInt: (text) => readInteger(text, int64),
+  Float: readFloat,
+  Decimal: readDecimal,
+  String: readText,
+  Boolean: (text) => {
+    const value = readBoolean(text);
+    return value === undefined ? { fault: "be true or false" } : { value };
+  },
+  DateTime: readDate,
+  Json: readText,
+  Bytes: readText,
+  Uuid: (text) => (uuid.test(text) ? { value: text.toLowerCase() } : { fault: "be a UUID" }),
+};

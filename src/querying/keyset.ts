@@ -1,0 +1,66 @@
+import { columnText, typeText, type Parameters } from "./condition-text.ts";
+import type { Link } from "./links.ts";
+import { mayBeNull, type OrderItem } from "./order.ts";
+
+type AliasOf = (links: readonly Link[]) => string;
+
+interface Bound {
+  readonly item: OrderItem;
+  readonly column: string;
+  /** Placeholder of the value; undefined for null. */
+  readonly value: string | undefined;
+}
+
+/**
+ * Writes the condition that a record comes after a position in an order.
+ *
+ * One row comparison where the order has one direction and no nulls: an index on its columns then
+ * starts right there. Else the comparison of the first column stands in front, which bounds the index too.
+ *
+ * @param values Of the order's columns at the position, as PostgreSQL's texts.
+ */
+export function afterText(
+  order: readonly OrderItem[],
+  values: readonly (string | null)[],
+  aliasOf: AliasOf,
+  parameters: Parameters,
+): string {
+  const bounds = order.map((item, index): Bound => {
+    const value = values[index] ?? null;
+    return {
+      item,
+      column: columnText(aliasOf(item.links), item.field),
+      value: value === null ? undefined : `${parameters.add(value)}${typeText(item.field)}`,
+    };
+  });
+  const [first] = bounds;
+  if (first === undefined) return "TRUE";
+  const isUniform = bounds.every(
+    ({ item, value }) => item.direction === first.item.direction && !mayBeNull(item) && value !== undefined,
+  );
+  if (isUniform) {
+    const columns = bounds.map(({ column }) => column).join(", ");
+    const places = bounds.map(({ value }) => value).join(", ");
+    return `(${columns}) ${signOf(first.item)} (${places})`;
+  }
+  const steps = bounds.map((bound, index) =>
+    [...bounds.slice(0, index).map(equalText), afterOne(bound)].map((text) => `(${text})`).join(" AND "),
+  );
+  const text = `(${steps.map((step) => `(${step})`).join(" OR ")})`;
+  const isBounded = first.value !== undefined && !mayBeNull(first.item);
+  return isBounded ? `${first.column} ${signOf(first.item)}= ${first.value} AND ${text}` : text;
+}
+
+function signOf({ direction }: OrderItem): string {
+  return direction === "asc" ? ">" : "<";
+}
+
+function equalText({ column, value }: Bound): string {
+  return value === undefined ? `${column} IS NULL` : `${column} = ${value}`;
+}
+
+function afterOne({ item, column, value }: Bound): string {
+  if (value === undefined) return item.nulls === "last" ? "FALSE" : `${column} IS NOT NULL`;
+  const after = `${column} ${signOf(item)} ${value}`;
+  return item.nulls === "last" && mayBeNull(item) ? `${after} OR ${column} IS NULL` : after;
+}

@@ -1,0 +1,178 @@
+import { pageOf, searchFault, type Page } from "../http/page.ts";
+import { validationError } from "../kit/errors.ts";
+import type { CountMode } from "../mapping/definition.ts";
+import type { Condition } from "./condition.ts";
+import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
+import type { OrderItem } from "./order.ts";
+import { fieldFault } from "./projection.ts";
+import { mostParameters, readQuery, type QueryParameter } from "./query-string.ts";
+import { findPath, meant, pathFault, shortened, type ListShape } from "./shown-paths.ts";
+
+/** Which part of a list is asked for. */
+export type Paging =
+  | ({ readonly kind: "page" } & Page)
+  /** `cursor` is empty for the first page. */
+  | { readonly kind: "cursor"; readonly cursor: string; readonly perPage: number };
+
+/** What a request asks of a list. */
+export interface ListParameters {
+  readonly filter: Condition;
+  /** Undefined: the order of the list's own. The key is not added. */
+  readonly sort: readonly OrderItem[] | undefined;
+  /** Paths of the record's JSON, for `createProjection`; undefined: all. */
+  readonly fields: readonly string[] | undefined;
+  /** Names of relations. */
+  readonly include: readonly string[];
+  readonly paging: Paging;
+  /** Undefined: as the list counts by itself. */
+  readonly count: CountMode | undefined;
+  readonly search: string | undefined;
+  /** Every parameter that was given, the last one of a repeated one. */
+  readonly given: ReadonlyMap<string, string>;
+}
+
+const mostSorted = 5;
+const mostFields = 100;
+/** More of them in one parameter would only make the answer long. */
+const mostFieldFaults = 10;
+
+/** Read as they always were: the last one counts, and broken percent-encoding is text. */
+const lenient: readonly string[] = ["page", "per_page", "search"];
+const common = ["filter", "sort", "fields", "include", "cursor", "count", "page", "per_page"];
+
+/** Messages by the parameter as it was written. */
+type Faults = Map<string, string[]>;
+
+/**
+ * Reads the query string of a list.
+ *
+ * @param query Without the question mark.
+ * @throws AppError `validation.failed` with all that is wrong, by the parameter as it was written.
+ */
+export function readListParameters(
+  query: string,
+  shape: ListShape,
+  { maxPerPage }: { readonly maxPerPage: number },
+): ListParameters {
+  const parameters = readQuery(query);
+  if (parameters.length > mostParameters)
+    throw validationError({ query: [`A request may have at most ${mostParameters} parameters.`] });
+  const faults: Faults = new Map();
+  const given = readGiven(parameters, shape, faults);
+  const filter = readFilters(given, shape, faults);
+  const sort = readSort(given.get("sort"), shape, faults);
+  const fields = readFields(given.get("fields"), shape, faults);
+  const include = readInclude(given.get("include"), shape, faults);
+  const count = readCount(given.get("count"), shape, faults);
+  for (const [name, faultOf] of shape.own) {
+    const value = given.get(name);
+    addFault(faults, name, value === undefined ? undefined : faultOf(value));
+  }
+  const search = given.get("search");
+  addFault(faults, "search", search === undefined ? undefined : searchFault(search));
+  checkCursor(given, faults);
+  if (faults.size > 0) throw validationError(Object.fromEntries(faults));
+  const page = pageOf({ page: given.get("page"), per_page: given.get("per_page") }, { maxPerPage });
+  const cursor = given.get("cursor");
+  const paging: Paging =
+    cursor === undefined ? { kind: "page", ...page } : { kind: "cursor", cursor, perPage: page.perPage };
+  return { filter, sort, fields, include, paging, count, search, given };
+}
+
+function addFault(faults: Faults, name: string, fault: string | undefined): void {
+  if (fault !== undefined) faults.set(name, [...(faults.get(name) ?? []), fault]);
+}
+
+/** Refuses parameters that are unknown, given twice or cannot be decoded. */
+function readGiven(
+  parameters: readonly QueryParameter[],
+  { hasSearch, own }: ListShape,
+  faults: Faults,
+): ReadonlyMap<string, string> {
+  const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
+  const given = new Map<string, string>();
+  for (const { name, value, isBroken } of parameters) {
+    const isLenient = lenient.includes(name) || own.has(name);
+    if (!isFilter(name) && !names.includes(name))
+      addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, names)}`);
+    else if (isBroken && !isLenient) addFault(faults, name, "The percent-encoding is broken.");
+    else if (given.has(name) && !isLenient) addFault(faults, name, "The parameter was given twice.");
+    else given.set(name, value);
+  }
+  return given;
+}
+
+function readFilters(given: ReadonlyMap<string, string>, shape: ListShape, faults: Faults): Condition {
+  const root = createGroup("all");
+  const filters = [...given].filter(([name]) => isFilter(name));
+  const [oneTooMany] = filters[mostConditions] ?? [];
+  if (oneTooMany !== undefined)
+    addFault(faults, oneTooMany, `A request may have at most ${mostConditions} conditions.`);
+  for (const [name, value] of filters) addFault(faults, name, readFilter(root, name, value, shape));
+  return conditionOf(root);
+}
+
+function readSort(
+  text: string | undefined,
+  { sortable }: ListShape,
+  faults: Faults,
+): readonly OrderItem[] | undefined {
+  if (text === undefined) return undefined;
+  const names = text.split(",", mostSorted + 1);
+  if (names.length > mostSorted)
+    addFault(faults, "sort", `A list is sorted by at most ${mostSorted} fields.`);
+  const paths = names.slice(0, mostSorted).map((name) => (name.startsWith("-") ? name.slice(1) : name));
+  return paths.flatMap((path, index): readonly OrderItem[] => {
+    const shown = findPath(sortable, path);
+    if (path === "") addFault(faults, "sort", "A path is missing.");
+    else if (shown === undefined) addFault(faults, "sort", pathFault(sortable, path, "sorted"));
+    else if (paths.indexOf(path) < index) addFault(faults, "sort", `The field ${path} is in it twice.`);
+    if (shown === undefined) return [];
+    const { links, field } = shown;
+    const direction = names[index] === path ? "asc" : "desc";
+    return [{ links, field, direction, nulls: "last" }];
+  });
+}
+
+function readFields(
+  text: string | undefined,
+  { places }: ListShape,
+  faults: Faults,
+): readonly string[] | undefined {
+  const paths = text?.split(",", mostFields + 1);
+  if (paths !== undefined && paths.length > mostFields)
+    addFault(faults, "fields", `A request may name at most ${mostFields} fields.`);
+  const unknown = paths?.flatMap((path) =>
+    path === "" ? "A path is missing." : (fieldFault(path, places) ?? []),
+  );
+  for (const fault of new Set(unknown?.slice(0, mostFieldFaults))) addFault(faults, "fields", fault);
+  return paths;
+}
+
+function readInclude(text: string | undefined, { includes }: ListShape, faults: Faults): readonly string[] {
+  const names = new Set(text?.split(","));
+  const unknown = [...names].filter((name) => !includes.includes(name));
+  for (const name of unknown.slice(0, mostFieldFaults))
+    addFault(faults, "include", includeFault(name, includes));
+  return [...names];
+}
+
+function includeFault(name: string, includes: readonly string[]): string {
+  if (name === "") return "A name is missing.";
+  return `There is no relation ${shortened(name)} to include${meant(name, includes)}`;
+}
+
+function readCount(text: string | undefined, { counts }: ListShape, faults: Faults): CountMode | undefined {
+  const mode = counts.find((one) => one === text);
+  if (text !== undefined && mode === undefined)
+    addFault(faults, "count", `The value of count must be one of ${counts.join(", ")}.`);
+  return mode;
+}
+
+/** Pages by cursor have no number and no total. */
+function checkCursor(given: ReadonlyMap<string, string>, faults: Faults): void {
+  if (!given.has("cursor")) return;
+  if (given.has("page")) addFault(faults, "page", "There is no page beside cursor.");
+  const count = given.get("count");
+  if (count !== undefined && count !== "none") addFault(faults, "count", "There is no count beside cursor.");
+}

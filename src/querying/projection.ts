@@ -1,0 +1,56 @@
+import type { Shown } from "../mapping/shown.ts";
+import { isContainer } from "../validation/body.ts";
+import { keysOf, meant, shortened } from "./shown-paths.ts";
+
+/** The places of a record that are kept; "all" of what is there. */
+type Kept = "all" | Map<string, Kept>;
+
+/** Returns the message for a path that the JSON of the records does not have; undefined when it has. */
+export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
+  if (places === undefined || keysOf(places, path) !== undefined) return undefined;
+  return `There is no field ${shortened(path)}${meant(path, [...places.keys()])}`;
+}
+
+/**
+ * Prepares what the parameter `fields` leaves of a record: the chosen places, in the order and the
+ * objects and lists that they are in. What is null on the way stays null.
+ *
+ * @param paths Without faults (see `fieldFault`).
+ * @param places Undefined where code makes the JSON: then a path that a record does not have is left out.
+ */
+export function createProjection(
+  paths: readonly string[],
+  places: ReadonlyMap<string, Shown> | undefined,
+): (record: unknown) => unknown {
+  const root = new Map<string, Kept>();
+  for (const path of paths) {
+    const keys = places === undefined ? path.split(".") : (keysOf(places, path) ?? []);
+    keep(root, keys);
+  }
+  return (record) => projected(record, root);
+}
+
+function keep(kept: Map<string, Kept>, [key = "", ...rest]: readonly string[]): void {
+  const below = kept.get(key);
+  if (below === "all") return;
+  if (rest.length === 0) {
+    kept.set(key, "all");
+    return;
+  }
+  const inner = below ?? new Map<string, Kept>();
+  kept.set(key, inner);
+  keep(inner, rest);
+}
+
+function projected(value: unknown, kept: Kept): unknown {
+  if (kept === "all" || !isContainer(value)) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => projected(item, kept));
+  const entries = Object.entries(value).flatMap(([key, item]): readonly (readonly [string, unknown])[] => {
+    const inner = kept.get(key);
+    if (inner === undefined) return [];
+    // Nothing is below a text or a number; null stands for the object that is not there.
+    const isLeaf = inner !== "all" && !isContainer(item) && item !== null;
+    return isLeaf ? [] : [[key, projected(item, inner)]];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,158 @@
+import { nearest } from "../kit/did-you-mean.ts";
+import {
+  countModes,
+  type CountMode,
+  type Definition,
+  type Definitions,
+  type Field,
+} from "../mapping/definition.ts";
+import {
+  filterFault,
+  findPlace,
+  longestPath,
+  shownPlaces,
+  sortFault,
+  type Included,
+  type Shown,
+} from "../mapping/shown.ts";
+import { linkOf, type Link } from "./links.ts";
+import type { Operator } from "./operators.ts";
+
+/** A path of a record's JSON, with what is behind it. */
+export interface ShownPath {
+  readonly path: string;
+  /** From the record to the one that has the field. */
+  readonly links: readonly Link[];
+  readonly field: Field;
+  /** Keys within the value of a `Json` field; at least one. */
+  readonly jsonPath?: readonly string[];
+  /** What it can be filtered by; undefined: by all that its type has. */
+  readonly operators?: readonly Operator[];
+}
+
+/** Paths that a parameter of a list may name. */
+export interface PathTable {
+  /** A `Json` field stands for the paths in it. */
+  readonly paths: ReadonlyMap<string, ShownPath>;
+  /** Why other paths that are shown may not be named, to complete "it is ..."; empty for no reason but the mapping file. */
+  readonly faults: ReadonlyMap<string, string>;
+}
+
+/** What the parameters of a list may name. */
+export interface ListShape {
+  readonly filterable: PathTable;
+  readonly sortable: PathTable;
+  /** Every place of the JSON, for `fields`; undefined where code makes it. */
+  readonly places: ReadonlyMap<string, Shown> | undefined;
+  readonly includes: readonly string[];
+  /** Whether conditions may be in groups: `filter[or]`, `filter[and]`, `filter[not]`. */
+  readonly hasGroups: boolean;
+  readonly hasSearch: boolean;
+  readonly counts: readonly CountMode[];
+  /** Further parameters, which only this list has: each says what is wrong with a value, or undefined. */
+  readonly own: ReadonlyMap<string, (value: string) => string | undefined>;
+}
+
+/**
+ * Returns what the lists of a resource may be filtered and sorted by: what `transform` shows,
+ * narrowed by `filterable` and `sortable`. A value that is shown under another name goes by the
+ * shown one. With a `transform` in code, only fields that these keys list.
+ *
+ * @param included `include` of the base query. Of a base query in code it is known only when that runs.
+ */
+export function listShapeOf(
+  definition: Definition,
+  definitions: Definitions,
+  included: Included = definition.baseQuery.include,
+): ListShape {
+  const isCode = definition.code.transform !== undefined;
+  const places = shownPlaces(definition, definitions, included);
+  const tableOf = (listed: readonly string[] | undefined, faultOf: typeof filterFault): PathTable => {
+    const table = tableOfPlaces(places, definitions, faultOf);
+    if (listed === undefined && !isCode) return table;
+    const { paths, faults } = narrowed(table, listed ?? []);
+    // A message must not speak of fields that code may not show.
+    return { paths, faults: isCode ? new Map([...faults].filter(([path]) => paths.has(path))) : faults };
+  };
+  return {
+    filterable: tableOf(definition.filterable, filterFault),
+    sortable: tableOf(definition.sortable, sortFault),
+    places: isCode ? undefined : places,
+    includes: definition.includes,
+    hasGroups: true,
+    hasSearch: true,
+    counts: countModes,
+    own: new Map(),
+  };
+}
+
+function tableOfPlaces(
+  places: ReadonlyMap<string, Shown>,
+  definitions: Definitions,
+  faultOf: typeof filterFault,
+): PathTable {
+  const paths = new Map<string, ShownPath>();
+  const faults = new Map<string, string>();
+  for (const [path, place] of places) {
+    const { field, steps } = place;
+    const fault = faultOf({ place });
+    if (fault !== undefined) faults.set(path, fault);
+    const isWay = field !== undefined && faultOf({ place, jsonPath: ["any"] }) === undefined;
+    if (field === undefined || (fault !== undefined && !isWay)) continue;
+    const links = steps.map(({ from, relation }) => linkOf(from, relation, definitions));
+    paths.set(path, { path, links, field });
+  }
+  return { paths, faults };
+}
+
+function narrowed({ paths, faults }: PathTable, listed: readonly string[]): PathTable {
+  const found = listed.flatMap((path) => findPath({ paths, faults: new Map() }, path) ?? []);
+  const left = new Map(found.map((one) => [one.path, one]));
+  const others = [...paths.keys()].filter((path) => !left.has(path) && !faults.has(path));
+  return { paths: left, faults: new Map([...faults, ...others.map((path) => [path, ""] as const)]) };
+}
+
+/** Returns what is behind a path that a parameter names; undefined when it may not be named. */
+export function findPath({ paths, faults }: PathTable, path: string): ShownPath | undefined {
+  if (path.length > longestPath) return undefined;
+  const exact = paths.get(path);
+  if (exact !== undefined) return faults.has(path) ? undefined : exact;
+  for (let end = path.indexOf("."); end !== -1; end = path.indexOf(".", end + 1)) {
+    const above = paths.get(path.slice(0, end));
+    if (above?.field.type !== "Json" || above.field.isList) continue;
+    const jsonPath = [...(above.jsonPath ?? []), ...path.slice(end + 1).split(".")];
+    const isFine = !jsonPath.includes("") && !path.includes("\0") && above.jsonPath === undefined;
+    return isFine ? { ...above, path, jsonPath } : undefined;
+  }
+  return undefined;
+}
+
+/** Returns the message for a path that may not be named. */
+export function pathFault(table: PathTable, path: string, verb: "filtered" | "sorted"): string {
+  const fault = table.faults.get(path);
+  if (fault !== undefined)
+    return `The field ${path} cannot be ${verb}${fault === "" ? "" : `: it is ${fault}`}.`;
+  const names = [...table.paths.keys()].filter((name) => !table.faults.has(name));
+  return `There is no field ${shortened(path)}${meant(path, names)}`;
+}
+
+/** To compare a name with more would take too long, for 50 names in one request. */
+const mostCompared = 200;
+
+/** Ends a message about an unknown name: what was probably meant, else all that there is. */
+export function meant(name: string, known: readonly string[]): string {
+  const near = nearest(name, known.slice(0, mostCompared));
+  if (near !== undefined) return `; did you mean ${near}?`;
+  return known.length > 0 && known.length <= 30 ? `; expected one of ${known.join(", ")}.` : ".";
+}
+
+/** Returns a name from a request as a message may quote it. */
+export function shortened(name: string): string {
+  return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
+}
+
+/** Returns the keys to a place of the JSON, or to one within a `Json` value; undefined when it is not shown. */
+export function keysOf(places: ReadonlyMap<string, Shown>, path: string): readonly string[] | undefined {
+  const found = findPlace(places, path);
+  return found === undefined ? undefined : [...found.place.keys, ...(found.jsonPath ?? [])];
+}

@@ -1,0 +1,70 @@
+import type { Caller } from "../kit/caller.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { TextSql } from "../db/text-sql.ts";
+import { linkOf, type Link } from "../querying/links.ts";
+import { orderOf } from "../querying/prisma-include.ts";
+import { conditionOf } from "../querying/prisma-where.ts";
+import { readLinked } from "../querying/read.ts";
+import { ownerFilter } from "./access.ts";
+import { allOf, baseQueryOf } from "./query.ts";
+import { createViews, type Views } from "./view.ts";
+
+/** Most related records that `include` shows of one record (contract of the resource API, lists). */
+const mostRelated = 100;
+
+/** Reads one relation that a request includes. */
+export interface RelatedList {
+  readonly name: string;
+  readonly link: Link;
+  /**
+   * Reads what the caller may see of it, as JSON.
+   *
+   * @param values Of the field that the link leads from, as texts.
+   */
+  read(sql: TextSql, values: readonly (string | null)[]): Promise<readonly string[]>;
+}
+
+/** Prepares the relations that requests may include, each shown by its own resource's transform. */
+export function createRelatedLists(
+  definition: Definition,
+  definitions: Definitions,
+): (name: string, caller: Caller) => RelatedList {
+  const known = new Map<string, { readonly link: Link; readonly views: Views }>();
+  for (const name of definition.includes) {
+    const relation = definition.relations.find((candidate) => candidate.name === name);
+    if (relation === undefined) throw new Error(`${definition.name} has no relation ${name}`);
+    const link = linkOf(definition, relation, definitions);
+    known.set(name, { link, views: createViews(link.target, definitions) });
+  }
+
+  return (name, caller) => {
+    const found = known.get(name);
+    if (found === undefined) throw new Error(`${definition.name} includes no ${name}`);
+    const { link, views } = found;
+    return {
+      name,
+      link,
+      async read(sql, values) {
+        const { target } = link;
+        const { include, where, orderBy } = baseQueryOf(target);
+        const own = ownerFilter(target, caller);
+        const nothing = link.isMany ? "[]" : "null";
+        if (own === "nothing") return values.map(() => nothing);
+        const view = views.of(include);
+        const condition = conditionOf(target, definitions, allOf([where, own]));
+        const order = orderOf(target, definitions, orderBy);
+        if (view === undefined || condition === undefined || order === undefined)
+          throw new Error(`The base query of ${target.name} cannot be included: only Prisma knows it`);
+        const lists = await readLinked(
+          sql,
+          { definition, link, statement: view.statement, where: condition, order, take: mostRelated },
+          values,
+        );
+        return values.map((value) => {
+          const records = (lists.get(value ?? "") ?? []).map((raw) => view.json(raw));
+          return link.isMany ? `[${records.join(",")}]` : (records[0] ?? "null");
+        });
+      },
+    };
+  };
+}

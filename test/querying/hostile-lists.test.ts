@@ -1,0 +1,75 @@
+import { expect } from "chai";
+import { AppError, type FieldErrors } from "../../src/kit/errors.ts";
+import { readListParameters, type ListParameters } from "../../src/querying/list-parameters.ts";
+import { listShop } from "../support/list-shop.ts";
+
+const { shape } = listShop();
+
+const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });
+
+function errorsIn(query: string): FieldErrors {
+  try {
+    read(query);
+  } catch (error) {
+    if (error instanceof AppError && error.status === 422) return error.errors ?? {};
+    throw error;
+  }
+  return {};
+}
+
+/** Numbers in [0, 1) by Mulberry32. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const pieces =
+  "filter [ ] [id] [status] [or] [and] [not] [0] [1] [eq] [in] [between] [null] [has] [meta.a] [lines.sku] [customer.name] [__proto__] [constructor] sort fields include cursor count page per_page search = & , %5C %00 %ff % %25 + - . 1 9999999999 true open 2026-01-01 1e9 \\ 😀 id amount toString".split(
+    " ",
+  );
+
+describe("a hostile query string", () => {
+  it("is read, or refused with 422 and messages of a bounded length: 5,000 by chance", () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = createRandom(seed);
+    for (let round = 0; round < 5_000; round += 1) {
+      const query = Array.from(
+        { length: Math.floor(random() * 40) },
+        () => pieces[Math.floor(random() * pieces.length)],
+      ).join("");
+      try {
+        read(query);
+      } catch (error) {
+        expect(error, `seed ${seed}: ${query}`).to.be.instanceOf(AppError);
+        expect((error as AppError).status, `seed ${seed}: ${query}`).to.equal(422);
+        expect(JSON.stringify((error as AppError).errors).length).to.be.below(100_000);
+      }
+    }
+  });
+
+  for (const [what, query] of [
+    ["a million parameters", "a=1&".repeat(1_000_000)],
+    ["a million ampersands", "&".repeat(1_000_000)],
+    ["a million brackets", `filter${"[".repeat(500_000)}${"]".repeat(500_000)}=1`],
+    ["a million groups", `filter${"[not]".repeat(200_000)}[id]=1`],
+    ["a million commas", `filter[id]=${",".repeat(1_000_000)}`],
+    ["a million backslashes", `filter[reference]=${"\\".repeat(1_000_000)}`],
+    ["a million dots", `filter[meta${".a".repeat(500_000)}]=1`],
+    ["a million dots in fields", `fields=meta${".a".repeat(500_000)}`],
+    ["a million digits", `filter[amount]=${"9".repeat(1_000_000)}`],
+    ["a million fields", `fields=${"nosuchfield,".repeat(80_000)}`],
+    ["a million sorts", `sort=${"-id,".repeat(250_000)}`],
+    ["a million broken codes", `filter[reference]=${"%f".repeat(500_000)}`],
+  ] as const) {
+    it(`with ${what} is refused with 422, or takes as long as it has characters`, () => {
+      const errors = errorsIn(query);
+
+      expect(JSON.stringify(errors).length).to.be.below(2_200_000);
+    }).timeout(2_000);
+  }
+});

@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import { createProjection, fieldFault } from "../../src/querying/projection.ts";
+import { listShop } from "../support/list-shop.ts";
+
+const { places } = listShop().shape;
+
+const record = {
+  id: 1,
+  reference: "A",
+  tags: ["a", "b"],
+  meta: { plan: "pro", deep: { a: [1], b: 2 } },
+  kind: "order",
+  customer: { id: 3, name: "Ada", more: { vip: true } },
+  lines: [
+    { id: 1, sku: "x" },
+    { id: 2, sku: "y" },
+  ],
+};
+
+describe("createProjection", () => {
+  for (const [paths, left] of [
+    [["id"], { id: 1 }],
+    [["kind", "id", "id"], { id: 1, kind: "order" }],
+    [["customer.name"], { customer: { name: "Ada" } }],
+    [["customer.more.vip", "customer.id"], { customer: { id: 3, more: { vip: true } } }],
+    [["customer", "customer.id"], { customer: record.customer }],
+    [["customer.id", "customer"], { customer: record.customer }],
+    [["lines.sku"], { lines: [{ sku: "x" }, { sku: "y" }] }],
+    [["lines"], { lines: record.lines }],
+    [["tags"], { tags: ["a", "b"] }],
+    [["meta.plan", "meta.deep.b"], { meta: { plan: "pro", deep: { b: 2 } } }],
+    [["meta.plan.x"], { meta: {} }],
+    [["meta.none"], { meta: {} }],
+  ] as const) {
+    it(`leaves ${paths.join(", ")}`, () => {
+      expect(createProjection(paths, places)(record)).to.deep.equal(left);
+    });
+  }
+
+  it("keeps null in place of an object that is not there", () => {
+    const project = createProjection(["customer.name", "meta.plan", "lines.sku"], places);
+
+    expect(project({ id: 1, customer: null, meta: null, lines: [] })).to.deep.equal({
+      customer: null,
+      meta: null,
+      lines: [],
+    });
+  });
+
+  it("finds keys with dots in them", () => {
+    const dotted = new Map([["a.b", { keys: ["a.b"], steps: [] }]]);
+
+    expect(createProjection(["a.b"], dotted)({ "a.b": 1, a: { b: 2 } })).to.deep.equal({ "a.b": 1 });
+  });
+
+  it("leaves out what a record made by code does not have", () => {
+    expect(createProjection(["a.b", "c"], undefined)({ a: { b: 1, x: 2 }, d: 3 })).to.deep.equal({
+      a: { b: 1 },
+    });
+    expect(createProjection(["a.b"], undefined)({ a: "text" })).to.deep.equal({});
+    expect(createProjection(["a"], undefined)("text")).to.equal("text");
+  });
+
+  it("takes no key from the prototype", () => {
+    expect(createProjection(["__proto__", "toString"], undefined)({ id: 1 })).to.deep.equal({});
+  });
+});
+
+describe("fieldFault", () => {
+  it("has nothing against objects, constants, fields and parts of Json", () => {
+    for (const path of ["id", "customer", "customer.more", "kind", "meta", "meta.a.b", "blob", "lines.sku"])
+      expect(fieldFault(path, places), path).to.equal(undefined);
+  });
+
+  it("names what was probably meant", () => {
+    expect(fieldFault("custmer", places)).to.equal("There is no field custmer; did you mean customer?");
+    expect(fieldFault("tags.0", places)).to.match(/^There is no field tags.0; did you mean tags\?/);
+  });
+});
