@@ -35,24 +35,36 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
 
 /** @param settings `SET LOCAL` statements. */
 export function createTransact(pool: Pool, settings = ""): Transact {
-  return async (work) => {
-    const client = await pool.connect();
-    let isDone = false;
-    try {
-      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
-      const result = await work(async (text, values = []) => (await client.query(text, [...values])).rows);
-      await client.query("COMMIT");
-      isDone = true;
-      return result;
-    } catch (error) {
-      // A refused request does not cost a connection. After any other fault, the connection may still be busy.
-      if (error instanceof AppError) isDone = await isRolledBack(client);
-      throw error;
-    } finally {
-      // The end of a connection takes back what was not committed.
-      client.release(!isDone);
-    }
-  };
+  return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
+}
+
+/** Runs unnamed statements over a connection. */
+export function sqlOver(client: ClientBase): Sql {
+  return async (text, values = []) => (await client.query(text, [...values])).rows;
+}
+
+/** @param settings `SET LOCAL` statements. */
+export async function inTransaction<T>(
+  pool: Pool,
+  settings: string,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let isDone = false;
+  try {
+    await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
+    const result = await work(client);
+    await client.query("COMMIT");
+    isDone = true;
+    return result;
+  } catch (error) {
+    // A refused request does not cost a connection. After any other fault, the connection may still be busy.
+    if (error instanceof AppError) isDone = await isRolledBack(client);
+    throw error;
+  } finally {
+    // The end of a connection takes back what was not committed.
+    client.release(!isDone);
+  }
 }
 
 async function isRolledBack(client: ClientBase): Promise<boolean> {

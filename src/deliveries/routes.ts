@@ -4,7 +4,7 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
-import type { Transact } from "../db/sql.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import type { Turns } from "../kit/turns.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
@@ -20,14 +20,14 @@ export interface DeliveryRoutesOptions {
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
   readonly bodyLimitBytes: number;
-  readonly transact: Transact;
+  readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
 }
 
 /** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, urlOf, manualRetryLimit, bodyLimitBytes } = options;
-  const { transact, answerPost } = options;
+  const { inTransaction, answerPost } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const filter = filterOf(ctx);
@@ -56,9 +56,13 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
     await answerPost(ctx, {
-      transact,
+      inTransaction,
       async act(transaction) {
-        const answer = await history.retry({ id: delivery.id, limit: manualRetryLimit, transaction });
+        const answer = await history.retry({
+          id: delivery.id,
+          limit: manualRetryLimit,
+          transaction: transaction?.sql,
+        });
         if (answer.kind === "refused") {
           throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
         }

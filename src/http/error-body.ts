@@ -53,7 +53,7 @@ function serialise(ctx: ApiContext): void {
 }
 
 /** Bytes of memory for a character of an answer: the text, and its bytes until the client has taken them. */
-const memoryPerAnsweredCharacter = 3;
+export const memoryPerAnsweredCharacter = 3;
 
 /** From here on a request holds its answer only. A refused one is small, and may come before there is anything to settle. */
 function settleMemory({ state }: ApiContext, length: number): void {

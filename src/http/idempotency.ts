@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Sql, Transact } from "../db/sql.ts";
+import type { Sql } from "../db/sql.ts";
+import type { InTransaction, Transaction } from "../db/transaction.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
 import {
@@ -21,12 +22,12 @@ export interface Seal {
 }
 
 export interface Post {
-  readonly transact: Transact;
+  readonly inTransaction: InTransaction;
   /**
    * Does what is asked for. With a transaction, every statement goes over it: others would wait for it on the embedded database,
    * and for a connection elsewhere.
    */
-  readonly act: (transaction: Sql | undefined) => Promise<Answer>;
+  readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
   /** Whether the answer shows a secret that the database holds encrypted only: it is kept in the same way. */
   readonly isSecret?: boolean;
 }
@@ -61,17 +62,18 @@ export function createAnswerPost({
 }): AnswerPost {
   const refuseOneTooMany = createBound(now);
 
-  return async (ctx, { transact, act, isSecret = false }) => {
+  return async (ctx, { inTransaction, act, isSecret = false }) => {
     const given = ctx.get("Idempotency-Key");
     if (given === "") return send(ctx, await act(undefined));
     const key = keyOf(ctx, given);
     const requestHash = requestHashOf(ctx);
-    const { answer, isReplayed } = await transact(async (sql) => {
+    const { answer, isReplayed } = await inTransaction(async (transaction) => {
+      const { sql } = transaction;
       if (!(await takeKey(sql, key))) throw inProgress();
       const kept = await findAnswer(sql, key);
       if (kept !== undefined) return { answer: replayed(kept, { requestHash, seal }), isReplayed: true };
       const note = await refuseOneTooMany(sql, key.userId);
-      const first = await act(sql);
+      const first = await act(transaction);
       const body = Buffer.from(isSecret ? seal.encrypt(first.json) : first.json);
       refuseTooLarge(body.length);
       const { status, headers } = first;

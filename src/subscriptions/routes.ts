@@ -4,7 +4,7 @@ import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
-import type { Transact } from "../db/sql.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,
@@ -20,7 +20,7 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
-  readonly transact: Transact;
+  readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
   /** For the address of what is made. */
   readonly urlOf: UrlOf;
@@ -32,7 +32,7 @@ interface WithParams {
 
 /** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, triggersOf, refusalOfUrl, transact, answerPost, urlOf } = options;
+  const { store, bodyLimitBytes, triggersOf, refusalOfUrl, inTransaction, answerPost, urlOf } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
     refusalOfUrl: (url) => refusalOfUrl(url, caller),
@@ -47,10 +47,10 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
     await answerPost(ctx, {
-      transact,
+      inTransaction,
       isSecret: true,
       async act(transaction) {
-        const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction);
+        const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
         const { subscription, secret } = made;
         const json = JSON.stringify(presentSubscription(subscription, secret));
         return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };

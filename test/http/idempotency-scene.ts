@@ -2,7 +2,9 @@ import { EventEmitter, once } from "node:events";
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { createSql, createTransact, type Sql } from "../../src/db/sql.ts";
+import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { createAnswerPost } from "../../src/http/idempotency.ts";
@@ -40,7 +42,7 @@ export interface Scene {
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });
   await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
-  const transact = createTransact(database.pool);
+  const inTransaction = createInTransaction(database.pool, createStatementNames(isEmbedded));
   let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
   const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
   const router = createRouter("/svc-api");
@@ -49,11 +51,11 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
     async (ctx) => {
       const { text = "" } = await readJsonBody(ctx, 100_000_000);
       await answerPost(ctx, {
-        transact,
+        inTransaction,
         isSecret,
-        async act(transaction = sql) {
+        async act(transaction) {
           if (text === "bad") throw validationError({ text: ["The text field is bad."] });
-          const [row] = await transaction<{ id: number }>(
+          const [row] = await (transaction?.sql ?? sql)<{ id: number }>(
             "INSERT INTO notes (user_id, text) VALUES ($1, $2) RETURNING id",
             [ctx.state.caller.id, text],
           );

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createTransact } from "../../src/db/sql.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { createAnswerPost } from "../../src/http/idempotency.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
@@ -37,7 +39,7 @@ describe("webhook subscription routes", () => {
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
       store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: 5 }),
-      transact,
+      inTransaction: createInTransaction(core.database.pool, createStatementNames(false)),
       answerPost: createAnswerPost({ seal: secretBox }),
       urlOf: createUrlOf({ publicUrl: "https://api.example.com", hosts: [] }),
       bodyLimitBytes: 100_000,
