@@ -6,6 +6,7 @@ import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
+import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
@@ -68,6 +69,7 @@ export function createApi({
 
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const transact = createTransact(database.pool);
+  const inTransaction = createInTransaction(database.pool, names);
   const answerPost = createAnswerPost({ seal: secretBox });
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
@@ -86,6 +88,9 @@ export function createApi({
     maxPerPage,
     listTurns,
     resourceTurns,
+    inTransaction,
+    answerPost,
+    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
     urlOf,
     cursors,
     onChange: () => relay.wake(),
@@ -93,7 +98,7 @@ export function createApi({
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: config.webhooks.maxPerUser }),
     bodyLimitBytes,
-    transact,
+    inTransaction,
     answerPost,
     urlOf,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
@@ -107,7 +112,7 @@ export function createApi({
       tracing,
     }),
     bodyLimitBytes,
-    transact,
+    inTransaction,
     answerPost,
     maxPerPage,
     listTurns,

@@ -37,6 +37,13 @@ export interface Written<T> {
   readonly isUndone: boolean;
 }
 
+/** What the statement that writes asks for. */
+export interface Guard {
+  readonly where: Where;
+  /** See `RecordStore.version`; undefined for any. */
+  readonly version?: string | undefined;
+}
+
 /** What of a record is read: what is shown of it, or only what decides on access. */
 export type Shape = { readonly include: Include } | "access";
 
@@ -46,9 +53,11 @@ export interface RecordStore {
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape): Promise<Found | undefined>;
+  /** A text that changes with any column of the record. Undefined when it is gone. */
+  version(key: unknown): Promise<string | undefined>;
   create<T>(options: Written<T>): Promise<T>;
-  /** Undefined when the record is gone, or no longer what the filter asks for. */
-  update<T>(key: unknown, options: Written<T> & { readonly where: Where }): Promise<T | undefined>;
-  /** False when there was nothing to delete. */
-  remove(key: unknown, where: Where): Promise<boolean>;
+  /** Undefined when the record is gone, no longer what the filter asks for, or of another version. */
+  update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
+  /** False when there was nothing to delete, or of that version nothing. */
+  remove(key: unknown, where: Where, version?: string): Promise<boolean>;
 }

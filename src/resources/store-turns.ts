@@ -17,8 +17,9 @@ export function takingTurns(
     list: (query, part) => lists.run(name, () => store.list(query, part)),
     listByCursor: (query, part) => lists.run(name, () => store.listByCursor(query, part)),
     find: (key, where, shape) => records.run(name, () => store.find(key, where, shape)),
+    version: (key) => records.run(name, () => store.version(key)),
     create: (options) => records.run(name, () => store.create(options)),
     update: (key, options) => records.run(name, () => store.update(key, options)),
-    remove: (key, where) => records.run(name, () => store.remove(key, where)),
+    remove: (key, where, version) => records.run(name, () => store.remove(key, where, version)),
   };
 }

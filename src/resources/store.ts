@@ -15,6 +15,7 @@ import {
   totalOrder,
 } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
+import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
 import type { Where } from "./access.ts";
@@ -115,10 +116,15 @@ export function createStore(context: Context): RecordStore {
       });
     },
 
+    async version(key) {
+      return readVersion(database.records, definition, keyCondition(definition, key));
+    },
+
     async update(key, options) {
       const [view, guard] = [views.of(options.include), condition(options.where)];
       if (view === undefined || guard === undefined) return fallback().update(key, options);
-      const target = { key: keyCondition(definition, key), data: options.data, condition: guard };
+      const guarded = allOf([guard, versionIs(options.version)]);
+      const target = { key: keyCondition(definition, key), data: options.data, condition: guarded };
       const { present } = options;
       return write(
         context,
@@ -131,12 +137,13 @@ export function createStore(context: Context): RecordStore {
       );
     },
 
-    async remove(key, where) {
+    async remove(key, where, version) {
       const guard = condition(where);
-      if (guard === undefined) return fallback().remove(key, where);
+      if (guard === undefined) return fallback().remove(key, where, version);
       try {
         const sql = database.records;
-        return await deleteRecord(definition, allOf([keyCondition(definition, key), guard]), {
+        const guarded = allOf([keyCondition(definition, key), guard, versionIs(version)]);
+        return await deleteRecord(definition, guarded, {
           sql,
           comment: database.comment(),
         });
@@ -214,6 +221,10 @@ function keyCondition(definition: Definition, key: unknown): Condition {
   const parameter = scalarParameter(definition.key.type, key);
   if (parameter === undefined) throw new Error(`${String(key)} is no key of ${definition.name}`);
   return keyIs(definition, parameter);
+}
+
+function versionIs(version: string | undefined): Condition | undefined {
+  return version === undefined ? undefined : { kind: "version", version };
 }
 
 function foundBy(view: View, raw: Raw): Found {
