@@ -45,7 +45,8 @@ export function createPrismaStore({
   ): Promise<T> {
     const act = async (by: Delegate): Promise<T> =>
       present(foundOf(await withRelations(by, await write(by), include)));
-    return definition.code.transform === undefined && !isUndone
+    // What is read after the write, by arguments of a code module, can fail too.
+    return definition.code.transform === undefined && include === undefined && !isUndone
       ? act(delegate)
       : models.transaction((delegateOf) => act(delegateOf(definition.model)));
   }
@@ -91,7 +92,10 @@ export function createPrismaStore({
       }
     },
 
-    async update(key, { where, data, ...rest }) {
+    version: () => Promise.reject(noVersions(definition)),
+
+    async update(key, { where, version, data, ...rest }) {
+      if (version !== undefined) throw noVersions(definition);
       try {
         return await written((by) => by.update({ where: guarded(key, where), data }), rest);
       } catch (error) {
@@ -100,7 +104,8 @@ export function createPrismaStore({
       }
     },
 
-    async remove(key, where) {
+    async remove(key, where, version) {
+      if (version !== undefined) throw noVersions(definition);
       try {
         await delegate.delete({ where: guarded(key, where), select: { [definition.key.name]: true } });
         return true;
@@ -109,6 +114,12 @@ export function createPrismaStore({
       }
     },
   };
+}
+
+function noVersions({ name }: Definition): Error {
+  return new Error(
+    `baseQuery of the resource ${name} has arguments that only the Prisma client knows, which cannot compare versions for If-Match`,
+  );
 }
 
 /** Throws when a request asks for what only the compiler of queries gives. */
