@@ -38,9 +38,14 @@ export function createTransact(pool: Pool, settings = ""): Transact {
   return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
 }
 
-/** Runs unnamed statements over a connection. */
-export function sqlOver(client: ClientBase): Sql {
-  return async (text, values = []) => (await client.query(text, [...values])).rows;
+/** Runs statements over a connection: without `nameOf`, or where it gives none, unnamed ones. */
+export function sqlOver(client: ClientBase, nameOf?: (text: string) => string | undefined): Sql {
+  return async (text, values = []) => {
+    // Without parameters it may be several in one.
+    const name = values.length === 0 ? undefined : nameOf?.(text);
+    const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+    return (await client.query(query)).rows;
+  };
 }
 
 /** @param settings `SET LOCAL` statements. */

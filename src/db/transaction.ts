@@ -14,5 +14,7 @@ export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
 export function createInTransaction(pool: Pool, names: (text: string) => string | undefined): InTransaction {
   return (work) =>
-    inTransaction(pool, "", (client) => work({ sql: sqlOver(client), text: createTextSql(client, names) }));
+    inTransaction(pool, "", (client) =>
+      work({ sql: sqlOver(client, names), text: createTextSql(client, names) }),
+    );
 }
