@@ -93,6 +93,120 @@ for (const mode of modes) {
       });
     });
 
+    const eventsOf = async (text: string): Promise<readonly string[]> =>
+      (
+        await service.foundation.sql<{ trigger: string }>(
+          "SELECT trigger FROM svc.events WHERE snapshot ->> 'text' LIKE $1 ORDER BY id",
+          [`${text}%`],
+        )
+      ).map(({ trigger }) => trigger);
+
+    describe("POST /resources/{name} with an Idempotency-Key", () => {
+      it("writes one record with one event, and answers it again", async () => {
+        const [key, text] = [randomUUID(), randomUUID()];
+
+        const first = await post("/resources/notes", { text }, key);
+        const second = await post("/resources/notes", { text }, key);
+
+        expect([first, second].map(({ status }) => status)).to.deep.equal([201, 201]);
+        expect([first, second].map(isReplayed)).to.deep.equal([false, true]);
+        expect(second.body).to.deep.equal(first.body);
+        for (const name of ["etag", "location"])
+          expect(second.headers.get(name)).to.equal(first.headers.get(name)).and.to.be.a("string");
+        expect(first.headers.get("location")).to.equal(`${service.baseUrl}/resources/notes/${first.body.id}`);
+        expect(await eventsOf(text)).to.deep.equal(["on_create"]);
+      });
+
+      it("writes once of ten at once", async () => {
+        const [key, text] = [randomUUID(), randomUUID()];
+
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, () => post("/resources/notes", { text }, key)),
+        );
+
+        const firsts = answers.filter((answer) => answer.status === 201 && !isReplayed(answer));
+        expect(firsts).to.have.length(1);
+        // One session cannot say that another one is at work: there, they wait.
+        const statuses = new Set(answers.map(({ status }) => status));
+        expect(
+          [...statuses].every((status) => status === 201 || (status === 409 && mode === "servers")),
+        ).to.equal(true);
+        expect(await eventsOf(text)).to.deep.equal(["on_create"]);
+      });
+
+      it("keeps nothing of a request that breaks the rules", async () => {
+        const [key, text] = [randomUUID(), randomUUID()];
+
+        const refused = await post("/resources/notes", {}, key);
+        const corrected = await post("/resources/notes", { text }, key);
+
+        expect([refused.status, corrected.status, isReplayed(corrected)]).to.deep.equal([422, 201, false]);
+      });
+
+      it("is the user's own: another one's request with it is another request", async () => {
+        const key = randomUUID();
+
+        const mine = await post("/resources/notes", { text: randomUUID() }, key);
+        const other = await post("/resources/notes", { text: randomUUID() }, key, ben);
+
+        expect([other.status, isReplayed(other)]).to.deep.equal([201, false]);
+        expect(other.body.id).not.to.equal(mine.body.id);
+      });
+    });
+
+    describe("POST /resources/{name}/batch", () => {
+      it("makes the events of single writes, and none when an operation is refused", async () => {
+        const text = randomUUID();
+        const made = await ada.request("POST", "/resources/notes", { text });
+        const operations = [
+          { method: "create", data: { text: `${text} 2` } },
+          { method: "update", id: made.body.id, data: { text: `${text} 3` } },
+          { method: "delete", id: made.body.id },
+        ];
+
+        const refused = await ada.request("POST", "/resources/notes/batch", {
+          operations: [...operations, { method: "delete", id: made.body.id }],
+        });
+        const before = await eventsOf(text);
+        const done = await ada.request("POST", "/resources/notes/batch", { operations });
+
+        expect([refused.status, before]).to.deep.equal([404, ["on_create"]]);
+        expect(done.body.data.map(({ status }: Answer) => status)).to.deep.equal([201, 200, 204]);
+        expect(await eventsOf(text)).to.deep.equal(["on_create", "on_create", "on_update", "on_delete"]);
+      });
+
+      it("is done once for an Idempotency-Key", async () => {
+        const [key, text] = [randomUUID(), randomUUID()];
+        const body = {
+          operations: [1, 2].map((n) => ({ method: "create", data: { text: `${text} ${n}` } })),
+        };
+
+        const answers = await Promise.all([1, 2, 3].map(() => post("/resources/notes/batch", body, key)));
+
+        expect(answers.filter((answer) => answer.status === 200 && !isReplayed(answer))).to.have.length(1);
+        expect(await eventsOf(text)).to.deep.equal(["on_create", "on_create"]);
+        expect((await post("/resources/notes/batch", body, key)).body.data).to.have.length(2);
+      });
+    });
+
+    describe("PATCH with If-Match", () => {
+      it("is 412 for a tag of before", async () => {
+        const { body, headers } = await ada.request("POST", "/resources/notes", { text: randomUUID() });
+        const patch = (text: string): Promise<Answer> =>
+          request({
+            url: `${service.baseUrl}/resources/notes/${body.id}`,
+            method: "PATCH",
+            token: ada.token,
+            body: { text },
+            headers: { "If-Match": headers.get("etag") ?? "" },
+          });
+
+        const answers = [await patch(randomUUID()), await patch(randomUUID())];
+
+        expect(answers.map(({ status }) => status)).to.deep.equal([200, 412]);
+      });
+    });
+
     describe("POST /webhook-deliveries/{id}/retry", () => {
       let failed: number;
 

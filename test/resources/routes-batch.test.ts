@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
+import { until } from "../support/wait.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, seed, startApi, type Api } from "./serving-api.ts";
 
@@ -33,6 +34,12 @@ describe("POST /resources/{name}/batch", () => {
     method: "create",
     data: { reference, amount: 5, ...more },
   });
+  const waiting = async (): Promise<number> =>
+    (
+      await served.sql(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      )
+    ).length;
   const resultsOf = ({ json }: Answer): readonly Result[] => (json as { data: readonly Result[] }).data;
   const faultOf = ({ status, json }: Answer): unknown => {
     const { code, errors } = json as { code: string; errors?: unknown };
@@ -291,7 +298,27 @@ describe("POST /resources/{name}/batch", () => {
     });
   }
 
-  it("keeps two batches of a user apart: one waits for the other", async () => {
+  it("lets one of two batches of a user hold a connection, and two of all users in the test's limits", async () => {
+    const client = await served.database.pool.connect();
+    try {
+      await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");
+      const mine = ["Q-1", "Q-2"].map((reference) => batch("ada", create(reference)));
+      const others = [batch("bob", create("Q-3")), batch("root", create("Q-4"))];
+      await until(async () => (await waiting()) === 2, { what: "two batches at the table" });
+      // A request after them is at the database, so that theirs would be.
+      await as("ada", "GET /pages/two");
+
+      expect(await waiting()).to.equal(2);
+      await client.query("COMMIT");
+      expect((await Promise.all([...mine, ...others])).map(({ status }) => status)).to.deep.equal([
+        200, 200, 200, 200,
+      ]);
+    } finally {
+      client.release();
+    }
+  });
+
+  it("lets one of two batches with the same values through", async () => {
     const statuses = async (...references: readonly string[]): Promise<number> =>
       (await batch("ada", ...references.map((reference) => create(reference)))).status;
 
