@@ -28,8 +28,8 @@ export function addResourceCommands(
         const count = definitions?.size ?? 0;
         const warnings = [...(definitions?.values() ?? [])].flatMap(unreachableFields);
         const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;
-        const resources = [...(definitions?.keys() ?? [])];
-        printDone(terminal, { row: { resources, faults, warnings }, sentence, json });
+        const row = { resources: [...(definitions?.keys() ?? [])], faults, warnings };
+        printDone(terminal, { row, sentence, json });
         for (const warning of warnings) if (!json) terminal.stderr(`warning: ${warning}\n`);
       }
       if (definitions === undefined) throw new OperatorError(describeFaults(faults, configDir));

@@ -1,9 +1,10 @@
 import type { TextSql } from "../db/text-sql.ts";
+import { AppError } from "../kit/errors.ts";
 import type { RecordDatabase } from "./store.ts";
 
 /**
  * Returns the way to the database that leads through a transaction. The Prisma client cannot go it: where it would have to answer, the
- * store throws.
+ * store throws AppError `validation.failed`.
  */
 export function databaseWithin(database: RecordDatabase, text: TextSql): RecordDatabase {
   return {
@@ -12,9 +13,8 @@ export function databaseWithin(database: RecordDatabase, text: TextSql): RecordD
     lists: text,
     transact: (work) => work(text),
     onFallback(resource) {
-      throw new Error(
-        `baseQuery of the resource ${resource} has arguments that only the Prisma client knows, which takes no part in batches and Idempotency-Key`,
-      );
+      const message = `${resource} takes neither batches nor Idempotency-Key: its code module gives arguments that only Prisma knows.`;
+      throw new AppError("validation.failed", message, { errors: {} });
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { validationError } from "../kit/errors.ts";
+import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
@@ -116,10 +116,9 @@ export function createPrismaStore({
   };
 }
 
-function noVersions({ name }: Definition): Error {
-  return new Error(
-    `baseQuery of the resource ${name} has arguments that only the Prisma client knows, which cannot compare versions for If-Match`,
-  );
+function noVersions({ name }: Definition): AppError {
+  const message = `${name} takes no If-Match: its code module gives arguments that only Prisma knows.`;
+  return validationError({ "If-Match": [message] });
 }
 
 /** Throws when a request asks for what only the compiler of queries gives. */

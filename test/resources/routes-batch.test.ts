@@ -9,12 +9,32 @@ interface Result {
   readonly record?: Readonly<Record<string, unknown>>;
 }
 
+const create = (reference: string, more: object = {}): unknown => ({
+  method: "create",
+  data: { reference, amount: 5, ...more },
+});
+
+const resultsOf = ({ json }: Answer): readonly Result[] => (json as { data: readonly Result[] }).data;
+
+const faultOf = ({ status, json }: Answer): unknown => {
+  const { code, errors } = json as { code: string; errors?: unknown };
+  return [status, code, errors];
+};
+
 describe("POST /resources/{name}/batch", () => {
   let served: ServedDatabase;
   let api: Api;
   const as = (who: string, request: string, body?: unknown): Promise<Answer> => ask(api, who, request, body);
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
+
+  const statusOf = async (...references: readonly string[]): Promise<number> =>
+    (await batch("ada", ...references.map((reference) => create(reference)))).status;
+  const statementsOf = async (operations: number): Promise<number> => {
+    served.statements();
+    await batch("ada", ...Array.from({ length: operations }, (_, i) => create(`S-${operations}-${i}`)));
+    return served.statements().length;
+  };
 
   before(async () => {
     served = await openServedDatabase();
@@ -30,21 +50,12 @@ describe("POST /resources/{name}/batch", () => {
 
   const stored = (): Promise<unknown[]> =>
     served.sql("SELECT id, reference, amount, remarks, user_id FROM orders ORDER BY id");
-  const create = (reference: string, more: object = {}): unknown => ({
-    method: "create",
-    data: { reference, amount: 5, ...more },
-  });
   const waiting = async (): Promise<number> =>
     (
       await served.sql(
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
       )
     ).length;
-  const resultsOf = ({ json }: Answer): readonly Result[] => (json as { data: readonly Result[] }).data;
-  const faultOf = ({ status, json }: Answer): unknown => {
-    const { code, errors } = json as { code: string; errors?: unknown };
-    return [status, code, errors];
-  };
 
   it("does the operations in their order, and answers each as a single write does", async () => {
     const before = api.changes();
@@ -319,21 +330,12 @@ describe("POST /resources/{name}/batch", () => {
   });
 
   it("lets one of two batches with the same values through", async () => {
-    const statuses = async (...references: readonly string[]): Promise<number> =>
-      (await batch("ada", ...references.map((reference) => create(reference)))).status;
-
-    expect(await Promise.all([statuses("P-1", "P-2"), statuses("P-2", "P-1")])).to.have.members([200, 422]);
+    expect(await Promise.all([statusOf("P-1", "P-2"), statusOf("P-2", "P-1")])).to.have.members([200, 422]);
     expect(await stored()).to.have.length(5);
   });
 
   it("takes a fixed number of statements for each operation", async () => {
-    const count = async (operations: number): Promise<number> => {
-      served.statements();
-      await batch("ada", ...Array.from({ length: operations }, (_, i) => create(`S-${operations}-${i}`)));
-      return served.statements().length;
-    };
-
-    expect((await count(20)) - (await count(10))).to.equal(20);
+    expect((await statementsOf(20)) - (await statementsOf(10))).to.equal(20);
   });
 });
 
