@@ -57,7 +57,7 @@ export function createStore(context: Context): RecordStore {
     database.onFallback(definition.name);
     return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
   };
-  const condition = (where: Where | undefined): Condition | undefined =>
+  const compiled = (where: Where | undefined): Condition | undefined =>
     conditionOf(definition, definitions, where);
 
   return {
@@ -93,7 +93,7 @@ export function createStore(context: Context): RecordStore {
 
     async find(key, where, shape) {
       const view = shape === "access" ? views.access : views.of(shape.include);
-      const filter = condition(where);
+      const filter = compiled(where);
       if (view === undefined || filter === undefined) return fallback().find(key, where, shape);
       try {
         const [raw] = await readRecords(database.records, view.statement, {
@@ -121,7 +121,7 @@ export function createStore(context: Context): RecordStore {
     },
 
     async update(key, options) {
-      const [view, guard] = [views.of(options.include), condition(options.where)];
+      const [view, guard] = [views.of(options.include), compiled(options.where)];
       if (view === undefined || guard === undefined) return fallback().update(key, options);
       const guarded = allOf([guard, versionIs(options.version)]);
       const target = { key: keyCondition(definition, key), data: options.data, condition: guarded };
@@ -138,7 +138,7 @@ export function createStore(context: Context): RecordStore {
     },
 
     async remove(key, where, version) {
-      const guard = condition(where);
+      const guard = compiled(where);
       if (guard === undefined) return fallback().remove(key, where, version);
       try {
         const sql = database.records;
@@ -201,10 +201,11 @@ async function jsonOf(
   raws: readonly Raw[],
 ): Promise<readonly string[]> {
   let texts = raws.map((raw) => view.json(raw));
-  for (const { name, link, read } of related) {
+  for (const list of related) {
+    const { name, link } = list;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
     const values = raws.map((raw) => (raw[position] ?? null) as string | null);
-    const lists = await read(sql, values);
+    const lists = await list.read(sql, values);
     texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
   }
   return texts;
