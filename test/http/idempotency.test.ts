@@ -20,7 +20,7 @@ const inTransaction = async ({ sql }: CoreDatabase): Promise<boolean> => {
 };
 
 /** Keeps answers of user 9. */
-async function fill({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
+async function keep({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
   await sql(
     `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
      SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
@@ -241,15 +241,15 @@ describe("Idempotency-Key", () => {
 
   describe("expired answers", () => {
     it("go in portions of 100; others stay", async () => {
-      await fill(core, 150, "-1 second");
-      await fill(core, 10, "1 hour");
+      await keep(core, 150, "-1 second");
+      await keep(core, 10, "1 hour");
 
       expect([await deleteExpired(core.sql), await deleteExpired(core.sql)]).to.deep.equal([100, 50]);
       expect(await countOf(scene, "svc.idempotency_keys")).to.equal(10);
     });
 
     it("are deleted by a worker, which ends when it is stopped", async () => {
-      await fill(core, 250, "-1 second");
+      await keep(core, 250, "-1 second");
       const stopping = new AbortController();
       const running = createExpiry({ sql: core.sql, log }).run(stopping.signal);
 

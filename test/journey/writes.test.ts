@@ -22,6 +22,8 @@ fields:
 webhookMaxAttempts: 1
 `;
 
+const isReplayed = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
+
 for (const mode of modes) {
   describe(`writes, on ${mode}`, function () {
     this.timeout(60_000);
@@ -45,7 +47,6 @@ for (const mode of modes) {
         body,
         headers: { "Idempotency-Key": key },
       });
-    const isReplayed = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
 
     describe("POST /webhooks with an Idempotency-Key", () => {
       const hook = { url: "http://127.0.0.1:1/hook", resource: "notes", events: ["on_create"] };

@@ -141,12 +141,12 @@ describe("readBatch", () => {
   });
 });
 
-describe("faultOfOperation", () => {
-  const places = (thrown: unknown): unknown => {
-    const fault = faultOfOperation(3, thrown);
-    return fault instanceof AppError ? [fault.status, fault.message, fault.errors] : fault;
-  };
+const places = (thrown: unknown): unknown => {
+  const fault = faultOfOperation(3, thrown);
+  return fault instanceof AppError ? [fault.status, fault.message, fault.errors] : fault;
+};
 
+describe("faultOfOperation", () => {
   it("names the fields of its data", () => {
     expect(places(validationError({ "items.0.price": ["Too low."], name: ["Missing."] }))).to.deep.equal([
       422,

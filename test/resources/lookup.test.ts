@@ -86,6 +86,14 @@ describe("createLookup", () => {
 describe("createLookup, in a transaction", () => {
   let served: ServedDatabase;
 
+  const statementsFor = async (value: unknown): Promise<number> => {
+    let count = 0;
+    await createTransact(served.database.pool)(async (sql) => {
+      const counting: Sql = (text, values) => {
+        count += 1;
+        return sql(text, values);
+      };
+
   before(async () => {
     served = await openServedDatabase();
     await seed(served);
@@ -120,13 +128,6 @@ describe("createLookup, in a transaction", () => {
   });
 
   it("takes one round trip for a value that is known to fit, three for another", async () => {
-    const statements = async (value: unknown): Promise<number> => {
-      let count = 0;
-      await createTransact(served.database.pool)(async (sql) => {
-        const counting: Sql = (text, values) => {
-          count += 1;
-          return sql(text, values);
-        };
         const lookup = createLookup({
           own: variant("orders", {}),
           definitions,
@@ -138,6 +139,6 @@ describe("createLookup, in a transaction", () => {
       return count;
     };
 
-    expect([await statements(5), await statements("abc")]).to.deep.equal([1, 3]);
+    expect([await statementsFor(5), await statementsFor("abc")]).to.deep.equal([1, 3]);
   });
 });

@@ -10,6 +10,11 @@ const fail = (): never => {
 
 const tooMuch = (): unknown => ({ text: "é".repeat(8 * 1024 ** 2) });
 
+const onlyForPrisma = (): BaseQuery => ({
+  where: { id: { gt: 0 } },
+  include: { customer: { select: { name: true } } },
+});
+
 describe("/resources with code modules", () => {
   let served: ServedDatabase;
   let api: Api;
@@ -139,11 +144,7 @@ describe("/resources with code modules", () => {
     ["PUT /orders/1", { notes: "changed" }, { "If-Match": "*" }],
   ] as const) {
     it(`answers 422 to ${request} with ${JSON.stringify(headers)} where only Prisma knows the base query`, async () => {
-      const baseQuery = (): BaseQuery => ({
-        where: { id: { gt: 0 } },
-        include: { customer: { select: { name: true } } },
-      });
-      api = await startApi(served, withVariant("orders", { code: { baseQuery } }));
+      api = await startApi(served, withVariant("orders", { code: { baseQuery: onlyForPrisma } }));
       const before = await served.sql("SELECT * FROM orders ORDER BY id");
 
       const answer = await ask(api, "ada", request, body, headers);
