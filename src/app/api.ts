@@ -20,6 +20,7 @@ import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/present.ts";
+import { createAccessConditions } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
@@ -93,6 +94,7 @@ export function createApi({
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
     urlOf,
     cursors,
+    access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {

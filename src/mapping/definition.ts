@@ -77,6 +77,17 @@ export type AdminRule =
   | { readonly kind: "nobody" }
   | { readonly kind: "emails"; readonly emails: readonly string[] };
 
+export const operations = ["read", "create", "update", "delete", "reference"] as const;
+export type AccessOperation = (typeof operations)[number];
+
+/** Who may do something with a record; admins of the resource may do everything. */
+export type AccessRule =
+  | { readonly kind: "owner" | "everyone" | "admin" }
+  /** A Prisma filter, in which texts such as `$user.id` stand for who asks. */
+  | { readonly kind: "filter"; readonly where: Readonly<Record<string, unknown>> };
+
+export type Access = Readonly<Record<AccessOperation, AccessRule>>;
+
 /** Prisma `findMany` arguments. */
 export interface BaseQuery {
   readonly include?: Readonly<Record<string, unknown>>;
@@ -125,6 +136,7 @@ export interface Definition {
   /** Name of a field. */
   readonly ownerColumn?: string;
   readonly isAdmin: AdminRule;
+  readonly access: Access;
   readonly searchableColumns: readonly string[];
   /**
    * Paths of the record's JSON that a request may filter by; with a `transform` in code, field names.

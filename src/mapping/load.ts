@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { OperatorError } from "../kit/errors.ts";
 import { compareFaults, faultText, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
+import { readAccess } from "./read/access.ts";
 import { readBaseQuery } from "./read/base-query.ts";
 import { loadCode } from "./read/code.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
@@ -120,6 +121,7 @@ function toDefinition({
   const { content, source } = draft;
   const transform = readTransform(draft, drafts);
   const baseQuery = readBaseQuery(draft, drafts);
+  const access = readAccess(draft, drafts);
   checkRules(draft, drafts);
   checkOwnerColumn(draft);
   checkSearchableColumns(draft);
@@ -146,6 +148,7 @@ function toDefinition({
     ...(content.updateRules !== undefined && { updateRules: content.updateRules }),
     ...(content.ownerColumn !== undefined && { ownerColumn: content.ownerColumn }),
     isAdmin: toAdminRule(content.isAdmin ?? "flag"),
+    access,
     searchableColumns: content.searchableColumns ?? [],
     ...(content.filterable !== undefined && { filterable: content.filterable }),
     ...(content.sortable !== undefined && { sortable: content.sortable }),

@@ -69,6 +69,10 @@ export function isAlways(condition: Condition): boolean {
   return condition.kind === "all" && condition.of.length === 0;
 }
 
+export function isNever(condition: Condition): boolean {
+  return condition.kind === "any" && condition.of.length === 0;
+}
+
 /** Returns the text as a part of a LIKE pattern in which nothing has a meaning of its own. */
 export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");

@@ -1,3 +1,4 @@
+import type { BatchOperation } from "./batch-body.ts";
 import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 
 /** What of an operation a fault is about, where it is not its data. */
@@ -9,14 +10,27 @@ const partOf: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 
 /** Returns what was thrown by the operation with the index, with its errors by their place in the batch. A 5xx says nothing. */
-export function faultOfOperation(index: number, thrown: unknown): unknown {
+export function faultOfOperation(
+  { method }: Pick<BatchOperation, "method">,
+  index: number,
+  thrown: unknown,
+): unknown {
   if (!(thrown instanceof AppError) || thrown.status >= 500) return thrown;
   const { code, message, cause, headers } = thrown;
-  return new AppError(code, message, { errors: errorsOf(`operations.${index}`, thrown), cause, headers });
+  return new AppError(code, message, {
+    errors: errorsOf(`operations.${index}`, method, thrown),
+    cause,
+    headers,
+  });
 }
 
-function errorsOf(place: string, { code, message, errors = {} }: AppError): FieldErrors {
+function errorsOf(
+  place: string,
+  method: BatchOperation["method"],
+  { code, message, errors = {} }: AppError,
+): FieldErrors {
   const fields = Object.entries(errors);
-  if (fields.length === 0) return { [`${place}.${partOf[code] ?? "data"}`]: [message] };
+  const part = method === "create" ? "data" : (partOf[code] ?? "data");
+  if (fields.length === 0) return { [`${place}.${part}`]: [message] };
   return Object.fromEntries(fields.map(([name, messages]) => [`${place}.data.${name}`, messages]));
 }

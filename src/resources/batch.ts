@@ -43,7 +43,7 @@ export async function runBatch({ operations, records, request, reserve, now }: B
       await reserve(bytes);
       results.push(result);
     } catch (thrown) {
-      throw faultOfOperation(index, thrown);
+      throw faultOfOperation(operation, index, thrown);
     }
   }
   return `{"data":[${results.join(",")}]}`;

@@ -8,7 +8,8 @@ import { createPageSizes } from "../mapping/page-sizes.ts";
 import type { Cursors, Position } from "../querying/cursor.ts";
 import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
-import { ownerFilter } from "./access.ts";
+import { isNever } from "../querying/condition.ts";
+import type { AccessConditions } from "./access.ts";
 import { baseQueryOf, listQuery } from "./query.ts";
 import type { ListQuery, RecordStore } from "./record-store.ts";
 import { createRelatedLists } from "./related-lists.ts";
@@ -23,6 +24,7 @@ export interface ListOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly store: RecordStore;
+  readonly access: AccessConditions;
   readonly maxPerPage: number;
   /** Of users, at lists of all resources together. */
   readonly listTurns: Turns;
@@ -35,6 +37,7 @@ export function createListOperation({
   definition,
   definitions,
   store,
+  access,
   maxPerPage,
   listTurns,
   urlOf,
@@ -42,7 +45,7 @@ export function createListOperation({
 }: ListOptions): (ctx: ApiContext) => Promise<void> {
   const pageSizes = createPageSizes();
   const shapeOf = listShapes(definition, definitions);
-  const relatedList = createRelatedLists(definition, definitions);
+  const relatedList = createRelatedLists(definition, definitions, access);
 
   return async (ctx) => {
     const asked = readListParameters(ctx.querystring, shapeOf(), { maxPerPage });
@@ -102,16 +105,14 @@ export function createListOperation({
   /** "nothing" when the caller can see no record. */
   function queryOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
     const { caller } = ctx.state;
-    const query = listQuery({
-      definition,
-      owner: ownerFilter(definition, caller),
-      search: asked.search,
-    });
+    const readable = access.of(definition, ["read"], caller);
+    const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
     if (query === "nothing") return query;
     const { filter, sort, fields } = asked;
     return {
       ...query,
-      filter,
+      access: readable,
+      filter: access.withinReach(filter, caller),
       sort,
       fields,
       related: asked.include.map((name) => relatedList(name, caller)),

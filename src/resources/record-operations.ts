@@ -4,11 +4,14 @@ import { entityTagOf, recordChanged } from "../http/conditional.ts";
 import type { Caller } from "../kit/caller.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition, Field, Row } from "../mapping/definition.ts";
-import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
+import { isNever, type Condition } from "../querying/condition.ts";
+import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
 import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
-import { allOf, baseQueryOf } from "./query.ts";
+import { baseQueryOf } from "./query.ts";
+import { checkReferences } from "./references.ts";
+import { forbidden } from "./refusals.ts";
 import type { Found, RecordStore, Shape } from "./record-store.ts";
 import {
   compileRules,
@@ -51,6 +54,8 @@ export interface Target {
  * database refuses.
  */
 export interface RecordOperations {
+  /** Throws `record.forbidden` for a caller who may create none, before the body is read. */
+  refuseCreate(caller: Caller): void;
   show(request: Request, id: string): Promise<string>;
   create(request: WriteRequest, body: JsonObject): Promise<{ readonly id: string; readonly json: string }>;
   /** @param readBody Called when the record may be changed. */
@@ -64,28 +69,47 @@ export interface Updated {
   readonly isWritten: boolean;
 }
 
+interface Resource {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly access: AccessConditions;
+}
+
 /** Compiles what does not depend on the request, once. */
-export function createRecordOperations(definition: Definition): RecordOperations {
+export function createRecordOperations(resource: Resource): RecordOperations {
+  const { definition, access } = resource;
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
   );
   const updateRules = lazily(() =>
     callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
   );
-  const owner = ownerFieldOf(definition);
   const changeable = definition.fields.filter(({ isKey }) => !isKey);
 
+  async function show(request: Request, id: string): Promise<string> {
+    const { include } = baseQueryOf(definition);
+    const allowed = access.of(definition, ["read"], request.caller);
+    return (await permitted(definition, request, { id, allowed }, { include })).json();
+  }
+
   return {
-    async show(request, id) {
-      const { include } = baseQueryOf(definition);
-      return (await permitted(definition, request, id, { include })).json();
+    show,
+
+    refuseCreate(caller) {
+      if (isNever(access.of(definition, ["create"], caller))) throw forbidden();
     },
 
-    async create({ reach, caller, isLarge }, body) {
-      const values = await validated(body, { rules: createRules(), fields: definition.fields, reach });
-      const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, caller) };
+    async create(request, body) {
+      const { reach, caller, isLarge } = request;
+      const creatable = access.of(definition, ["create"], caller);
+      if (isNever(creatable)) throw forbidden();
+      const values = await validated(resource, request, body, {
+        rules: createRules(),
+        fields: definition.fields,
+      });
       return reach.store.create({
-        data: { ...values, ...own },
+        data: { ...values, ...ownerOf(definition, values, caller) },
+        access: creatable,
         include: baseQueryOf(definition).include,
         present: (record) => ({
           id: String(record.access[definition.key.name]),
@@ -97,38 +121,38 @@ export function createRecordOperations(definition: Definition): RecordOperations
 
     async update(request, { id, check }, readBody) {
       const { reach, caller, isLarge } = request;
-      const { where, include } = baseQueryOf(definition);
+      const allowed = access.of(definition, ["read", "update"], caller);
+      const version = await permittedVersion(definition, request, { id, check, allowed });
       const key = keyOf(definition, id);
-      const version = await permittedVersion(definition, request, { id, check });
-      const body = await readBody();
-      const data = await validated(body, { rules: updateRules(), fields: changeable, reach, ignoreKey: key });
-      if (Object.keys(data).length === 0) {
-        const unchanged = await permitted(definition, request, id, { include });
-        return { json: unchanged.json(), isWritten: false };
-      }
-      const own = ownerFilter(definition, caller);
-      if (own === "nothing") throw unknownRecord(definition, id);
+      const data = await validated(resource, request, await readBody(), {
+        rules: updateRules(),
+        fields: changeable,
+        ignoreKey: key,
+      });
+      if (Object.keys(data).length === 0) return { json: await show(request, id), isWritten: false };
+      const { where = {}, include } = baseQueryOf(definition);
       const json = await reach.store.update(key, {
-        where: allOf([where, own]),
+        where,
+        access: allowed,
         data,
         include,
         present: (record) => sendable(definition, record, isLarge),
         isUndone: isLarge,
         version,
       });
-      if (json === undefined) return refuseWritten(definition, request, { id, version });
+      if (json === undefined) return refuseWritten(definition, request, { id, version, allowed });
       return { json, isWritten: true };
     },
 
     async remove(request, { id, check }) {
       const { reach, caller } = request;
-      const { where } = baseQueryOf(definition);
+      const allowed = access.of(definition, ["read", "delete"], caller);
       const key = keyOf(definition, id);
       // Asked for beforehand only with a condition: one statement for every other delete that succeeds.
-      const version = check && (await permittedVersion(definition, request, { id, check }));
-      const own = ownerFilter(definition, caller);
-      const isRemoved = own !== "nothing" && (await reach.store.remove(key, allOf([where, own]), version));
-      if (!isRemoved) await refuseWritten(definition, request, { id, version });
+      const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
+      const { where = {} } = baseQueryOf(definition);
+      const isRemoved = !isNever(allowed) && (await reach.store.remove(key, where, allowed, version));
+      if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed });
     },
   };
 }
@@ -145,17 +169,22 @@ function keyOf(definition: Definition, id: string): unknown {
   return key;
 }
 
+/** What the caller may do with the record. */
+interface Permission {
+  readonly id: string;
+  readonly allowed: Condition;
+}
+
 /** The record; throws when it is not there (404) or not for the caller (403). */
 async function permitted(
   definition: Definition,
-  { reach, caller }: Request,
-  id: string,
+  { reach }: Request,
+  { id, allowed }: Permission,
   shape: Shape,
 ): Promise<Found> {
-  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape);
+  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape, allowed);
   if (found === undefined) throw unknownRecord(definition, id);
-  if (!mayTouch(definition, caller, found.access))
-    throw new AppError("record.forbidden", "This action is unauthorized.");
+  if (!found.isAllowed) throw forbidden();
   return found;
 }
 
@@ -167,16 +196,16 @@ async function permitted(
 async function permittedVersion(
   definition: Definition,
   request: Request,
-  { id, check }: Target,
+  { id, check, allowed }: Permission & Target,
 ): Promise<string | undefined> {
   if (check === undefined) {
-    await permitted(definition, request, id, "access");
+    await permitted(definition, request, { id, allowed }, "access");
     return undefined;
   }
   // Before the record: what changes in between is then of another version.
   const version = await request.reach.store.version(keyOf(definition, id));
   const { include } = baseQueryOf(definition);
-  check(entityTagOf((await permitted(definition, request, id, { include })).json()));
+  check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
   // One that has just been made has no version, and nothing is of that one.
   return version ?? "";
 }
@@ -185,30 +214,36 @@ async function permittedVersion(
 async function refuseWritten(
   definition: Definition,
   request: Request,
-  { id, version }: { readonly id: string; readonly version: string | undefined },
+  { id, allowed, version }: Permission & { readonly version: string | undefined },
 ): Promise<never> {
-  await permitted(definition, request, id, "access");
+  await permitted(definition, request, { id, allowed }, "access");
   throw version === undefined ? unknownRecord(definition, id) : recordChanged();
 }
 
 /** The part of a body that may be written. */
 async function validated(
+  { definition, definitions }: Resource,
+  { reach: { lookup } }: Request,
   body: JsonObject,
   {
     rules,
     fields,
-    reach,
     ignoreKey,
-  }: {
-    readonly rules: CompiledRules;
-    readonly fields: readonly Field[];
-    readonly reach: Reach;
-    readonly ignoreKey?: unknown;
-  },
+  }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
 ): Promise<Row> {
-  const result = await validate(rules, body, { lookup: reach.lookup, ignoreKey });
+  const result = await validate(rules, body, { lookup, ignoreKey });
   if (result.kind === "invalid") throw validationError(result.errors);
-  return dataOf(fields, result.values);
+  const data = dataOf(fields, result.values);
+  await checkReferences({ definition, definitions, rules, data, lookup });
+  return data;
+}
+
+/** Only an admin may name another owner, where the rules let the field through. */
+function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
+  const owner = ownerFieldOf(definition);
+  if (owner === undefined) return {};
+  if (Object.hasOwn(values, owner.name) && isAdminFor(definition, caller)) return {};
+  return { [owner.name]: ownerValue(owner, caller) };
 }
 
 /**

@@ -6,9 +6,11 @@ import { memoryPerAnsweredCharacter } from "../http/error-body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext } from "../http/state.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { Caller } from "../kit/caller.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import type { Turns } from "../kit/turns.ts";
-import type { Definition } from "../mapping/definition.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { AccessConditions } from "./access.ts";
 import { readBatch } from "./batch-body.ts";
 import { runBatch } from "./batch.ts";
 import {
@@ -28,8 +30,10 @@ export interface BatchTurns {
 
 export interface RecordRoutesOptions {
   readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly access: AccessConditions;
   /** Over the pool, or within a transaction. */
-  readonly reachOf: (transaction?: Transaction) => Reach;
+  readonly reachOf: (caller: Caller, transaction?: Transaction) => Reach;
   /** Runs a transaction in the turn of the resource. */
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
@@ -50,13 +54,24 @@ export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "rem
 const largeBodyBytes = 64 * 1024;
 
 export function createRecordHandlers(options: RecordRoutesOptions): RecordHandlers {
-  const { definition, reachOf, inTransaction, answerPost, bodyLimitBytes, urlOf, onChange } = options;
-  const records = createRecordOperations(definition);
+  const {
+    definition,
+    definitions,
+    access,
+    reachOf,
+    inTransaction,
+    answerPost,
+    bodyLimitBytes,
+    urlOf,
+    onChange,
+  } = options;
+  const records = createRecordOperations({ definition, definitions, access });
 
   /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
   function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
     const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
-    return { reach: reachOf(transaction), caller: ctx.state.caller, isLarge };
+    const { caller } = ctx.state;
+    return { reach: reachOf(caller, transaction), caller, isLarge };
   }
 
   return {
@@ -67,6 +82,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
     },
 
     async create(ctx) {
+      records.refuseCreate(ctx.state.caller);
       const body = await readJsonBody(ctx, bodyLimitBytes);
       await answerPost(ctx, {
         inTransaction,

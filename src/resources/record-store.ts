@@ -10,6 +10,8 @@ export type Include = PrismaQuery["include"];
 
 /** What a request asks of a list. */
 export interface ListQuery extends PrismaQuery {
+  /** What the caller may read. */
+  readonly access: Condition;
   readonly filter: Condition;
   /** Undefined: `orderBy` of the base query. */
   readonly sort: readonly OrderItem[] | undefined;
@@ -22,6 +24,8 @@ export interface ListQuery extends PrismaQuery {
 
 /** A record as it was read. */
 export interface Found {
+  /** Whether the caller may do with it what it was read for. */
+  readonly isAllowed: boolean;
   /** The key and the owner, in Prisma's types. */
   readonly access: Row;
   /** What is shown of it. Throws what a code module throws. */
@@ -35,9 +39,11 @@ export interface Written<T> {
   readonly present: (record: Found) => T;
   /** Whether the write is rolled back when `present` throws; it always is where that runs a code module. */
   readonly isUndone: boolean;
+  /** A create: what the new record must meet. An update: what the record must meet before it. */
+  readonly access: Condition;
 }
 
-/** What the statement that writes asks for. */
+/** What the statement that updates asks for besides `access`. */
 export interface Guard {
   readonly where: Where;
   /** See `RecordStore.version`; undefined for any. */
@@ -52,12 +58,13 @@ export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** The record with the key, if the filter leaves it. */
-  find(key: unknown, where: Where | undefined, shape: Shape): Promise<Found | undefined>;
+  find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
+  /** @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there then. */
+  create<T>(options: Written<T>): Promise<T>;
   /** A text that changes with any column of the record. Undefined when it is gone. */
   version(key: unknown): Promise<string | undefined>;
-  create<T>(options: Written<T>): Promise<T>;
-  /** Undefined when the record is gone, no longer what the filter asks for, or of another version. */
+  /** Undefined when the record is gone, no longer what the filter and `access` ask for, or of another version. */
   update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
-  /** False when there was nothing to delete, or of that version nothing. */
-  remove(key: unknown, where: Where, version?: string): Promise<boolean>;
+  /** False when there was nothing to delete, or nothing of that version. */
+  remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }

@@ -3,7 +3,7 @@ import { answerUnsupported } from "../http/error-body.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Turns } from "../kit/turns.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { Definition } from "../mapping/definition.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { databaseWithin } from "./database-within.ts";
 import { createListOperation } from "./list-route.ts";
@@ -14,11 +14,7 @@ import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
-export interface ResourceRoutesOptions extends Pick<
-  RecordRoutesOptions,
-  "answerPost" | "batchTurns" | "bodyLimitBytes" | "inTransaction" | "onChange" | "urlOf"
-> {
-  readonly definitions: Definitions;
+export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "reachOf"> {
   readonly database: RecordDatabase;
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
@@ -79,23 +75,21 @@ interface Served {
 
 /** Compiles what does not depend on the request, once. */
 function serve(definition: Definition, options: ResourceRoutesOptions): Served {
-  const { definitions, database, sql, resourceTurns, inTransaction } = options;
+  const { definitions, database, sql, resourceTurns, access, inTransaction } = options;
   const views = createViews(definition, definitions);
   const storeOver = (over: RecordDatabase): RecordStore =>
     createStore({ definition, definitions, views, database: over });
   const store = takingTurns(storeOver(database), definition.name, resourceTurns);
   const list = createListOperation({ definition, store, ...options });
-  const lookup = createLookup({ own: definition, definitions, sql });
+  const lookupFor = createLookup({ own: definition, definitions, sql, access });
   const { show, create, update, remove, batch } = createRecordHandlers({
     ...options,
     definition,
-    reachOf(transaction) {
-      if (transaction === undefined) return { store, lookup };
+    reachOf(caller, transaction) {
+      if (transaction === undefined) return { store, lookup: lookupFor(caller) };
       const { sql: sqlWithin, text } = transaction;
-      return {
-        store: storeOver(databaseWithin(database, text)),
-        lookup: createLookup({ own: definition, definitions, sql: sqlWithin, isInTransaction: true }),
-      };
+      const looking = { own: definition, definitions, sql: sqlWithin, access, isInTransaction: true };
+      return { store: storeOver(databaseWithin(database, text)), lookup: createLookup(looking)(caller) };
     },
     inTransaction: (work) => resourceTurns.records.run(definition.name, () => inTransaction(work)),
   });

@@ -7,6 +7,8 @@ export interface LookupQuery {
   readonly column: string;
   readonly value: unknown;
   readonly except?: unknown;
+  /** Whether it is looked for to be referred to: then only a record counts that may be. */
+  readonly isReference?: boolean;
 }
 
 /** More values than this of one field are not looked up: a request must not become a flood of queries. */
@@ -28,7 +30,13 @@ export function createAsker(
     const known = asked.get(id);
     if (known !== undefined) return known;
     const isUpdate = name === "unique" && ignoreKey !== undefined;
-    const answer = exists({ target, column, value, ...(isUpdate ? { except: ignoreKey } : {}) });
+    const answer = exists({
+      target,
+      column,
+      value,
+      ...(isUpdate ? { except: ignoreKey } : {}),
+      isReference: name === "exists",
+    });
     asked.set(id, answer);
     return answer;
   }

@@ -141,8 +141,8 @@ describe("readBatch", () => {
   });
 });
 
-const places = (thrown: unknown): unknown => {
-  const fault = faultOfOperation(3, thrown);
+const places = (thrown: unknown, method: "create" | "update" = "update"): unknown => {
+  const fault = faultOfOperation({ method }, 3, thrown);
   return fault instanceof AppError ? [fault.status, fault.message, fault.errors] : fault;
 };
 
@@ -171,6 +171,14 @@ describe("faultOfOperation", () => {
       ]);
     });
   }
+
+  it("names the data of a create, which has no id", () => {
+    expect(places(new AppError("record.forbidden", "No."), "create")).to.deep.equal([
+      403,
+      "No.",
+      { "operations.3.data": ["No."] },
+    ]);
+  });
 
   it("leaves a fault of the service as it is", () => {
     const bug = new Error("a bug");

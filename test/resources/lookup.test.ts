@@ -1,9 +1,13 @@
 import { expect } from "chai";
+import type { Caller } from "../../src/kit/caller.ts";
+import { createAccessConditions } from "../../src/resources/access.ts";
 import { createTransact, type Sql } from "../../src/db/sql.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
+
+const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
 
 const cases = [
   ["orders", "reference", "A-1", true],
@@ -27,16 +31,28 @@ const cases = [
   ["countries", "code", "SE", false],
 ] as const;
 
+const lookupWithin = (sql: Sql): Lookup => {
+  const access = createAccessConditions(definitions);
+  return createLookup({ own: variant("orders", {}), definitions, sql, access, isInTransaction: true })(
+    caller,
+  );
+};
+
 describe("createLookup", () => {
   let served: ServedDatabase;
   let lookup: Lookup;
+
+  const lookupOf = (name: string): Lookup => {
+    const access = createAccessConditions(definitions);
+    return createLookup({ own: variant(name, {}), definitions, sql: served.sql, access })(caller);
+  };
 
   before(async () => {
     served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
-    lookup = createLookup({ own: variant("orders", {}), definitions, sql: served.sql });
+    lookup = lookupOf("orders");
   });
 
   after(() => served.close());
@@ -59,7 +75,7 @@ describe("createLookup", () => {
   });
 
   it("knows the resource by its table, too", async () => {
-    const pages = createLookup({ own: variant("pages", {}), definitions, sql: served.sql });
+    const pages = lookupOf("pages");
     const query = { target: "site_pages", column: "slug", value: "two" };
 
     expect([
@@ -93,6 +109,10 @@ describe("createLookup, in a transaction", () => {
         count += 1;
         return sql(text, values);
       };
+      await lookupWithin(counting).exists({ target: "customers", column: "id", value });
+    });
+    return count;
+  };
 
   before(async () => {
     served = await openServedDatabase();
@@ -105,7 +125,7 @@ describe("createLookup, in a transaction", () => {
 
   it("answers the same, all at once, and leaves the transaction as it was", async () => {
     const [answers, count] = await createTransact(served.database.pool)(async (sql) => {
-      const lookup = createLookup({ own: variant("orders", {}), definitions, sql, isInTransaction: true });
+      const lookup = lookupWithin(sql);
       await sql("INSERT INTO customers (name) VALUES ('Mine')");
       const found = await Promise.all(
         cases.map(([target, column, value]) => lookup.exists({ target, column, value })),
@@ -120,25 +140,13 @@ describe("createLookup, in a transaction", () => {
   it("sees what its transaction has written", async () => {
     const isThere = await createTransact(served.database.pool)(async (sql) => {
       await sql("INSERT INTO customers (name) VALUES ('Fresh')");
-      const lookup = createLookup({ own: variant("orders", {}), definitions, sql, isInTransaction: true });
-      return lookup.exists({ target: "customers", column: "name", value: "Fresh" });
+      return lookupWithin(sql).exists({ target: "customers", column: "name", value: "Fresh" });
     });
 
     expect(isThere).to.equal(true);
   });
 
   it("takes one round trip for a value that is known to fit, three for another", async () => {
-        const lookup = createLookup({
-          own: variant("orders", {}),
-          definitions,
-          sql: counting,
-          isInTransaction: true,
-        });
-        await lookup.exists({ target: "customers", column: "id", value });
-      });
-      return count;
-    };
-
     expect([await statementsFor(5), await statementsFor("abc")]).to.deep.equal([1, 3]);
   });
 });

@@ -11,6 +11,7 @@ import { createUrlOf } from "../../src/http/url-of.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
+import { createAccessConditions } from "../../src/resources/access.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
@@ -56,6 +57,7 @@ export async function startApi(
     answerPost: createAnswerPost({ seal: createSecretBox(Buffer.alloc(32)) }),
     batchTurns: { users: createTurns(1), all: createTurns<string>(2) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
+    access: createAccessConditions(resources),
     cursors: createCursors("a secret of the tests"),
     onChange: () => changes++,
   });

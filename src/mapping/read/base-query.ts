@@ -12,6 +12,18 @@ interface Place {
   /** Undefined: unknown because of another fault, nothing is checked. */
   readonly here: Draft | undefined;
   readonly path: YamlPath;
+  /** Whether texts such as `$user.id` stand for who asks. */
+  readonly hasUser?: true;
+}
+
+/** Checks the filter of an access rule. SQL decides on it, also on the snapshot of a record that is gone. */
+export function checkAccessFilter(
+  draft: Draft,
+  drafts: Drafts,
+  path: YamlPath,
+  where: Readonly<Record<string, unknown>>,
+): void {
+  checkWhere({ draft, drafts, here: draft, path, hasUser: true }, where);
 }
 
 /** Reads `baseQuery`, and holds every name in it against the fields and relations. */
@@ -150,8 +162,12 @@ function checkWhere(place: Place, where: Readonly<Record<string, unknown>>): voi
 
 function checkComparison(place: Place, field: Field, value: unknown): void {
   // Any object may be what a Json field is compared with, and its operators are a language of their own.
-  if (field.type === "Json") return;
+  if (field.type === "Json") {
+    if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
+    return;
+  }
   if (!isRecord(value)) {
+    checkUserValue(place, value);
     if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
     return;
   }
@@ -161,10 +177,26 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "not" && isRecord(operand)) checkComparison(inner, field, operand);
-    else if ((operator === "in" || operator === "notIn") && !Array.isArray(operand))
+    else if (
+      (operator === "in" || operator === "notIn") &&
+      !Array.isArray(operand) &&
+      !isUserValue(inner, operand)
+    )
       report(inner, "expected a list of values");
+    else for (const one of [operand].flat()) checkUserValue(inner, one);
   }
 }
+
+function isUserValue({ hasUser }: Place, value: unknown): boolean {
+  return hasUser === true && typeof value === "string" && value.startsWith("$user.");
+}
+
+function checkUserValue(place: Place, value: unknown): void {
+  if (!isUserValue(place, value) || userValue.test(value as string)) return;
+  report(place, `there is no ${String(value)}; expected $user.id, $user.email or $user.claims.NAME`);
+}
+
+const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
 
 function checkRelated(place: Place, relation: Relation, value: unknown): void {
   const target = at(place, relation);

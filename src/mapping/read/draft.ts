@@ -5,7 +5,15 @@ import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf, OperatorError } from "../../kit/errors.ts";
 import type { Trigger } from "../definition.ts";
 import type { Fault, YamlPath, YamlSource } from "../../config/yaml-source.ts";
-import type { CodeModule, CountMode, DeleteAction, Field, FieldType, Relation } from "../definition.ts";
+import type {
+  AccessOperation,
+  CodeModule,
+  CountMode,
+  DeleteAction,
+  Field,
+  FieldType,
+  Relation,
+} from "../definition.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 
@@ -48,6 +56,7 @@ export interface MappingFile {
   readonly updateRules?: RuleSpecs;
   readonly ownerColumn?: string;
   readonly isAdmin?: "flag" | "nobody" | readonly string[];
+  readonly access?: Readonly<Partial<Record<AccessOperation, string | Readonly<Record<string, unknown>>>>>;
   readonly searchableColumns?: readonly string[];
   readonly filterable?: readonly string[];
   readonly sortable?: readonly string[];
