@@ -50,7 +50,7 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "@koa/router", files: /^(http\/|app\/api\.ts$|[a-z]+\/routes\.ts$)/ },
   { package: "koa-bodyparser", files: /^http\// },
   { package: "amqplib", files: /^broker\// },
-  { package: "commander", files: /^cli\/|\/([a-z-]+-)?commands?\.ts$/ },
+  { package: "commander", files: /^cli\/|^kit\/cli-arguments\.ts$|\/([a-z-]+-)?commands?\.ts$/ },
   { package: "got", files: /^deliveries\// },
   { package: "yaml", files: /^config\// },
   { package: "pino", files: /^telemetry\/log\.ts$/ },

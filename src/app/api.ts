@@ -10,8 +10,8 @@ import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
-import { createRelay } from "../events/relay.ts";
-import type { Foundation } from "./infrastructure.ts";
+import { createRelay, type Relay } from "../events/relay.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
@@ -31,18 +31,20 @@ import type { TokenProvider } from "../users/provider.ts";
 import { addWhoamiRoute } from "../users/routes.ts";
 
 /**
- * What `svc api` runs on one configuration: the REST API, and the relay that publishes captured events. Made as a whole before any
- * of it is at work, so that a reload can still be refused.
+ * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
+ * captured events. Starts nothing, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, metrics, tracing, database, sql, broker, seal, cursors, secretBox, isEmbedded },
-  configuration: { config, definitions, models },
+  infrastructure,
+  configuration,
   tokens,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
+  const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
+  const { config, definitions, models } = configuration;
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
@@ -52,22 +54,7 @@ export function createApi({
     lists: createTurns<string>(mostOf(database.lists)),
   };
   const names = createStatementNames(isEmbedded);
-  const relaySql = createSql({ pool: database.relay, isEmbedded });
-  const relay = createRelay({
-    outbox: createOutbox({ sql: relaySql }),
-    shares: createRelayShares({ sql: relaySql, name: database.name }),
-    resources: [...definitions.values()].map(({ name }) => name),
-    present: createEventPresenter({ definitions, models }),
-    broker,
-    seal,
-    log,
-    metrics: metrics.events,
-    tracing,
-    pollIntervalMs: config.relay.pollIntervalMs,
-    batchSize: config.relay.batchSize,
-    requeueAfterMs: config.webhooks.requeueAfterMs,
-  });
-
+  const relay = createRelayOf(infrastructure, configuration);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const transact = createTransact(database.pool);
   const inTransaction = createInTransaction(database.pool, names);
@@ -137,12 +124,33 @@ export function createApi({
   return { workers: [relay, expiry], listener: app.callback(), close: () => undefined };
 }
 
-/** What one resource may have of the connections. */
+function createRelayOf(
+  { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
+  { config, definitions, models }: Configuration,
+): Relay {
+  const sql = createSql({ pool: database.relay, isEmbedded });
+  return createRelay({
+    outbox: createOutbox({ sql }),
+    shares: createRelayShares({ sql, name: database.name }),
+    resources: [...definitions.values()].map(({ name }) => name),
+    present: createEventPresenter({ definitions, models }),
+    broker,
+    seal,
+    log,
+    metrics: metrics.events,
+    tracing,
+    pollIntervalMs: config.relay.pollIntervalMs,
+    batchSize: config.relay.batchSize,
+    requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
+}
+
+/** Returns the connections that one resource may use. */
 function mostOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
-/** What one user may have of the connections. */
+/** Returns the connections that one user may use. */
 function halfOf(pool: Pool): number {
   return Math.max(1, Math.floor(pool.options.max / 2));
 }

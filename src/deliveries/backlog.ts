@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog.ts";
+import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // No part reads more than the limit. Of what has no time, a part waits for a slot, and the rest for its subscription or user to be active.
 const backlogText = `

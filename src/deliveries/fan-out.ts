@@ -61,6 +61,12 @@ interface Planned {
   readonly place: Place | undefined;
 }
 
+interface Written {
+  readonly id: string;
+  readonly uuid: string;
+  readonly place: Place | undefined;
+}
+
 /**
  * Turns each event into one delivery per matching subscription, in one commit with the end of its place in the outbox, and begins to attempt
  * those for which this process has slots; the others wait in the queue, for any dispatcher. Idempotent: an event that comes again
@@ -78,8 +84,8 @@ export function createFanOut(options: FanOutOptions): Worker {
     const planned = batch.flatMap((received, index) =>
       (subscribers[index] ?? []).map((subscriber): Planned => plan(received, subscriber)),
     );
-    const written = await write(batch, planned);
-    metrics.fannedOut({ events: batch.length, deliveries: written.length });
+    const { written, eventCount } = await write(batch, planned);
+    metrics.fannedOut({ events: eventCount, deliveries: written.length });
     const parked = written.filter(({ place }) => place === undefined);
     if (parked.length > 0) {
       options.onParked();
@@ -120,14 +126,15 @@ export function createFanOut(options: FanOutOptions): Worker {
   async function write(
     batch: readonly Received[],
     planned: readonly Planned[],
-  ): Promise<readonly { readonly id: string; readonly uuid: string; readonly place: Place | undefined }[]> {
-    const written: { id: string; uuid: string; place: Place | undefined }[] = [];
+  ): Promise<{ readonly written: readonly Written[]; readonly eventCount: number }> {
+    const written: Written[] = [];
+    let eventCount = 0;
     for (let start = 0; start === 0 || start < planned.length; start += portion) {
       const some = planned.slice(start, start + portion);
       const withDeliveries = new Set(some.map(({ received }) => received));
       const isComplete = start + portion >= planned.length;
       try {
-        const { flightId, ids, databaseTimeMs } = await store.insert({
+        const { flightId, ids, databaseTimeMs, ...counts } = await store.insert({
           events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
             id: received.event.id,
             uuid: received.event.event_id,
@@ -148,6 +155,8 @@ export function createFanOut(options: FanOutOptions): Worker {
           isComplete,
           flightMs,
         });
+        // The last portion has all of the events.
+        eventCount = counts.eventCount;
         const flight: Flight = {
           id: flightId ?? "",
           inHand: some.filter(({ uuid, place }) => place !== undefined && ids.has(uuid)).length,
@@ -168,7 +177,7 @@ export function createFanOut(options: FanOutOptions): Worker {
         throw error;
       }
     }
-    return written;
+    return { written, eventCount };
   }
 
   function inHand(

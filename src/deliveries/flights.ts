@@ -3,6 +3,8 @@ export interface Flight {
   readonly id: string;
   /** Of its deliveries, how many are still in hand. */
   inHand: number;
+  /** Whether some of its deliveries were written without the others. */
+  isPartlyWritten?: boolean;
 }
 
 /** Ids of the flights that have nothing in hand once these are written; one entry for each delivery. */
@@ -17,7 +19,10 @@ export function landingOf(flights: readonly Flight[]): readonly string[] {
  * more: two writes at once each left the end to the other.
  */
 export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
-  for (const flight of flights) flight.inHand -= 1;
+  for (const flight of flights) {
+    flight.inHand -= 1;
+    flight.isPartlyWritten = true;
+  }
   return [...new Set(flights)].flatMap(({ id, inHand }) =>
     inHand === 0 && !landed.includes(id) ? [id] : [],
   );

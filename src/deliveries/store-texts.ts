@@ -46,12 +46,14 @@ const insertText = (isComplete: boolean): string => `
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
     SELECT id, subscription_id, user_id FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
-  SELECT fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+  SELECT events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
     (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
-  FROM fresh JOIN inserted USING (id)`;
+  FROM (SELECT count(*)::int AS count FROM taken) AS events LEFT JOIN (fresh JOIN inserted USING (id)) ON true`;
 export interface InsertedRow {
-  readonly id: string;
-  readonly uuid: string;
+  readonly events: number;
+  /** Null, as the UUID, when nothing was written: the row only counts. */
+  readonly id: string | null;
+  readonly uuid: string | null;
   readonly flightId: string | null;
   readonly databaseTimeMs: number;
 }
@@ -71,7 +73,7 @@ const takeText = (found: string, flightMs: string): string => `
     SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
     RETURNING id
   )
-  SELECT flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
+  SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
     event.trigger AS event, taken.resource, ${timestampOfEvent}, taken.attempt, taken.max_attempts AS "maxAttempts",
     taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
@@ -79,8 +81,8 @@ const takeText = (found: string, flightMs: string): string => `
     subscription.url, subscription.encrypted_secret AS "encryptedSecret",
     subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
     subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
-  FROM flight CROSS JOIN taken
-  JOIN svc.events AS event ON event.id = taken.event_id
+  FROM (SELECT count(*)::int AS count FROM gone) AS removed
+  LEFT JOIN (flight CROSS JOIN taken JOIN svc.events AS event ON event.id = taken.event_id) ON true
   LEFT JOIN svc.event_data AS data ON data.event_id = taken.event_id
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = taken.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
@@ -88,7 +90,9 @@ const takeText = (found: string, flightMs: string): string => `
   ORDER BY taken.id`;
 
 export interface TakenRow extends Omit<TakenDelivery, "subscription"> {
-  readonly flightId: string;
+  readonly removed: number;
+  /** Null, as all that follows, when nothing was taken: the row only counts. */
+  readonly flightId: string | null;
   readonly url: string | null;
   readonly encryptedSecret: Buffer;
   readonly isActive: boolean;
@@ -153,8 +157,37 @@ export const findOrphanedText = `
 
 export const dataText = `SELECT event_id AS id, data FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
 
-// A delivery that was cancelled during the POST keeps its status, and still gets its attempt: it was made.
-export const recordText = `
+const endedText = (ids: string): string => `ended AS (
+    DELETE FROM svc.flights WHERE id = ANY(${ids}::uuid[]) RETURNING id, delivery_ids
+  )`;
+
+const endedWholeText = `ended AS (
+    DELETE FROM svc.flights WHERE id = ANY($14::uuid[]) AND (SELECT count(*) FROM written) = (SELECT count(*) FROM outcome)
+  )`;
+
+/**
+ * Selects the unfinished deliveries of ended flights that are in neither the queue nor another
+ * flight. They are due: their process has died, or a crash of PostgreSQL has taken back a write
+ * that the process still believes in.
+ *
+ * CASE: the other flights are read once, and only for such a delivery.
+ *
+ * @param written Selects the ids that the statement itself has written.
+ */
+const leftOverText = (written: string): string => `
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now())
+    FROM svc.deliveries AS delivery
+    WHERE id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM ended EXCEPT ${written}))
+      AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE delivery_id = delivery.id) IS NULL
+        THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
+
+/**
+ * A delivery that was cancelled during its POST keeps its status and still gets its attempt.
+ *
+ * @param isWhole The statement has all deliveries of the flights that it ends, and need not look
+ *   for others: 0.1 of 0.6 ms. A flight stays until its time is up when one was not written.
+ */
+const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
         $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[])
@@ -170,42 +203,52 @@ export const recordText = `
     WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before
       AND delivery.status IN ('pending', 'retrying', 'cancelled')
     RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
-  ), again AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+  ), ${isWhole ? endedWholeText : endedText("$14")}, queued AS (
+    INSERT INTO svc.delivery_queue AS queued (delivery_id, subscription_id, user_id, due_at)
     SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
-    ON CONFLICT (delivery_id) DO UPDATE SET due_at = EXCLUDED.due_at
+    ${isWhole ? "" : `UNION ALL ${leftOverText("SELECT id FROM written")}`}
+    ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at)
   ), attempts AS (
     INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
     SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
-  ), landed AS (
-    DELETE FROM svc.flights WHERE id = ANY($14::uuid[])
   )
   SELECT id FROM written WHERE ${withoutWaiting}`;
+export const recordText = recordingText(false);
+export const recordWholeText = recordingText(true);
 
+/**
+ * Puts back only what its flight still has. A flight may have ended, and another process taken the
+ * delivery. A statement may also be sent again because its answer was lost.
+ */
 export const putBackText = `
-  WITH back AS (
+  WITH held AS MATERIALIZED (
+    SELECT id, delivery_ids FROM svc.flights WHERE id = ANY($3::uuid[] || $4::uuid[]) ORDER BY id FOR UPDATE
+  ), back AS MATERIALIZED (
+    SELECT given.id, given.delay_ms, held.id AS flight_id
+    FROM unnest($1::bigint[], $2::float8[], $3::uuid[]) AS given (id, delay_ms, flight_id) JOIN held ON held.id = given.flight_id
+    WHERE given.id = ANY(held.delivery_ids)
+  ), kept AS (
+    UPDATE svc.flights AS flight
+    SET delivery_ids = ARRAY(SELECT unnest(held.delivery_ids) EXCEPT SELECT back.id FROM back WHERE back.flight_id = held.id)
+    FROM held
+    WHERE flight.id = held.id AND flight.id = ANY(ARRAY(SELECT flight_id FROM back)) AND flight.id <> ALL($4::uuid[])
+  ), ${endedText("$4")}, queued AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + given.delay_ms * interval '1 millisecond'
-    FROM unnest($1::bigint[], $2::float8[]) AS given (id, delay_ms)
-    JOIN svc.deliveries AS delivery ON delivery.id = given.id
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + back.delay_ms * interval '1 millisecond'
+    FROM back JOIN svc.deliveries AS delivery ON delivery.id = back.id
     WHERE delivery.status IN ('pending', 'retrying')
+    UNION ALL ${leftOverText("SELECT id FROM back")}
     ON CONFLICT (delivery_id) DO NOTHING
   )
-  DELETE FROM svc.flights WHERE id = ANY($3::uuid[]) AND ${withoutWaiting}`;
+  SELECT ${withoutWaiting}`;
 
 export const endFlightsText = `
-  WITH over AS (
-    DELETE FROM svc.flights WHERE id = ANY(ARRAY(
-      SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
-    RETURNING delivery_ids
-  ), due AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT delivery.id, delivery.subscription_id, delivery.user_id, date_trunc('milliseconds', now())
-    FROM over CROSS JOIN unnest(over.delivery_ids) AS taken (id)
-    JOIN svc.deliveries AS delivery ON delivery.id = taken.id
-    WHERE delivery.status IN ('pending', 'retrying')
+  WITH over AS MATERIALIZED (
+    SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+  ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at) ${leftOverText("SELECT NULL::bigint")}
     ON CONFLICT (delivery_id) DO NOTHING
     RETURNING 1
   )

@@ -14,6 +14,7 @@ import {
   nextDueText,
   putBackText,
   recordText,
+  recordWholeText,
   returnStraysText,
   takeDueText,
   takeParkedText,
@@ -93,6 +94,8 @@ export interface Taken {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
   readonly deliveries: readonly TakenDelivery[];
+  /** Rows that left the queue: more than the deliveries when some of these were finished. */
+  readonly removed: number;
 }
 
 /** What an attempt, or the decision not to make one, does to a delivery. */
@@ -115,6 +118,11 @@ export interface Return {
   readonly id: string;
   /** Undefined: it waits for a slot, or for its subscription to be active. */
   readonly delayMs: number | undefined;
+}
+
+/** The fence: nothing is put back that the flight does not have any more. */
+export interface ReturnFromFlight extends Return {
+  readonly flightId: string;
 }
 
 /** A subscription of which deliveries wait for a slot. */
@@ -160,6 +168,8 @@ export interface DeliveryStore {
     readonly isComplete: boolean;
     readonly flightMs: number;
   }): Promise<{
+    /** How many of the events were in the outbox. */
+    readonly eventCount: number;
     readonly flightId: string | undefined;
     readonly ids: ReadonlyMap<string, string>;
     /** Time of day of the database, in ms since 1970: this machine's need not be the same. */
@@ -180,14 +190,20 @@ export interface DeliveryStore {
   }): Promise<readonly ParkedSubscription[]>;
   /** JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Writes outcomes and their attempts, and ends flights; answers the ids of what was written. */
+  /**
+   * Writes outcomes and their attempts, and ends flights; answers the ids of what was written.
+   * Makes due what an ended flight has left: a crash of PostgreSQL took back what was written of it.
+   *
+   * @param options.isWhole The outcomes are of all deliveries of these flights.
+   */
   record(options: {
     readonly outcomes: readonly Outcome[];
     readonly landed: readonly string[];
+    readonly isWhole?: boolean;
   }): Promise<ReadonlySet<string>>;
-  /** Puts deliveries back into the queue, and ends flights. */
+  /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
-    readonly returns: readonly Return[];
+    readonly returns: readonly ReturnFromFlight[];
     readonly landed: readonly string[];
   }): Promise<void>;
   /** Makes the deliveries due of flights whose time is up: the process that took them has died. */
@@ -237,9 +253,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         events.map(({ uuid }) => uuid),
       ]);
       return {
+        eventCount: rows[0]?.events ?? 0,
         flightId: rows[0]?.flightId ?? undefined,
         databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
-        ids: new Map(rows.map(({ uuid, id }) => [uuid, id])),
+        ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
       };
     },
     async takeDue({ limit, flightMs, sinceMs }) {
@@ -261,10 +278,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data }) => [id, data]));
     },
-    async record({ outcomes: given, landed }) {
+    async record({ outcomes: given, landed, isWhole = false }) {
       // In the order in which everybody else locks deliveries.
       const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
-      const written = await sql<{ id: string }>(recordText, [
+      const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
         outcomes.map(({ id }) => id),
         outcomes.map(({ status }) => status),
         outcomes.map(({ attemptsBefore }) => attemptsBefore),
@@ -288,6 +305,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       await sql(putBackText, [
         returns.map(({ id }) => id),
         returns.map(({ delayMs }) => delayMs ?? null),
+        returns.map(({ flightId }) => flightId),
         landed,
       ]);
     },
@@ -327,10 +345,22 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
 }
 
 function takenIn(rows: readonly TakenRow[]): Taken {
-  const deliveries = rows.map((row) => {
-    const { flightId: _, url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery } = row;
+  const taken = rows.filter(({ flightId }) => flightId !== null);
+  const deliveries = taken.map((row) => {
+    const {
+      flightId: _,
+      removed: __,
+      url,
+      encryptedSecret,
+      isActive,
+      userId,
+      name,
+      email,
+      isAdmin,
+      ...delivery
+    } = row;
     const user = { id: userId, name, email, isAdmin };
     return { ...delivery, subscription: url === null ? null : { url, encryptedSecret, isActive, user } };
   });
-  return { flightId: rows[0]?.flightId, deliveries };
+  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
 }

@@ -133,7 +133,7 @@ export function createSweep(options: SweepOptions): Sweep {
     let started = 0;
     for (let isMore = true; isMore && !signal.aborted;) {
       const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs });
-      isMore = taken.deliveries.length === batchSize;
+      isMore = taken.removed === batchSize;
       found += taken.deliveries.length;
       started += placeAll(taken);
       if (isMore && started < found) tell(taken.deliveries);

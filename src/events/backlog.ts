@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { countLimit, type OutboxBacklog } from "../telemetry/metrics/backlog.ts";
+import { countLimit, type OutboxBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // Every part is answered by an index, or by the sequence, and reads no more than the limit. The oldest by id, not by time: ids are given
 // out in the order of the changes but for a moment.

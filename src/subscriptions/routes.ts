@@ -12,6 +12,7 @@ import {
   type SubscriptionRules,
 } from "./check.ts";
 import type { Caller } from "../kit/caller.ts";
+import { idOf } from "../kit/ids.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type Subscription } from "./subscription.ts";
 
@@ -91,13 +92,6 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 function valid<T>(checked: Checked<T>): T {
   if (checked.kind === "invalid") throw validationError(checked.errors);
   return checked.value;
-}
-
-/** A positive 32-bit integer in plain decimal digits. */
-function idOf(text: string | undefined): number | undefined {
-  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) return undefined;
-  const id = Number(text);
-  return id < 2 ** 31 ? id : undefined;
 }
 
 function unknownSubscription(): AppError {

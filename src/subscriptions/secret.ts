@@ -1,14 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { randomBase62 } from "../kit/base62.ts";
 
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const secretLength = 48;
 const hintLength = 4;
 
 /** A new signing secret: `sec_` and 48 random base62 characters, 285 bits. */
 export function mintSecret(): string {
-  // randomInt, since the remainder of a random byte would favour the first characters.
-  const characters = Array.from({ length: secretLength }, () => alphabet.charAt(randomInt(alphabet.length)));
-  return `sec_${characters.join("")}`;
+  return `sec_${randomBase62(secretLength)}`;
 }
 
 /** The part of a secret that may be shown: its last four characters. */

@@ -143,6 +143,24 @@ describe("createFanOut", () => {
     expect(started[0]?.flight.inHand).to.equal(1);
   });
 
+  it("counts an event that comes again once, and each of those beside it", async () => {
+    const counts: unknown[] = [];
+    const other = await work.addEvent();
+    start({
+      metrics: { fannedOut: (count) => counts.push(count), deadLettered: () => undefined },
+    });
+    await broker.publish([messageOf(event)]);
+    await untilTurns(1);
+
+    await broker.publish([messageOf(event), messageOf(other)]);
+    await untilTurns(2);
+
+    expect(counts).to.deep.equal([
+      { events: 1, deliveries: 1 },
+      { events: 1, deliveries: 0 },
+    ]);
+  });
+
   it("makes nothing of an event that is not in the outbox", async () => {
     start();
 

@@ -100,7 +100,7 @@ describe("createDeliveryStore", () => {
 
       expect(idsOf((await takeDue(1)).deliveries)).to.deep.equal([String(older.id)]);
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(younger.id)]);
-      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [] });
+      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
     });
 
     it("looks no further back than it is told", async () => {
@@ -118,7 +118,7 @@ describe("createDeliveryStore", () => {
       for (const status of ["delivered", "failed", "cancelled"])
         deliveries.push(await work.addDelivery(subscription, { status, due: inSeconds(-1) }));
 
-      expect((await takeDue()).deliveries).to.deep.equal([]);
+      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 3 });
       for (const { id } of deliveries) expect(await work.queued(id)).to.equal(null);
       expect(await work.flights()).to.deep.equal([]);
     });
@@ -160,7 +160,7 @@ describe("createDeliveryStore", () => {
       const [a, b, c, d, e] = idsOf(line);
       expect(idsOf((await takeParked(2, 1)).deliveries)).to.deep.equal([a, b, e]);
       expect(idsOf((await takeParked(5, 5)).deliveries)).to.deep.equal([c, d]);
-      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [] });
+      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.have.members([3, 2]);
     });
 
@@ -237,11 +237,11 @@ describe("createDeliveryStore", () => {
   describe("endOverdueFlights and endAllFlights", () => {
     it("make due what is not finished of flights whose time is up, and leave the others", async () => {
       const deliveries = await addMany(3);
-      await takeDue();
+      const { flightId = "" } = await takeDue();
       await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
       const [open, done, queued] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
       await core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [String(done.id)]);
-      await store.putBack({ returns: [{ id: String(queued.id), delayMs: undefined }], landed: [] });
+      await store.putBack({ returns: [{ id: String(queued.id), flightId, delayMs: undefined }], landed: [] });
       const young = await work.addDelivery(subscription);
       await takeDue();
 
@@ -252,6 +252,19 @@ describe("createDeliveryStore", () => {
       expect((await work.queued(queued.id))?.dueAt).to.equal(null);
       expect((await work.flights()).map(({ deliveryIds }) => deliveryIds)).to.deep.equal([[young.id]]);
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(open.id)]);
+    });
+
+    it("leave what another flight has", async () => {
+      const [back] = (await addMany(2)) as [DeliveryModel];
+      const { flightId = "" } = await takeDue();
+      await store.putBack({ returns: [{ id: String(back.id), flightId, delayMs: 0 }], landed: [] });
+      await core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
+      const { flightId: other } = await takeDue();
+
+      expect(await store.endOverdueFlights(10)).to.equal(1);
+
+      expect(await work.queued(back.id)).to.equal(null);
+      expect((await work.flights()).map(({ id }) => id)).to.deep.equal([other]);
     });
 
     it("end so many at once, and each once of sweeps at once", async () => {

@@ -84,12 +84,6 @@ describe("createDeliveryStore", () => {
       isComplete,
       flightMs,
     });
-  const putBack = (
-    delivery: DeliveryModel,
-    delayMs: number | undefined,
-    landed: string[] = [],
-  ): Promise<void> => store.putBack({ returns: [{ id: String(delivery.id), delayMs }], landed });
-
   it("has new deliveries wait for the disk, and what is found again after a crash not", async () => {
     const seen: Record<string, unknown> = {};
     const client = await core.database.pool.connect();
@@ -118,7 +112,7 @@ describe("createDeliveryStore", () => {
       const delivery = await work.addDelivery(subscription);
       const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
       expect(await modeOf(watched.record({ outcomes, landed: [] })), "record").to.equal("off");
-      const returns = [{ id: String(delivery.id), delayMs: undefined }];
+      const returns = [{ id: String(delivery.id), flightId: randomUUID(), delayMs: undefined }];
       expect(await modeOf(watched.putBack({ returns, landed: [randomUUID()] })), "putBack").to.equal("off");
       const due = { limit: 1, flightMs, sinceMs: undefined };
       expect(await modeOf(watched.takeDue(due)), "takeDue").to.equal("off");
@@ -347,44 +341,6 @@ describe("createDeliveryStore", () => {
       await record(outcomeOf(delivery, { status: "retrying", delayMs: 30_000, lastError: "x", result }));
 
       isNear((await work.queued(delivery.id))?.dueAt, 30);
-    });
-  });
-
-  describe("putBack", () => {
-    it("puts deliveries into the queue, for their time or for a slot, and ends flights", async () => {
-      const [later, parked] = [
-        await work.addDelivery(subscription, {
-          due: "nowhere",
-          status: "retrying",
-          attempt: 1,
-          lastError: "x",
-        }),
-        await work.addDelivery(subscription, { due: "nowhere" }),
-      ];
-      const flight = await addFlight(later, parked);
-
-      await putBack(later, 30_000);
-      expect(await work.flights()).to.have.length(1);
-      await putBack(parked, undefined, [flight]);
-
-      isNear((await work.queued(later.id))?.dueAt, 30);
-      expect(await work.queued(parked.id)).to.include({ dueAt: null, userId: subscription.userId });
-      expect(await work.flights()).to.deep.equal([]);
-      expect(await work.deliveryOf(later.id)).to.deep.equal(later);
-    });
-
-    it("puts back none that is at its end, and leaves one that is in the queue as it is", async () => {
-      const dueAt = inSeconds(-5);
-      const [done, queued] = [
-        await work.addDelivery(subscription, { status: "cancelled" }),
-        await work.addDelivery(subscription, { due: dueAt }),
-      ];
-
-      await putBack(done, undefined);
-      await putBack(queued, undefined);
-
-      expect(await work.queued(done.id)).to.equal(null);
-      expect(await work.queued(queued.id)).to.deep.include({ dueAt });
     });
   });
 });

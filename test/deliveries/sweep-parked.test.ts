@@ -70,9 +70,9 @@ describe("createSweep", () => {
         outcomes.push(outcome);
         writes.push(store.record({ outcomes: [outcome], landed: [] }));
       },
-      putBack(_, back) {
+      putBack({ flight }, back) {
         returns.push(back);
-        writes.push(store.putBack({ returns: [back], landed: [] }));
+        writes.push(store.putBack({ returns: [{ ...back, flightId: flight.id }], landed: [] }));
       },
       async drain() {
         await Promise.all(writes);

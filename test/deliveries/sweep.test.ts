@@ -73,9 +73,9 @@ describe("createSweep", () => {
         outcomes.push(outcome);
         writes.push(store.record({ outcomes: [outcome], landed: [] }));
       },
-      putBack(_, back) {
+      putBack({ flight }, back) {
         returns.push(back);
-        writes.push(store.putBack({ returns: [back], landed: [] }));
+        writes.push(store.putBack({ returns: [{ ...back, flightId: flight.id }], landed: [] }));
       },
       async drain() {
         await Promise.all(writes);
@@ -121,6 +121,20 @@ describe("createSweep", () => {
 
   const age = (hours: number): Promise<unknown> =>
     core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
+
+  /** One and 450 others of subscriptions that are gone. */
+  async function addMany(): Promise<void> {
+    const { id } = await work.addDelivery(subscription);
+    await core.sql(
+      `WITH made AS (
+         INSERT INTO svc.deliveries (id, uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
+           max_attempts, url)
+         SELECT id + 1000 + n, gen_random_uuid(), event_id, event_uuid, subscription_id + 1000 + n, user_id, resource, id, 'automatic', 3, ''
+         FROM svc.deliveries CROSS JOIN generate_series(1, 450) AS n WHERE id = $1 RETURNING id, user_id)
+       INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at) SELECT id, $2, user_id, now() FROM made`,
+      [String(id), subscription.id],
+    );
+  }
 
   describe("of what is due", () => {
     it("has it attempted, all of a turn in one flight, fresh work apart from retries", async () => {
@@ -197,24 +211,23 @@ describe("createSweep", () => {
     });
 
     it("takes more than a batch without a wait", async () => {
-      const { id } = await work.addDelivery(subscription);
-      await core.sql(
-        `INSERT INTO svc.deliveries (id, uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-           max_attempts, url)
-         SELECT id + 1000 + n, gen_random_uuid(), event_id, event_uuid, subscription_id + 1000 + n, user_id, resource, id, 'automatic', 3, ''
-         FROM svc.deliveries CROSS JOIN generate_series(1, 450) AS n WHERE id = $1`,
-        [String(id)],
-      );
-      await core.sql(
-        `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-         SELECT id, $1, user_id, now() FROM svc.deliveries WHERE subscription_id > $1`,
-        [subscription.id],
-      );
+      await addMany();
 
       start({ intervalMs: never });
       await until(() => started.length + outcomes.length >= 451, { what: "all" });
 
       expect(new Set([...startedIds(), ...outcomes.map((outcome) => outcome.id)]).size).to.equal(451);
+    });
+
+    it("takes more than a batch without a wait of which most are at their end", async () => {
+      await addMany();
+      await core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id % 10 <> 0");
+
+      start({ intervalMs: never });
+      await until(
+        async () => (await core.sql("SELECT FROM svc.delivery_queue WHERE due_at <= now()")).length === 0,
+        { what: "all" },
+      );
     });
 
     it("puts one back for which there is no slot, to wait for one", async () => {

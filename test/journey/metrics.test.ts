@@ -70,7 +70,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     await eve.request("GET", "/resources/papers/1");
     await eve.request("GET", "/resources/unknown");
     await fetch(`${service.baseUrl}/whoami`);
-    await service.foundation.broker.publish([
+    await service.infrastructure.broker.publish([
       {
         exchange: exchanges.events,
         routingKey: "strange.event",
@@ -90,12 +90,12 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     const failed = await untilDelivery(ada, id, "failed");
     await ada.request("POST", `/webhook-deliveries/${failed.id}/retry`);
     await untilDelivery(ada, id, "delivered");
-    await until(async () => (await service.foundation.broker.depth("svc.dead")) === 4, {
+    await until(async () => (await service.infrastructure.broker.depth("svc.dead")) === 4, {
       what: "dead letters",
     });
 
-    service.foundation.metrics.describeProcess({ version: "1.2.3", program: "all" });
-    metrics = parseMetrics(await service.foundation.metrics.scrape());
+    service.infrastructure.metrics.describeProcess({ version: "1.2.3", program: "all" });
+    metrics = parseMetrics(await service.infrastructure.metrics.scrape());
   });
 
   after(async () => {

@@ -38,8 +38,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     "SELECT id, uuid FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id",
     [backlog],
   );
-  const flying = await plain<{ id: string; uuid: string }>(
-    `SELECT delivery.id, uuid FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (delivery_id) JOIN svc.deliveries AS delivery ON delivery.id = delivery_id
+  const flying = await plain<{ id: string; uuid: string; flightId: string }>(
+    `SELECT delivery.id, uuid, flights.id AS "flightId" FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (delivery_id) JOIN svc.deliveries AS delivery ON delivery.id = delivery_id
       ORDER BY delivery.id LIMIT ${batch}`,
   );
   const flights = await found("SELECT id FROM svc.flights ORDER BY id LIMIT 5");
@@ -138,7 +138,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       mostRead: 3 * batch,
       run: (sql) =>
         createDeliveryStore({ sql }).putBack({
-          returns: flying.map(({ id }) => ({ id, delayMs: undefined })),
+          returns: flying.map(({ id, flightId }) => ({ id, flightId, delayMs: undefined })),
           landed: flights,
         }),
     },

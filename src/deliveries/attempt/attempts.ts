@@ -103,7 +103,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       const flights = writes.map(({ flight }) => flight);
       const outcomes = writes.map(({ item }) => item);
       const landed = landingOf(flights);
-      const written = await store.record({ outcomes, landed });
+      const isWhole = !flights.some(({ isPartlyWritten }) => isPartlyWritten);
+      const written = await store.record({ outcomes, landed, isWhole });
       endOthers(flights, landed);
       return outcomes.map(({ id }) => written.has(id));
     },
@@ -113,12 +114,14 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     maxItems: mostAtOnce,
     async handle(writes) {
       const flights = writes.map(({ flight }) => flight);
-      const items = writes.map(({ item }) => item);
       const landed = landingOf(flights);
-      await store.putBack({ returns: items, landed });
+      await store.putBack({
+        returns: writes.map(({ flight, item }) => ({ ...item, flightId: flight.id })),
+        landed,
+      });
       endOthers(flights, landed);
-      for (const { delayMs } of items) options.onQueued(delayMs);
-      return items.map(() => undefined);
+      for (const { item } of writes) options.onQueued(item.delayMs);
+      return writes.map(() => undefined);
     },
   });
 

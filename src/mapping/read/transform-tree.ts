@@ -5,7 +5,7 @@ import { hasFields, type Draft, type Drafts, type FileTransform } from "./draft.
 
 type ObjectNode = TransformNode & { readonly kind: "object" };
 
-/** Reads `transform`. Undefined when the file has none: every field under its own name. */
+/** Reads `transform`. Returns undefined when the file has none: every field under its own name. */
 export function readTransform(draft: Draft, drafts: Drafts): ObjectNode | undefined {
   const { transform } = draft.content;
   return transform === undefined
@@ -45,10 +45,10 @@ function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
   return readObject({ ...rest, given });
 }
 
-/** Follows the path through the resources; the record must carry every relation on it. */
+/** Follows the path through the resources. `include` must load every relation on it. */
 function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): void {
   const { content, faultyKeys, code } = draft;
-  // What a code module loads is known only when it runs.
+  // The relations that a code module loads are known only when it runs.
   const isOpen = code.baseQuery !== undefined || faultyKeys.has("baseQuery");
   let included: unknown = content.baseQuery?.include;
   let here: Draft | undefined = draft;
@@ -57,7 +57,7 @@ function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): voi
     const isLast = index === given.length - 1;
     const walked = given.slice(0, index + 1).join(".");
     if (here.fields.has(step)) {
-      if (!isLast) draft.report(path, `"${walked}" is a field, with nothing to step into`);
+      if (!isLast) draft.report(path, `"${walked}" is a field, and has no parts`);
       return;
     }
     if (!here.relations.has(step)) {
@@ -95,7 +95,7 @@ function toOneOf(draft: Draft): string[] {
   return [...draft.relations].flatMap(([name, relation]) => (relation?.kind === "one" ? [name] : []));
 }
 
-/** A plain object, as YAML gives it. */
+/** Returns whether the value is a plain object, as YAML gives it. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

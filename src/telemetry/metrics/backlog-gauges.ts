@@ -1,24 +1,24 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** What waits in the outbox, as the database has it. Counts stop at `countLimit`. */
+/** The backlog of the outbox, read from the database. Counts stop at `countLimit`. */
 export interface OutboxBacklog {
-  /** Row ids given out so far: those of changes that were rolled back included. */
+  /** Row ids given out so far, those of rolled back changes included. */
   readonly captured: number;
   /** Events that are not fanned out. */
   readonly waiting: number;
-  /** Of these; undefined when there is none. */
+  /** Age of the oldest of them; undefined when there is none. */
   readonly oldestMs: number | undefined;
 }
 
-/** The deliveries that are not at their end, as the database has them. Counts stop at `countLimit`. */
+/** The unfinished deliveries, read from the database. Counts stop at `countLimit`. */
 export interface DeliveryBacklog {
-  /** To be attempted now, or as soon as there is a slot. */
+  /** Deliveries to attempt now, or as soon as a slot is free. */
   readonly due: number;
-  /** That dispatchers have in hand. */
+  /** Deliveries that dispatchers have in flight. */
   readonly inHand: number;
-  /** Retries whose time is still to come. */
+  /** Retries that are due later. */
   readonly scheduled: number;
-  /** Of subscriptions that are paused, or of users that are disabled. */
+  /** Deliveries of paused subscriptions and of disabled users. */
   readonly held: number;
   /** How long the oldest has been due; undefined when there is none. */
   readonly oldestDueMs: number | undefined;
@@ -26,18 +26,19 @@ export interface DeliveryBacklog {
   readonly awaitingDeadLetter: number;
 }
 
-/** A count never looks at more rows: a backlog of millions must not become a load of its own. */
+/** Most rows that a count reads, so that a scrape stays cheap with a backlog of millions. */
 export const countLimit = 10_001;
 
 const bound = `Counted up to ${countLimit}. The same for every process on the database: take the maximum, not the sum.`;
 
-/** The gauges of what waits in the database. */
+/** The gauges of the backlog in the database. */
 export interface BacklogMetrics {
   show(backlog: OutboxBacklog & DeliveryBacklog): void;
-  /** Takes the values away: unknown is not the same as none. */
+  /** Removes the values: unknown is not zero. */
   forget(): void;
 }
 
+/** Creates the gauges of the backlog, without values. */
 export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   const registers = [registry];
   const captured = new Counter({
@@ -57,13 +58,13 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   });
   const deliveries = new Gauge({
     name: "svc_deliveries_waiting",
-    help: `Deliveries not at their end: \`due\` now, \`in_hand\` of a dispatcher, \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
+    help: `Deliveries not at their end: \`due\` now, \`in_hand\`: in flight, \`scheduled\` retries, \`held\` while the subscription is paused or its user disabled. ${bound}`,
     labelNames: ["state"] as const,
     registers,
   });
   const oldestDue = new Gauge({
     name: "svc_deliveries_oldest_due_age_seconds",
-    help: "How long the oldest delivery that nobody has in hand has waited for its turn; 0 when there is none.",
+    help: "How long the oldest delivery that is due and not in flight has waited; 0 when there is none.",
     registers,
   });
   const awaitingDeadLetter = new Gauge({
@@ -80,7 +81,7 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
     oldestDue.remove();
     awaitingDeadLetter.remove();
   }
-  // Nothing is known before the first look.
+  // The values are unknown until the first read.
   forget();
 
   return {

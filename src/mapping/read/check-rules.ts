@@ -3,7 +3,9 @@ import type { RuleSpec } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
 import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
 
-/** Checks both sets of rules: their syntax, the fields that they are for, and what `unique` and `exists` look up. */
+/**
+ * Checks both sets of rules: their syntax, their fields, and the targets of `unique` and `exists`.
+ */
 export function checkRules(draft: Draft, drafts: Drafts): void {
   for (const key of ["createRules", "updateRules"] as const) {
     const specs = draft.content[key] ?? {};
@@ -18,7 +20,10 @@ export function checkRules(draft: Draft, drafts: Drafts): void {
   }
 }
 
-/** A target that is no resource is a table of the database, which is not known here, unless it looks like a slip of the finger. */
+/**
+ * Checks the targets. One that is no resource is a table of the database, which is unknown here. It
+ * is a fault only when it looks like a mistyped resource.
+ */
 function checkLookups({
   draft,
   drafts,

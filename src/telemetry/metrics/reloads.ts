@@ -1,22 +1,25 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** Says which configuration is at work. */
+/** Shows which configuration is in use. */
 export interface ConfigurationMetrics {
-  /** A configuration was read again: it is at work now, or was refused and the one before it stays. */
+  /** Counts a reload: its configuration is in use, or was refused and the previous one stays. */
   reloaded(isApplied: boolean): void;
 }
 
-/** That of the start counts as at work: without it there is no process. */
+/**
+ * Creates the gauges. The configuration of the start counts as in use: without it there is no
+ * process.
+ */
 export function createConfigurationMetrics(registry: Registry): ConfigurationMetrics {
   const registers = [registry];
   const isGood = new Gauge({
     name: "svc_configuration_reload_success",
-    help: "1 when the configuration that was read last is at work, 0 when it was refused and the one before it stays.",
+    help: "1 when the configuration that was read last is in use, 0 when it was refused and the one before stays.",
     registers,
   });
   const readAt = new Gauge({
     name: "svc_configuration_last_reload_success_timestamp_seconds",
-    help: "Unix time at which the configuration that is at work was read.",
+    help: "Unix time at which the configuration in use was read.",
     registers,
   });
   const reloads = new Counter({

@@ -1,7 +1,7 @@
 import type { Draft } from "./draft.ts";
 import { isReserved, maxNameBytes } from "./fields.ts";
 
-/** Words that Prisma keeps to itself: its types, and what a generated client cannot be called in JavaScript. */
+/** Words that Prisma reserves: its types, and names that generated JavaScript cannot use. */
 const reservedModels = new Set(
   (
     "Prisma PrismaClient String Boolean Int BigInt Float Decimal DateTime Json Bytes async await break case catch class const continue " +
@@ -10,7 +10,7 @@ const reservedModels = new Set(
   ).split(" "),
 );
 
-/** Checks the names of resources, models and tables, each in itself and against the other files. */
+/** Checks the names of resources, models and tables, by themselves and against the other files. */
 export function checkNames(drafts: readonly Draft[]): void {
   for (const draft of drafts) {
     const { model, table } = draft.content;
@@ -21,9 +21,9 @@ export function checkNames(drafts: readonly Draft[]): void {
       draft.report(["table"], `expected at most ${maxNameBytes} bytes`);
     }
   }
-  // Two files of one name have one table too by default, which is not worth a second fault.
+  // Two files with one name also have one table by default, which needs no second fault.
   const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
-  // Order and order are the same in the client.
+  // The client has the same name for Order and order.
   checkUnique(drafts, "model", ({ content }) => content.model && delegateOf(content.model));
   checkUnique(
     distinct,
@@ -36,7 +36,7 @@ function delegateOf(model: string): string {
   return `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
 }
 
-/** Gives back the drafts without those that repeat a name. */
+/** Returns the drafts without those that repeat a name. */
 function checkUnique(
   drafts: readonly Draft[],
   key: "name" | "model" | "table",
@@ -47,7 +47,7 @@ function checkUnique(
     const name = nameOf(draft);
     const other = name === undefined ? undefined : taken.get(name);
     if (other !== undefined) {
-      // A table that is not given is named like the resource.
+      // Without `table` the table has the name of the resource.
       const path = draft.content[key] === undefined ? ["name"] : [key];
       draft.report(path, `expected a ${key} of its own; ${other} has the same`);
       return false;

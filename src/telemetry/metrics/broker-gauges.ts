@@ -1,15 +1,16 @@
 import { Gauge, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** The gauges of what the broker holds. */
+/** The gauges of the broker. */
 export interface BrokerMetrics {
   showDepth(queue: string, messages: number): void;
-  /** Takes the values away: unknown is not the same as none. */
+  /** Removes the values: unknown is not zero. */
   forget(): void;
-  /** Where the connection is asked for, at each scrape. */
+  /** Sets the function that each scrape asks for the state of the connection. */
   watch(isConnected: () => boolean): void;
 }
 
+/** Creates the gauges of the broker. */
 export function createBrokerMetrics(registry: Registry): BrokerMetrics {
   const depths = new Gauge({
     name: "svc_queue_messages",

@@ -1,7 +1,7 @@
-import { isContainer } from "./body.ts";
+import { isContainer } from "./body-paths.ts";
 import type { LookupTest } from "./compile.ts";
 
-/** Whether a record of `target` has `value` in `column`. */
+/** The question whether a record of `target` has `value` in `column`. */
 export interface LookupQuery {
   readonly target: string;
   readonly column: string;
@@ -11,13 +11,12 @@ export interface LookupQuery {
   readonly isReference?: boolean;
 }
 
-/** More values than this of one field are not looked up: a request must not become a flood of queries. */
+/** Most values of one field that are looked up: a request must not cause a flood of queries. */
 export const maxLookups = 1000;
 
 /**
- * One look-up per different question of a body; equal questions share it.
- *
- * @returns Whether the value keeps the rule.
+ * Creates a function that looks up whether a value keeps the rule. Equal questions of a body share
+ * one query.
  */
 export function createAsker(
   exists: (query: LookupQuery) => Promise<boolean>,
@@ -44,7 +43,7 @@ export function createAsker(
   return async (test, value) => {
     if (value === null) return test.name === "unique";
     if (!isContainer(value)) return (await ask(test, value)) === (test.name === "exists");
-    // An array exists when all its items do; an object, or an array as such, is nobody's value.
+    // An array exists when all its items do. No column contains an object or a nested array.
     if (test.name === "unique") return true;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     if (items.length > maxLookups || items.some(isContainer)) return false;
