@@ -57,8 +57,13 @@ export function createApi({
   const relay = createRelayOf(infrastructure, configuration);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const transact = createTransact(database.pool);
-  const inTransaction = createInTransaction(database.pool, names);
-  const answerPost = createAnswerPost({ seal: secretBox });
+  /** What every route with a POST takes. */
+  const posts = {
+    bodyLimitBytes,
+    urlOf,
+    inTransaction: createInTransaction(database.pool, names),
+    answerPost: createAnswerPost({ seal: secretBox }),
+  };
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -71,41 +76,27 @@ export function createApi({
       onFallback: (resource) => metrics.querying.leftToPrisma(resource),
       comment: () => traceComment(tracing),
     },
+    ...posts,
     sql,
-    bodyLimitBytes,
     maxPerPage,
     listTurns,
     resourceTurns,
-    inTransaction,
-    answerPost,
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
-    urlOf,
     cursors,
     access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: config.webhooks.maxPerUser }),
-    bodyLimitBytes,
-    inTransaction,
-    answerPost,
-    urlOf,
+    ...posts,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({
-      sql,
-      listSql: createIndexSql(database.lists),
-      transact,
-      tracing,
-    }),
-    bodyLimitBytes,
-    inTransaction,
-    answerPost,
+    history: createDeliveryHistory({ sql, listSql: createIndexSql(database.lists), transact, tracing }),
+    ...posts,
     maxPerPage,
     listTurns,
-    urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 

@@ -63,7 +63,7 @@ export async function inTransaction<T>(
     isDone = true;
     return result;
   } catch (error) {
-    // A refused request does not cost a connection. After any other fault, the connection may still be busy.
+    // A refused request does not cost a connection. After any other fault, it may still be busy.
     if (error instanceof AppError) isDone = await isRolledBack(client);
     throw error;
   } finally {

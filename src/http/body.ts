@@ -50,7 +50,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
 }
 
 /**
- * Refuses a body with a field that its endpoint does not know: what a client means to say must not be passed over.
+ * Refuses a body with a field that its endpoint does not know.
  *
  * @throws AppError `validation.failed`.
  */

@@ -2,21 +2,21 @@ import { hash } from "node:crypto";
 import { AppError } from "../kit/errors.ts";
 import type { ApiContext } from "./state.ts";
 
-/** What `If-Match` or `If-None-Match` names: any record (`*`), or entity tags as they were written. */
+/** The value of `If-Match` or `If-None-Match`: any record (`*`), or entity tags as written. */
 export type EntityTags = "*" | readonly string[];
 
 /** RFC 9110, 8.8.3, with the commas and blanks before it; the list allows empty items (5.6.1.2). */
 const item = /[ \t,]*((?:W\/)?"[!#-~\u0080-\u00ff]*")[ \t]*(?=,|$)/y;
 
 /**
- * Returns the strong entity tag of an answer's JSON. It is a hash of the bytes that are sent, so that it tells nothing
- * about a record that the answer does not show.
+ * Returns the strong entity tag of an answer's JSON. It is a hash of the bytes that are sent, so
+ * that it tells nothing about a record that the answer does not show.
  */
 export function entityTagOf(json: string): string {
   return `"${hash("sha256", json, "base64url")}"`;
 }
 
-/** Reads a list of entity tags. Undefined when it is none. */
+/** Reads a list of entity tags. Returns undefined for what is none. */
 export function parseEntityTags(text: string): EntityTags | undefined {
   if (text.trim() === "*") return "*";
   const tags: string[] = [];
@@ -31,12 +31,12 @@ export function parseEntityTags(text: string): EntityTags | undefined {
   return tags.length > 0 && /^[ \t,]*$/.test(text.slice(end)) ? tags : undefined;
 }
 
-/** Compares strongly (RFC 9110, 8.8.3.2): a weak tag matches nothing. The tag of this service is strong. */
+/** Compares strongly (RFC 9110, 8.8.3.2): a weak tag matches nothing. */
 export function hasEntityTag(tags: EntityTags, tag: string): boolean {
   return tags === "*" || tags.includes(tag);
 }
 
-/** Whether the request is for a record that has changed only, and this is the one that it knows: 304. Compares weakly. */
+/** Tells whether `If-None-Match` names the record, which is then a 304. Compares weakly. */
 export function isKnown(ctx: ApiContext, tag: string): boolean {
   const text = ctx.get("If-None-Match");
   const tags = text === "" ? undefined : parseEntityTags(text);
@@ -44,19 +44,20 @@ export function isKnown(ctx: ApiContext, tag: string): boolean {
   return tags.some((known) => known === tag || known === `W/${tag}`);
 }
 
-/** Whether a write of the request depends on what the record is. */
+/** Tells whether a write has conditions. */
 export function isConditional(ctx: ApiContext): boolean {
   return ctx.get("If-Match") !== "" || ctx.get("If-None-Match") !== "";
 }
 
 /**
- * Refuses a write whose conditions the record does not meet.
+ * Refuses a write when the record does not meet its conditions.
  *
- * An `If-Match` that cannot be read is refused rather than ignored: the write would go ahead without the condition that its
- * sender relies on. An `If-None-Match` like that holds for every record.
+ * An `If-Match` that cannot be read is refused: the write would go ahead without the condition that
+ * its sender relies on. An `If-None-Match` like that holds for every record.
  *
  * @param tag Of the record as it is.
- * @throws AppError `record.changed`; `request.malformed` for an `If-Match` that is no list of entity tags.
+ * @throws AppError `record.changed`; `request.malformed` for an `If-Match` that is no list of
+ *   entity tags.
  */
 export function checkConditions(ctx: ApiContext, tag: string): void {
   const text = ctx.get("If-Match");
@@ -76,7 +77,7 @@ export function checkConditions(ctx: ApiContext, tag: string): void {
     );
 }
 
-/** The 412 of a record that is not the one that `If-Match` names. */
+/** Makes the 412 of a record that is not the one that `If-Match` names. */
 export function recordChanged(): AppError {
   return new AppError(
     "record.changed",

@@ -3,7 +3,7 @@ import { pause, type Worker } from "../kit/worker.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 
-/** Which key of whom: SHA-256 of what was sent, 32 bytes. */
+/** A key of a user: SHA-256 of what was sent, 32 bytes. */
 export interface KeyOfUser {
   readonly userId: number;
   readonly keyHash: Buffer;
@@ -28,9 +28,11 @@ export interface Usage {
 export const keptForHours = 24;
 
 /**
- * Takes a key until the transaction ends, unless another request has it: false at once, without a wait. An advisory lock and not the
- * unique index, on which a second request would wait for the first one with a connection in its hand. It ends with its transaction,
- * also when the process dies, and PgBouncer may pool transactions.
+ * Takes a key until the transaction ends. Returns false at once when another request has it.
+ *
+ * By an advisory lock: on the unique index, a second request would wait for the first one and hold
+ * a connection meanwhile. The lock ends with its transaction, also when the process dies, and works
+ * behind PgBouncer's transaction pooling.
  */
 export async function takeKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<boolean> {
   // 8 bytes of a hash: two keys that share them get a 409 that a retry resolves.
@@ -45,7 +47,7 @@ const findText = `
   SELECT request_hash AS "requestHash", status, headers, body, is_sealed AS "isSealed"
   FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND expires_at > now()`;
 
-/** Undefined when the key has no answer, or none any more. */
+/** Returns undefined when the key has no answer, or none any more. */
 export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<KeptAnswer | undefined> {
   const [kept] = await sql<KeptAnswer & Record<string, unknown>>(findText, [userId, keyHash]);
   return kept;
@@ -78,7 +80,9 @@ export async function usageOf(sql: Sql, userId: number): Promise<Usage> {
 /** An answer may be of 15 MB. */
 const portion = 100;
 
-/** Deletes a portion of the expired answers by the index of their time, and says how many. Two at once take different ones. */
+/**
+ * Deletes a portion of the expired answers, and returns how many. Two at once take different ones.
+ */
 export async function deleteExpired(sql: Sql): Promise<number> {
   const [deleted] = await sql<{ count: number }>(`
     WITH gone AS (

@@ -24,24 +24,26 @@ export interface Seal {
 export interface Post {
   readonly inTransaction: InTransaction;
   /**
-   * Does what is asked for. With a transaction, every statement goes over it: others would wait for it on the embedded database,
-   * and for a connection elsewhere.
+   * Does what is asked for. With a transaction, every statement goes over it: another connection
+   * would wait for it on the embedded database, and may not be had elsewhere.
    */
   readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
-  /** Whether the answer shows a secret that the database holds encrypted only: it is kept in the same way. */
+  /** Whether the answer shows a secret: it is then kept encrypted, as the secret is. */
   readonly isSecret?: boolean;
 }
 
 /**
- * Answers a POST whose body has been read. With an `Idempotency-Key`, what it does and its answer are one transaction, and the same request
- * gets the same answer for 24 h (draft-ietf-httpapi-idempotency-key-header). What is refused leaves no trace: it may be sent
+ * Answers a POST whose body has been read. With an `Idempotency-Key`, the write and the kept answer
+ * are one transaction, and the same request gets the same answer for 24 h
+ * (draft-ietf-httpapi-idempotency-key-header). A refused request leaves no trace: it may be sent
  * again, or corrected, under its key.
  *
- * @throws AppError `idempotency.in_progress`, `idempotency.mismatch`, `idempotency.exhausted`, `request.malformed`.
+ * @throws AppError `idempotency.in_progress`, `idempotency.mismatch`, `idempotency.exhausted`,
+ *   `request.malformed`.
  */
 export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
-/** Of one user, at one time: as much as 69 requests a minute leave. */
+/** Limits of one user: 100,000 keys are 69 requests a minute. */
 export const most = {
   keys: 100_000,
   bytes: 256 * 1024 * 1024,
@@ -135,8 +137,8 @@ function refuseTooLarge(bytes: number): void {
 }
 
 /**
- * Bounds what is kept of each user. It counts in the database once a minute and adds what this process keeps in between, so that
- * a request does not pay for a count.
+ * Bounds what is kept of each user. It counts in the database once a minute, and adds what this
+ * process keeps in between: a count for each request would take up to 20 ms.
  */
 function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(bytes: number) => void> {
   const counted = new Map<number, Usage & { readonly atMs: number }>();

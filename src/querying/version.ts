@@ -5,7 +5,7 @@ import { createParameters, versionText } from "./condition-text.ts";
 import type { Condition } from "./condition.ts";
 import { whereText } from "./read.ts";
 
-/** Reads the version of the record that meets the condition; see the condition `version`. Undefined when there is none. */
+/** Reads the version of the record that meets the condition. Returns undefined for none. */
 export async function readVersion(
   sql: TextSql,
   definition: Definition,

@@ -9,7 +9,10 @@ const partOf: Readonly<Partial<Record<ErrorCode, string>>> = {
   "record.changed": "if_match",
 };
 
-/** Returns what was thrown by the operation with the index, with its errors by their place in the batch. A 5xx says nothing. */
+/**
+ * Returns what an operation threw, with its errors by their place in the batch. A 5xx stays as it
+ * is.
+ */
 export function faultOfOperation(
   { method }: Pick<BatchOperation, "method">,
   index: number,

@@ -3,8 +3,8 @@ import { AppError } from "../kit/errors.ts";
 import type { RecordDatabase } from "./store.ts";
 
 /**
- * Returns the way to the database that leads through a transaction. The Prisma client cannot go it: where it would have to answer, the
- * store throws AppError `validation.failed`.
+ * Makes the stores use a transaction. Prisma has connections of its own: where it would have to
+ * answer, the store throws AppError `validation.failed`.
  */
 export function databaseWithin(database: RecordDatabase, text: TextSql): RecordDatabase {
   return {

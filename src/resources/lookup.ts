@@ -16,7 +16,8 @@ import type { Lookup } from "./rules.ts";
  * Plain SQL, because a target may be a table that no resource has.
  *
  * @param own The resource whose rules ask: its record that is being updated is left aside, those of others are not.
- * @param isInTransaction Whether `sql` is a transaction's, which then goes on after a value that its column cannot hold.
+ * @param isInTransaction Whether `sql` is a transaction's: it then survives a value that its column
+ *   cannot hold.
  */
 export function createLookup({
   own,
@@ -112,8 +113,9 @@ async function answerTogether(asker: Asker, questions: readonly Waiting[]): Prom
 }
 
 /**
- * Asks within a transaction. A statement that fails would end it, so that a value which may not fit its column is asked for behind a
- * savepoint: two round trips more. One statement at a time, since a savepoint takes back what others do meanwhile.
+ * Asks within a transaction. A statement that fails would end it: a value that may not fit its
+ * column is looked up behind a savepoint, which takes two more round trips. One statement at a
+ * time, since a rollback to the savepoint takes back the others.
  */
 function createGuardedAsker(sql: Sql): Asker {
   let last: Promise<unknown> = Promise.resolve();
@@ -153,7 +155,7 @@ async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly b
   return parts.map((_, index) => row?.[`a${index}`] === true);
 }
 
-/** Whether the mapping file made the column, and a key of its type could have the value. */
+/** Tells whether a migration made the column, and a key of its type could have the value. */
 function fits(definition: Definition | undefined, name: string, text: string): boolean {
   if (definition?.isManaged !== true) return false;
   const field = definition.fields.find((one) => one.name === name);

@@ -36,22 +36,24 @@ export interface Request {
 }
 
 export interface WriteRequest extends Request {
-  /** Whether what was sent, with what the record has already, may make it too large for an event. */
+  /**
+   * Whether what was sent, with what the record has already, may make it too large for an event.
+   */
   readonly isLarge: boolean;
 }
 
 /** A record by its key as a text, and what it must be like. */
 export interface Target {
   readonly id: string;
-  /** Throws when the record, of which it gets the entity tag, is not the one that the caller means. */
+  /** Throws when the record with this entity tag is not the one that the caller means. */
   readonly check?: ((tag: string) => void) | undefined;
 }
 
 /**
  * What is done with single records of one resource.
  *
- * All throw AppError: `record.not_found`, `record.forbidden`, then what `check` throws, `record.changed`, `validation.failed` and what the
- * database refuses.
+ * All throw AppError: `record.not_found`, `record.forbidden`, then what `check` throws,
+ * `record.changed`, `validation.failed` and what the database refuses.
  */
 export interface RecordOperations {
   /** Throws `record.forbidden` for a caller who may create none, before the body is read. */
@@ -148,7 +150,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const { reach, caller } = request;
       const allowed = access.of(definition, ["read", "delete"], caller);
       const key = keyOf(definition, id);
-      // Asked for beforehand only with a condition: one statement for every other delete that succeeds.
+      // Read before only with a condition: every other delete that succeeds is one statement.
       const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
       const { where = {} } = baseQueryOf(definition);
       const isRemoved = !isNever(allowed) && (await reach.store.remove(key, where, allowed, version));
@@ -157,7 +159,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
   };
 }
 
-/** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */
+/** Computes at the first call; a failure is tried again, and costs a request, not the start. */
 function lazily<T>(compute: () => T): () => T {
   let known: { readonly value: T } | undefined;
   return () => (known ??= { value: compute() }).value;
@@ -169,13 +171,13 @@ function keyOf(definition: Definition, id: string): unknown {
   return key;
 }
 
-/** What the caller may do with the record. */
+/** A record, and what the caller may do with it. */
 interface Permission {
   readonly id: string;
   readonly allowed: Condition;
 }
 
-/** The record; throws when it is not there (404) or not for the caller (403). */
+/** Reads the record; throws when it is not there (404) or not for the caller (403). */
 async function permitted(
   definition: Definition,
   { reach }: Request,
@@ -220,7 +222,7 @@ async function refuseWritten(
   throw version === undefined ? unknownRecord(definition, id) : recordChanged();
 }
 
-/** The part of a body that may be written. */
+/** Returns the part of a body that may be written. */
 async function validated(
   { definition, definitions }: Resource,
   { reach: { lookup } }: Request,
@@ -238,7 +240,10 @@ async function validated(
   return data;
 }
 
-/** Only an admin may name another owner, where the rules let the field through. */
+/**
+ * Returns the owner of a new record. Only an admin may name another one, where the rules have the
+ * field.
+ */
 function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
   const owner = ownerFieldOf(definition);
   if (owner === undefined) return {};
@@ -247,9 +252,10 @@ function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
 }
 
 /**
- * A written record as JSON.
+ * Returns a written record as JSON.
  *
- * @throws AppError when its event would be too large for the broker and the write is undone by that.
+ * @throws AppError when its event would be too large for the broker and the write is undone by
+ *   that.
  */
 function sendable({ code, triggers }: Definition, record: Found, isLarge: boolean): string {
   const json = record.json();

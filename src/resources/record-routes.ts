@@ -50,7 +50,10 @@ export type Handler = (ctx: ApiContext) => Promise<void>;
 /** What answers the requests about single records of a resource, by operation. */
 export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "remove" | "batch", Handler>>;
 
-/** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
+/**
+ * Bytes of a request's body that, with what the record has already, may make it too large for an
+ * event.
+ */
 const largeBodyBytes = 64 * 1024;
 
 export function createRecordHandlers(options: RecordRoutesOptions): RecordHandlers {
@@ -67,7 +70,10 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
   } = options;
   const records = createRecordOperations({ definition, definitions, access });
 
-  /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
+  /**
+   * A small request adds too little to be worth a transaction: the relay refuses what such a one,
+   * or another program, makes too large.
+   */
   function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
     const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
     const { caller } = ctx.state;

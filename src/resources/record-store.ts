@@ -63,7 +63,7 @@ export interface RecordStore {
   create<T>(options: Written<T>): Promise<T>;
   /** A text that changes with any column of the record. Undefined when it is gone. */
   version(key: unknown): Promise<string | undefined>;
-  /** Undefined when the record is gone, no longer what the filter and `access` ask for, or of another version. */
+  /** Undefined when the record is gone, of another version, or not what the filter and `access` ask for. */
   update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
   /** False when there was nothing to delete, or nothing of that version. */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;

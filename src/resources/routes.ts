@@ -66,7 +66,7 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
   await operation(ctx);
 }
 
-/** What a resource answers: on itself, on its records, and on what is a record's path and that of its batches. */
+/** The operations on a resource, on a record, and on the path that batches share with a record. */
 interface Served {
   readonly collection: Operations;
   readonly item: Operations;

@@ -3,8 +3,9 @@ import type { RuleSpecs } from "../validation/syntax.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 /**
- * Returns a sentence about each field that no rule of create or update reaches: only validated fields are written, so that no request
- * can ever set it. Nothing is said of what the database or the service fills in, nor of a resource that takes no writes.
+ * Returns a sentence about each field that no rule of create or update reaches: only validated
+ * fields are written, so that no request can ever set it. Fields that the database or the service
+ * fills in are left out, and resources that take no writes.
  */
 export function unreachableFields(definition: Definition): readonly string[] {
   const reached = reachedFields(definition);

@@ -38,7 +38,9 @@ export interface Scene {
   hold(): Gate;
 }
 
-/** `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret. */
+/**
+ * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret.
+ */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });
   await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");

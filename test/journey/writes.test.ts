@@ -63,7 +63,7 @@ for (const mode of modes) {
         expect(second.body).to.deep.equal(first.body);
         expect(other.body.secret).not.to.equal(first.body.secret);
         expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
-        const kept = await service.foundation.sql<{ text: string }>(
+        const kept = await service.infrastructure.sql<{ text: string }>(
           "SELECT encode(body, 'escape') || kept::text AS text FROM svc.idempotency_keys AS kept",
         );
         expect(kept.length).to.be.greaterThan(1);
@@ -96,7 +96,7 @@ for (const mode of modes) {
 
     const eventsOf = async (text: string): Promise<readonly string[]> =>
       (
-        await service.foundation.sql<{ trigger: string }>(
+        await service.infrastructure.sql<{ trigger: string }>(
           "SELECT trigger FROM svc.events WHERE snapshot ->> 'text' LIKE $1 ORDER BY id",
           [`${text}%`],
         )
