@@ -14,7 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: ["app", "rooms", "mapping", "migration"],
   app: ["rooms", "querying", "mapping", "migration"],
 
-  deliveries: ["subscriptions", "events", "mapping"],
+  deliveries: ["subscriptions", "events", "mapping", "querying"],
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
   resources: ["mapping", "querying", "migration"],

@@ -22,6 +22,7 @@ import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/present.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
+import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -45,7 +46,6 @@ export function createApi({
 }): Assembly {
   const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
-  const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const urlOf = createUrlOf(config.http);
   const listTurns = createTurns(halfOf(database.lists));
@@ -55,6 +55,7 @@ export function createApi({
   };
   const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration);
+  const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const transact = createTransact(database.pool);
   /** What every route with a POST takes. */
@@ -68,14 +69,7 @@ export function createApi({
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    database: {
-      records: createTextSql(database.pool, names),
-      lists: createTextSql(database.lists, names),
-      transact: createTextTransact(database.pool, names),
-      models,
-      onFallback: (resource) => metrics.querying.leftToPrisma(resource),
-      comment: () => traceComment(tracing),
-    },
+    database: createRecordDatabase(infrastructure, models, names),
     ...posts,
     sql,
     maxPerPage,
@@ -87,16 +81,19 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    store: createSubscriptionStore({ ...database, ...config.webhooks, transact, listSql, secretBox }),
     ...posts,
+    maxPerPage,
+    cursors,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ sql, listSql: createIndexSql(database.lists), transact, tracing }),
+    history: createDeliveryHistory({ sql, listSql, transact, tracing }),
     ...posts,
     maxPerPage,
     listTurns,
+    cursors,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 
@@ -113,6 +110,21 @@ export function createApi({
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry], listener: app.callback(), close: () => undefined };
+}
+
+function createRecordDatabase(
+  { metrics, tracing, database: { pool, lists } }: Infrastructure,
+  models: Configuration["models"],
+  names: (text: string) => string | undefined,
+): RecordDatabase {
+  return {
+    records: createTextSql(pool, names),
+    lists: createTextSql(lists, names),
+    transact: createTextTransact(pool, names),
+    models,
+    onFallback: (resource) => metrics.querying.leftToPrisma(resource),
+    comment: () => traceComment(tracing),
+  };
 }
 
 function createRelayOf(

@@ -2,7 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { DeliveryStatus } from "./delivery.ts";
-import { listText, estimateText, countText, type DeliveryFilter } from "./history-texts.ts";
+import {
+  listText,
+  estimateText,
+  countText,
+  type DeliveryFilter,
+  type DeliveryOrder,
+} from "./history-texts.ts";
 import { keepFromPruning } from "./prune.ts";
 
 export interface DeliveryRow {
@@ -39,6 +45,15 @@ export interface AttemptRow {
   readonly responseTruncated: boolean;
 }
 
+/** Which deliveries are read. */
+export interface DeliveryPart {
+  readonly filter: DeliveryFilter;
+  /** Default: the newest first. */
+  readonly order?: DeliveryOrder;
+  readonly skip: number;
+  readonly take: number;
+}
+
 export interface DeliveryList {
   readonly rows: readonly DeliveryRow[];
   /** Exact up to 10,000. An estimate is never less than what this page shows to be there. */
@@ -52,12 +67,10 @@ export type RetryAnswer =
 
 /** What people and their programs read of deliveries, and the manual retry. */
 export interface DeliveryHistory {
-  /** Newest first. */
-  list(options: {
-    readonly filter: DeliveryFilter;
-    readonly skip: number;
-    readonly take: number;
-  }): Promise<DeliveryList>;
+  /** A page, counted. */
+  list(options: DeliveryPart): Promise<DeliveryList>;
+  /** A page, not counted. */
+  read(options: DeliveryPart): Promise<readonly DeliveryRow[]>;
   find(id: string): Promise<DeliveryRow | undefined>;
   /** In the order in which they were made. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
@@ -112,8 +125,8 @@ const retryText = `
     FROM failed WHERE status = 'failed' AND "urlNow" IS NOT NULL AND retries < $2
     RETURNING *
   ), queued AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()) FROM made RETURNING due_at
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), false FROM made RETURNING due_at
   )
   SELECT failed.status AS "statusBefore", failed."urlNow", ${columns}, queued.due_at AS "nextAttemptAt"
   FROM failed LEFT JOIN made AS delivery ON true LEFT JOIN queued ON true`;
@@ -143,16 +156,19 @@ export function createDeliveryHistory({
     return Math.max(mostCounted + 1, row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0);
   }
 
+  async function read({ filter, order = "desc", skip, take }: DeliveryPart): Promise<readonly DeliveryRow[]> {
+    const { text, values } = listText(filter, order, withNextAttempt);
+    const found = await listSql<DeliveryRow & Record<string, unknown>>(text, [skip, take, ...values]);
+    const sign = order === "asc" ? 1 : -1;
+    return found.toSorted((one, other) => sign * Number(BigInt(one.id) - BigInt(other.id)));
+  }
+
   return {
-    async list({ filter, skip, take }) {
+    read,
+    async list({ filter, order, skip, take }) {
       // One more than asked for: whoever follows the links to the end gets them all, however wrong an estimate is.
-      const page = listText(filter, withNextAttempt);
-      const found = await listSql<DeliveryRow & Record<string, unknown>>(page.text, [
-        skip,
-        take + 1,
-        ...page.values,
-      ]);
-      const rows = found.toSorted((one, other) => Number(BigInt(other.id) - BigInt(one.id))).slice(0, take);
+      const found = await read({ filter, ...(order && { order }), skip, take: take + 1 });
+      const rows = found.slice(0, take);
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };

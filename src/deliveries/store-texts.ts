@@ -43,8 +43,8 @@ const insertText = (isComplete: boolean): string => `
     SELECT array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
     RETURNING id
   ), parked AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id)
-    SELECT id, subscription_id, user_id FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
+    SELECT id, subscription_id, user_id, false FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
   SELECT events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
     (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
@@ -175,7 +175,7 @@ const endedWholeText = `ended AS (
  * @param written Selects the ids that the statement itself has written.
  */
 const leftOverText = (written: string): string => `
-    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now())
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), NULL::boolean
     FROM svc.deliveries AS delivery
     WHERE id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM ended EXCEPT ${written}))
       AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE delivery_id = delivery.id) IS NULL
@@ -204,10 +204,10 @@ const recordingText = (isWhole: boolean): string => `
       AND delivery.status IN ('pending', 'retrying', 'cancelled')
     RETURNING delivery.id, delivery.status, delivery.subscription_id, delivery.user_id, delivery.attempt, outcome.delay_ms
   ), ${isWhole ? endedWholeText : endedText("$14")}, queued AS (
-    INSERT INTO svc.delivery_queue AS queued (delivery_id, subscription_id, user_id, due_at)
-    SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond' FROM written WHERE status = 'retrying'
+    INSERT INTO svc.delivery_queue AS queued (delivery_id, subscription_id, user_id, due_at, is_retry)
+    SELECT id, subscription_id, user_id, now() + delay_ms * interval '1 millisecond', true FROM written WHERE status = 'retrying'
     ${isWhole ? "" : `UNION ALL ${leftOverText("SELECT id FROM written")}`}
-    ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at)
+    ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at), is_retry = EXCLUDED.is_retry
   ), attempts AS (
     INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
     SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
@@ -235,8 +235,9 @@ export const putBackText = `
     FROM held
     WHERE flight.id = held.id AND flight.id = ANY(ARRAY(SELECT flight_id FROM back)) AND flight.id <> ALL($4::uuid[])
   ), ${endedText("$4")}, queued AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + back.delay_ms * interval '1 millisecond'
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+    SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + back.delay_ms * interval '1 millisecond',
+      delivery.status = 'retrying'
     FROM back JOIN svc.deliveries AS delivery ON delivery.id = back.id
     WHERE delivery.status IN ('pending', 'retrying')
     UNION ALL ${leftOverText("SELECT id FROM back")}
@@ -248,7 +249,7 @@ export const endFlightsText = `
   WITH over AS MATERIALIZED (
     SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
   ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at) ${leftOverText("SELECT NULL::bigint")}
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry) ${leftOverText("SELECT NULL::bigint")}
     ON CONFLICT (delivery_id) DO NOTHING
     RETURNING 1
   )

@@ -8,6 +8,9 @@ export interface Caller {
    * resources/access.ts.
    */
   readonly isAdmin: boolean;
-  /** Of the JWT, for `$user.claims.NAME` in the rules of access; a token of the service has none, and a webhook of the user neither. */
+  /**
+   * Claims of the JWT, for `$user.claims.NAME` in the rules of access. Tokens of the service have
+   * none.
+   */
   readonly claims?: Readonly<Record<string, unknown>>;
 }

@@ -42,6 +42,8 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return joined(condition.of, " OR ", "FALSE", alias, parameters);
     case "not":
       return `NOT (${conditionText(condition.of, alias, parameters)})`;
+    case "notFalse":
+      return `(${conditionText(condition.of, alias, parameters)}) IS NOT FALSE`;
     case "compare": {
       const { field, operator, value } = condition;
       return `${columnText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
@@ -56,7 +58,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `${columnText(alias, condition.field)}::text ${likeText(condition, parameters)}`;
     case "list": {
       const { field, operator, values } = condition;
-      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}${typeText(field, "[]")}`;
+      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}`;
     }
     case "json":
       return jsonText(condition, alias, parameters);
@@ -129,7 +131,8 @@ function jsonText(
 
 /**
  * The type of a value where PostgreSQL must not take the column's: a `date` column would cut the
- * time off before it compares. Every other value is read as the column's own type.
+ * time off before it compares. Every other value is read as the column's own type, lists too, since
+ * arrays of different types cannot be compared.
  */
 export function typeText({ type }: Field, suffix = ""): string {
   return type === "DateTime" ? `::timestamptz${suffix}` : "";

@@ -16,6 +16,8 @@ export type Condition =
   /** At least one of them; with none, no record. */
   | { readonly kind: "any"; readonly of: readonly Condition[] }
   | { readonly kind: "not"; readonly of: Condition }
+  /** True or NULL. */
+  | { readonly kind: "notFalse"; readonly of: Condition }
   | {
       readonly kind: "compare";
       readonly field: Field;

@@ -99,9 +99,8 @@ function narrowed(paths: readonly (readonly string[])[], included: Need): Need {
   for (const [name, rests] of within) {
     const there = included.related.get(name) as RelatedNeed;
     const isWhole = rests.some((rest) => rest.length === 0);
-    related.set(name, { ...there, need: isWhole ? wholeRecord : narrowed(rests, there.need) });
+    const need = narrowed(rests, there.need);
+    related.set(name, { ...there, need: isWhole ? { ...need, fields: undefined } : need });
   }
   return { fields, related };
 }
-
-const wholeRecord: Need = { fields: undefined, related: new Map() };

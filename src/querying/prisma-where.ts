@@ -1,5 +1,5 @@
 import type { Definition, Definitions, Field } from "../mapping/definition.ts";
-import { always, allOf, type Comparison, type Condition, type Parameter } from "./condition.ts";
+import { always, allOf, isAlways, type Comparison, type Condition, type Parameter } from "./condition.ts";
 import { linkOf, type Link } from "./links.ts";
 import { isUserValue } from "./user-values.ts";
 import { scalarParameter } from "./values.ts";
@@ -19,62 +19,89 @@ export function conditionOf(
   where: Args | undefined,
 ): Condition | undefined {
   try {
-    return where === undefined ? always : whereOf(definition, definitions, where);
+    return where === undefined ? always : whereOf({ definition, definitions, isNegated: false }, where);
   } catch (error) {
     if (error instanceof UnknownArgument) return undefined;
     throw error;
   }
 }
 
-function whereOf(definition: Definition, definitions: Definitions, where: Args): Condition {
+/** Where a filter stands. */
+interface Place {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  /** Within a NOT, where a filter that is neither true nor false counts as true. */
+  readonly isNegated: boolean;
+}
+
+function whereOf(place: Place, where: Args): Condition {
   return allOf(
     Object.entries(where)
       .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => partOf(definition, definitions, name, value)),
+      .map(([name, value]) => partOf(place, name, value)),
   );
 }
 
-function partOf(definition: Definition, definitions: Definitions, name: string, value: unknown): Condition {
-  const each = (): readonly Condition[] =>
-    [value].flat().map((item) => whereOf(definition, definitions, argsOf(item)));
+function partOf(place: Place, name: string, value: unknown): Condition {
+  const { definition, definitions } = place;
+  // Prisma drops those that ask for nothing: `OR: [{}]` is as `OR: []`, and finds no record.
+  const each = (within = place): readonly Condition[] =>
+    [value]
+      .flat()
+      .map((item) => whereOf(within, argsOf(item)))
+      .filter((of) => !isAlways(of));
   if (name === "AND") return allOf(each());
   if (name === "OR") return { kind: "any", of: Array.isArray(value) ? each() : unknown() };
-  if (name === "NOT") return allOf(each().map((of) => ({ kind: "not", of })));
+  if (name === "NOT") return allOf(each(negated(place)).map(not));
 
   const field = definition.fields.find((candidate) => candidate.name === name);
   if (field !== undefined) return field.isList ? listFilter(field, value) : scalarFilter(field, value);
   const relation = definition.relations.find((candidate) => candidate.name === name);
   if (relation === undefined) return unknown();
-  return relatedFilter(linkOf(definition, relation, definitions), definitions, value);
+  const link = linkOf(definition, relation, definitions);
+  return link.isMany ? manyFilter(link, place, value) : oneFilter(link, place, value);
 }
 
-function relatedFilter(link: Link, definitions: Definitions, value: unknown): Condition {
-  const some = (filter: unknown): Condition => ({
-    kind: "related",
-    link,
-    of: whereOf(link.target, definitions, argsOf(filter)),
-  });
-  if (!link.isMany) {
-    if (value === null) return { kind: "not", of: { kind: "related", link, of: always } };
-    const args = argsOf(value);
-    if (!("is" in args) && !("isNot" in args)) return some(args);
-    return allOf(
-      Object.entries(args).map(([word, filter]) => {
-        const isNot = word === "isNot";
-        if (word !== "is" && !isNot) return unknown();
-        const found: Condition = filter === null ? { kind: "related", link, of: always } : some(filter);
-        // `is: null` is no record; `isNot: null` is one.
-        return isNot === (filter === null) ? found : { kind: "not", of: found };
-      }),
-    );
+function negated(place: Place): Place {
+  return { ...place, isNegated: !place.isNegated };
+}
+
+function not(of: Condition): Condition {
+  return { kind: "not", of };
+}
+
+/** Prisma joins the related record: a filter on it that is neither true nor false is not made false by that. */
+function oneFilter(link: Link, place: Place, value: unknown): Condition {
+  const there: Condition = { kind: "related", link, of: always };
+  const one = (filter: unknown, { isNegated }: Place): Condition => {
+    const of = whereOf({ ...place, definition: link.target, isNegated }, argsOf(filter));
+    return { kind: "related", link, of: isNegated && !isAlways(of) ? { kind: "notFalse", of } : of };
+  };
+  if (value === null) return not(there);
+  const args = argsOf(value);
+  if (!("is" in args) && !("isNot" in args)) {
+    const found = one(args, place);
+    return found.kind === "related" && isAlways(found.of) ? always : found;
   }
   return allOf(
+    Object.entries(args).map(([word, filter]) => {
+      if (word === "is") return filter === null ? not(there) : one(filter, place);
+      if (word !== "isNot") return unknown();
+      return filter === null ? there : not(one(filter, negated(place)));
+    }),
+  );
+}
+
+function manyFilter(link: Link, place: Place, value: unknown): Condition {
+  const related = (of: Condition): Condition => ({ kind: "related", link, of });
+  // Whether there is such a record is true or false, in a NOT too.
+  const within = (isNegated: boolean): Place => ({ ...place, definition: link.target, isNegated });
+  return allOf(
     Object.entries(argsOf(value)).map(([word, filter]): Condition => {
-      if (word === "some") return some(filter);
-      if (word === "none") return { kind: "not", of: some(filter) };
+      if (word === "some") return related(whereOf(within(false), argsOf(filter)));
+      if (word === "none") return not(related(whereOf(within(false), argsOf(filter))));
       if (word !== "every") return unknown();
-      const of: Condition = { kind: "not", of: whereOf(link.target, definitions, argsOf(filter)) };
-      return { kind: "not", of: { kind: "related", link, of } };
+      return not(related(not(whereOf(within(true), argsOf(filter)))));
     }),
   );
 }
@@ -121,7 +148,10 @@ function operation(field: Field, operator: string, operand: unknown, isInsensiti
   switch (operator) {
     case "not":
       if (!isArgs(operand)) return differentFrom(field, operand);
-      return { kind: "not", of: scalarFilter(field, operand) };
+      // Each part is the other way round, and all of them hold.
+      return allOf(
+        Object.entries(operand).map(([word, value]) => not(scalarFilter(field, { [word]: value }))),
+      );
     case "in":
       return oneOf(field, operand);
     case "notIn":

@@ -13,6 +13,9 @@ import {
 } from "./check.ts";
 import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { readListParameters } from "../querying/list-parameters.ts";
+import { subscriptionList, subscriptionShape } from "./list.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type Subscription } from "./subscription.ts";
 
@@ -21,9 +24,11 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
+  readonly maxPerPage: number;
+  readonly cursors: Cursors;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
-  /** For the address of what is made. */
+  /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
 }
 
@@ -33,15 +38,18 @@ interface WithParams {
 
 /** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, triggersOf, refusalOfUrl, inTransaction, answerPost, urlOf } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf, refusalOfUrl } = options;
+  const { inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
     refusalOfUrl: (url) => refusalOfUrl(url, caller),
   });
 
   router.get("/webhooks", async (ctx) => {
-    const subscriptions = await store.list(ctx.state.caller.id);
-    ctx.body = { data: subscriptions.map((subscription) => presentSubscription(subscription)) };
+    const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
+    const { id: userId } = ctx.state.caller;
+    const found = await store.list(userId, parameters);
+    ctx.body = subscriptionList(found, parameters, { userId, cursors, url: urlOf(ctx) });
   });
 
   router.post("/webhooks", async (ctx) => {

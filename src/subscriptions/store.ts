@@ -4,13 +4,19 @@ import type { PrismaClient } from "../db/generated/client.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
+import type { Condition } from "../querying/condition.ts";
+import type { OrderItem } from "../querying/order.ts";
+import { findSubscriptions } from "./list.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
 
 /** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. The actor of a change is for the audit trail. */
 export interface SubscriptionStore {
-  /** Newest first. */
-  list(userId: number): Promise<readonly Subscription[]>;
+  /** All that meet the filter; newest first where nothing else is asked for. */
+  list(
+    userId: number,
+    query: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
+  ): Promise<readonly Subscription[]>;
   find(id: number, userId: number): Promise<Subscription | undefined>;
   /**
    * Makes the secret too, which is in clear text here and never again.
@@ -50,19 +56,20 @@ const createText = `
 export function createSubscriptionStore({
   prisma,
   transact,
+  listSql,
   secretBox,
   maxPerUser,
 }: {
   readonly prisma: PrismaClient;
   readonly transact: Transact;
+  /** Reads lists by index (`createIndexSql`). */
+  readonly listSql: Sql;
   /** Users with the admin flag may have any number. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
   return {
-    async list(userId) {
-      return prisma.subscription.findMany({ where: { userId }, omit, orderBy: { id: "desc" } });
-    },
+    list: (userId, query) => findSubscriptions(listSql, userId, query),
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },

@@ -126,6 +126,7 @@ describe("svc.audit, after a store's change", () => {
       const store = createSubscriptionStore({
         prisma: core.database.prisma,
         transact: createTransact(core.database.pool),
+        listSql: core.sql,
         secretBox,
         maxPerUser: 50,
       });

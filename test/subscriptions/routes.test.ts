@@ -1,12 +1,13 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { createTransact } from "../../src/db/sql.ts";
+import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { createStatementNames } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { createAnswerPost } from "../../src/http/idempotency.ts";
-import { createUrlOf } from "../../src/http/url-of.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createUrlOf } from "../../src/http/url-of.ts";
+import { createCursors } from "../../src/querying/cursor.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
@@ -38,11 +39,19 @@ describe("webhook subscription routes", () => {
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, transact, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({
+        prisma,
+        transact,
+        listSql: createIndexSql(core.database.pool),
+        secretBox,
+        maxPerUser: 5,
+      }),
       inTransaction: createInTransaction(core.database.pool, createStatementNames(false)),
       answerPost: createAnswerPost({ seal: secretBox }),
-      urlOf: createUrlOf({ publicUrl: "https://api.example.com", hosts: [] }),
       bodyLimitBytes: 100_000,
+      maxPerPage: 100,
+      cursors: createCursors("secret"),
+      urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });

@@ -2,7 +2,7 @@ import { operations, type Access, type AccessRule } from "../definition.ts";
 import { checkAccessFilter } from "./base-query.ts";
 import type { Draft, Drafts } from "./draft.ts";
 
-/** Reads `access`, with its defaults filled in, and holds every name in its filters against the fields and relations. */
+/** Reads `access`, fills in its defaults, and checks every name in its filters. */
 export function readAccess(draft: Draft, drafts: Drafts): Access {
   const { access, ownerColumn } = draft.content;
   for (const operation of operations) {

@@ -16,7 +16,7 @@ interface Place {
   readonly hasUser?: true;
 }
 
-/** Checks the filter of an access rule. SQL decides on it, also on the snapshot of a record that is gone. */
+/** Checks the names and the comparisons in the filter of an access rule. */
 export function checkAccessFilter(
   draft: Draft,
   drafts: Drafts,
