@@ -14,7 +14,7 @@ export interface DeliveryRoutesOptions {
   /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
-  /** For the page links. */
+  /** Base of the page links. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
 }

@@ -56,7 +56,7 @@ export function createSubscriptionStore({
   readonly prisma: PrismaClient;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
-  /** Users with the admin flag may have any number. */
+  /** Limit for users without the admin flag. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
