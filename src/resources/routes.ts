@@ -144,7 +144,7 @@ function serve(
       ctx.body = envelopeText(records, { ...found, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
       return;
     }
-    const binding = bindingOf(ctx, asked);
+    const binding = bindingOf(ctx, asked, query === "nothing" ? [] : query.orderBy);
     const from = positionOf(asked.paging.cursor, binding);
     const found =
       query === "nothing"
@@ -180,10 +180,16 @@ function serve(
     };
   }
 
-  /** A cursor is good for the same list of the same user only. */
-  function bindingOf({ state: { caller } }: ApiContext, { given }: ListParameters): string {
+  /** A cursor is good for the same list of the same user only, as long as its order stays the same. */
+  function bindingOf(
+    { state: { caller } }: ApiContext,
+    { given, sort }: ListParameters,
+    ownOrder: ListQuery["orderBy"],
+  ): string {
     const parts = [...given].filter(([name]) => /^(?:filter\[|sort$|search$)/.test(name)).toSorted();
-    return JSON.stringify([definition.name, caller.id, parts]);
+    const order =
+      sort?.map(({ links, field: { name } }) => [...links.map((link) => link.name), name]) ?? ownOrder;
+    return JSON.stringify([definition.name, caller.id, parts, order]);
   }
 
   function positionOf(cursor: string, binding: string): Position | undefined {
