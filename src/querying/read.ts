@@ -3,7 +3,7 @@ import { quoteTable } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { columnText, conditionText, createParameters, type Parameters } from "./condition-text.ts";
 import { allOf, isAlways, type Condition, type Parameter } from "./condition.ts";
-import { afterText } from "./keyset.ts";
+import { afterText, type Bound } from "./keyset.ts";
 import type { Link } from "./links.ts";
 import { orderText, type OrderItem } from "./order.ts";
 import {
@@ -21,7 +21,7 @@ export interface Reading {
   readonly skip?: number;
   readonly take?: number;
   /** Only records that come after this position in the order. */
-  readonly after?: readonly (string | null)[] | undefined;
+  readonly after?: Bound | undefined;
 }
 
 /** Reads records with their relations. */

@@ -80,7 +80,7 @@ export function createStore(context: Context): RecordStore {
       const { view, condition, sql } = list;
       const order = part.from?.isBackwards === true ? reversed(list.order) : list.order;
       return readCursorPage(part, async (take) => {
-        const reading = { condition, order, take, after: part.from?.values };
+        const reading = { condition, order, take, after: part.from };
         const found = await readPositions(sql, view.statement, reading);
         const texts = await jsonOf(
           list,
