@@ -22,7 +22,7 @@ import { readCursorPage, readPage } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
-import { refuseDelete, refuseWrite } from "./refusals.ts";
+import { refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
 /** How the stores reach the database. */
@@ -71,7 +71,7 @@ export function createStore(context: Context): RecordStore {
           mode === "estimated"
             ? estimateRecords(sql, definition, condition)
             : { total: await countRecords(sql, definition, condition), isEstimate: false },
-      });
+      }).catch((error: unknown) => refuseList(query.asked, error));
     },
 
     async listByCursor(query, part) {
@@ -87,7 +87,7 @@ export function createStore(context: Context): RecordStore {
           found.map(({ raw }) => raw),
         );
         return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
-      });
+      }).catch((error: unknown) => refuseList(query.asked, error));
     },
 
     async find(key, where, shape) {
