@@ -5,7 +5,7 @@ import { columnText, conditionText, createParameters, type Parameters } from "./
 import { allOf, isAlways, type Condition, type Parameter } from "./condition.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { Link } from "./links.ts";
-import { orderText, type OrderItem } from "./order.ts";
+import { mayBeNull, orderText, type OrderItem } from "./order.ts";
 import {
   pathOf,
   type ManySelection,
@@ -30,18 +30,24 @@ export async function readRecords(
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<Raw[]> {
-  const rows: Raw[] = await sql(...selectText(statement, reading, false));
+  const rows: Raw[] = await sql(...selectText(statement, reading));
   await readManys(sql, statement, rows);
   return rows;
 }
 
-/** The same, with the position of each record in the order. */
+/** The same, with the position of each record in the order, in as many statements as `partsOf` makes. */
 export async function readPositions(
   sql: TextSql,
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<readonly { readonly raw: Raw; readonly position: readonly (string | null)[] }[]> {
-  const rows = await sql(...selectText(statement, reading, true));
+  const { take = Infinity } = reading;
+  const rows: (string | null)[][] = [];
+  for (const part of partsOf(reading)) {
+    const left = reading.take === undefined ? {} : { take: take - rows.length };
+    if (rows.length < take)
+      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, reading.order))));
+  }
   const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
   await readManys(
     sql,
@@ -51,17 +57,43 @@ export async function readPositions(
   return found;
 }
 
+/**
+ * Splits an order that begins with a column that may be NULL: one statement for the records that have a value there, and one for those that
+ * have none. PostgreSQL finds the place in an index for each of them, and for neither in both: a page in the middle
+ * of a million records read 500,000.
+ */
+function partsOf(reading: Reading): readonly Reading[] {
+  const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
+  if (first === undefined || first.links.length > 0 || !mayBeNull(first) || skip > 0) return [reading];
+  const { field, nulls } = first;
+  const isMissing: Condition = { kind: "null", field };
+  const at = after?.values[0];
+  const there: Reading = {
+    ...reading,
+    condition: allOf([condition, { kind: "not", of: isMissing }]),
+    order: [{ ...first, field: { ...field, isOptional: false } }, ...order],
+    after: at === null ? undefined : after,
+  };
+  const missing: Reading = {
+    ...reading,
+    condition: allOf([condition, isMissing]),
+    order,
+    after: at === null && after !== undefined ? { ...after, values: after.values.slice(1) } : undefined,
+  };
+  const parts = nulls === "last" ? [there, missing] : [missing, there];
+  return at === undefined ? parts : parts.slice(parts.indexOf(at === null ? missing : there));
+}
+
+/** @param positions The order whose columns are read behind those of the selection. */
 function selectText(
   statement: SelectionStatement,
   { condition, order = [], skip = 0, take, after }: Reading,
-  withPosition: boolean,
+  positions: readonly OrderItem[] = [],
 ): [string, Parameters["values"]] {
   const parameters = createParameters();
-  const { from, aliases } = statement.withOrder(order);
+  const { from, aliases } = statement.withOrder([...order, ...positions]);
   const aliasOf = (links: readonly Link[]): string => aliases.get(pathOf(links)) as string;
-  const position = withPosition
-    ? order.map(({ links, field }) => `, ${columnText(aliasOf(links), field)}`).join("")
-    : "";
+  const position = positions.map(({ links, field }) => `, ${columnText(aliasOf(links), field)}`).join("");
   const where = [
     ...(isAlways(condition) ? [] : [conditionText(condition, "t", parameters)]),
     ...(after === undefined ? [] : [afterText(order, after, aliasOf, parameters)]),
