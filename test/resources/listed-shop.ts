@@ -134,3 +134,27 @@ export async function makeShop({ sql }: ServedDatabase): Promise<void> {
     "INSERT INTO firms (name, secret, rank, user_id) VALUES ('Acme', 'alpha', 2, 7), ('Bolt', 'beta', 1, 8), (NULL, 'gamma', 3, 7)",
   );
 }
+
+export const token = (last: string): string => `00000000-0000-4000-8000-00000000000${last}`;
+
+/** Sales A to D of user 7, E of user 8, and F, which the base query leaves out. */
+export async function fillShop(served: ServedDatabase): Promise<void> {
+  await served.sql(
+    `INSERT INTO sales (reference, amount, weight, serial, state, urgent, due, token, tags, sizes, meta, blob, hidden, firm_id, user_id, is_gone)
+     VALUES ('A', 10, 1.5, 9007199254740993, 'open', true, '2026-03-28T14:30:00Z', '${token("1")}', '{x,y}', '{1,2}',
+       '{"plan": "pro", "deep": {"n": 5, "a.b": 1}, "list": ["p"], "none": null}', '\\x00', 'red', 1, 7, false),
+     ('B', 20.5, -0.25, 9007199254740992, 'paid', false, '2026-03-29T00:00:00Z', '${token("2")}', '{y,"a,b"}', '{}',
+       '{"plan": "Pro 100%", "deep": {"n": 10}}', NULL, 'green', 2, 7, false),
+     ('C', NULL, NULL, NULL, 'open', NULL, NULL, NULL, '{}', '{3}', NULL, NULL, 'blue', NULL, 7, false),
+     ('D', 10, 'NaN', -1, 'paid', true, '1969-12-31T23:59:59.999Z', NULL, '{}', '{2}', '[1]', NULL, 'red', 3, 7, false),
+     ('E', 99, 1.5, 1, 'open', true, '2026-03-28T14:30:00Z', NULL, '{x}', '{}', NULL, NULL, 'red', 1, 8, false),
+     ('F', 99, 1.5, 1, 'open', true, NULL, NULL, '{x}', '{}', NULL, NULL, 'red', 1, 7, true)`,
+  );
+  await served.sql(
+    `INSERT INTO parts (sale_id, sku, quantity, user_id) VALUES
+     (1, 'nut', 3, 7), (1, 'bolt', NULL, 7), (1, 'void', 1, 7), (1, 'theirs', 1, 8), (2, 'nut', 9, 7)`,
+  );
+  await served.sql(
+    `INSERT INTO stocks (small, rough, mood, day, firm_id) VALUES (1, 0.1, 'calm', '2026-03-28', 1), (-5, 1.5, 'wild', '2026-03-29', 2)`,
+  );
+}

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { ask, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { makeShop, shop, shopWith } from "./listed-shop.ts";
+import { fillShop, makeShop, shop, shopWith, token } from "./listed-shop.ts";
 
 type Shown = Readonly<Record<string, unknown>>;
 
@@ -18,8 +18,6 @@ const references = (answer: Answer): string =>
 
 const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
-const token = (last: string): string => `00000000-0000-4000-8000-00000000000${last}`;
-
 describe("lists of resources", () => {
   let served: ServedDatabase;
   let api: Api;
@@ -28,24 +26,7 @@ describe("lists of resources", () => {
     served = await openServedDatabase();
     await makeShop(served);
     api = await startApi(served, shop);
-    await served.sql(
-      `INSERT INTO sales (reference, amount, weight, serial, state, urgent, due, token, tags, sizes, meta, blob, hidden, firm_id, user_id, is_gone)
-       VALUES ('A', 10, 1.5, 9007199254740993, 'open', true, '2026-03-28T14:30:00Z', '${token("1")}', '{x,y}', '{1,2}',
-         '{"plan": "pro", "deep": {"n": 5, "a.b": 1}, "list": ["p"], "none": null}', '\\x00', 'red', 1, 7, false),
-       ('B', 20.5, -0.25, 9007199254740992, 'paid', false, '2026-03-29T00:00:00Z', '${token("2")}', '{y,"a,b"}', '{}',
-         '{"plan": "Pro 100%", "deep": {"n": 10}}', NULL, 'green', 2, 7, false),
-       ('C', NULL, NULL, NULL, 'open', NULL, NULL, NULL, '{}', '{3}', NULL, NULL, 'blue', NULL, 7, false),
-       ('D', 10, 'NaN', -1, 'paid', true, '1969-12-31T23:59:59.999Z', NULL, '{}', '{2}', '[1]', NULL, 'red', 3, 7, false),
-       ('E', 99, 1.5, 1, 'open', true, '2026-03-28T14:30:00Z', NULL, '{x}', '{}', NULL, NULL, 'red', 1, 8, false),
-       ('F', 99, 1.5, 1, 'open', true, NULL, NULL, '{x}', '{}', NULL, NULL, 'red', 1, 7, true)`,
-    );
-    await served.sql(
-      `INSERT INTO parts (sale_id, sku, quantity, user_id) VALUES
-       (1, 'nut', 3, 7), (1, 'bolt', NULL, 7), (1, 'void', 1, 7), (1, 'theirs', 1, 8), (2, 'nut', 9, 7)`,
-    );
-    await served.sql(
-      `INSERT INTO stocks (small, rough, mood, day, firm_id) VALUES (1, 0.1, 'calm', '2026-03-28', 1), (-5, 1.5, 'wild', '2026-03-29', 2)`,
-    );
+    await fillShop(served);
   });
 
   after(async () => {
@@ -54,6 +35,17 @@ describe("lists of resources", () => {
   });
 
   const get = (query: string, who = "ada"): Promise<Answer> => ask(api, who, `GET /sales?${query}`);
+
+  const foundBy = async (query: string): Promise<unknown> => {
+    const { total } = (await get(query)).json as { total: number };
+    return [total, references(await get(query))];
+  };
+
+  const counted = async (query: string): Promise<unknown> => {
+    const { total, last_page, total_is_estimate, data } = (await ask(api, "root", `GET /firms?${query}`))
+      .json as Shown;
+    return { total, last_page, total_is_estimate, size: (data as unknown[]).length };
+  };
 
   for (const [query, found] of [
     ["", "ABCD"],
@@ -165,7 +157,11 @@ describe("lists of resources", () => {
     const all = dataOf(await get("fields=reference&include=firm,parts"));
     expect(all.map(({ firm }) => (firm as Shown | null)?.["id"] ?? null)).to.deep.equal([1, null, null, 3]);
     const [mine] = dataOf(await get("fields=id&include=parts", "root"));
-    expect((mine?.["parts"] as Shown[]).map(({ part }) => part)).to.deep.equal(["theirs", "nut", "bolt"]);
+    expect((mine?.["parts"] as Shown[] | undefined)?.map(({ part }) => part)).to.deep.equal([
+      "theirs",
+      "nut",
+      "bolt",
+    ]);
   });
 
   it("include at most 100 records of each parent, the first ones of their own order", async () => {
@@ -216,146 +212,16 @@ describe("lists of resources", () => {
     ]);
   });
 
-  describe("refuse, with the parameter as it was written,", () => {
-    const paths =
-      "id, reference, amount, weight, serial, state, urgent, due_at, token, tags, sizes, customer.name, customer.rank, skus";
-    for (const [query, errors] of [
-      ["filter[amuont]=1", { "filter[amuont]": ["There is no field amuont; did you mean amount?"] }],
-      ["filter[amount][gtt]=1", { "filter[amount][gtt]": ["There is no operator gtt; did you mean gt?"] }],
-      ["filter[amount]=abc", { "filter[amount]": ["The value of amount must be a number."] }],
-      ["filter[state]=lost", { "filter[state]": ["The value of state must be one of open, paid."] }],
-      [
-        "filter[due_at][gt]=soon",
-        { "filter[due_at][gt]": ["The value of due_at must be a date, such as 2026-03-28T14:30:00Z."] },
-      ],
-      [
-        "filter[id]=3000000000",
-        { "filter[id]": ["The value of id must be an integer between -2147483648 and 2147483647."] },
-      ],
-      [
-        "filter[amount][between]=1",
-        {
-          "filter[amount][between]": [
-            "between takes two values with a comma between them; write \\, for a comma in one.",
-          ],
-        },
-      ],
-      ["filter[amount][null]=1", { "filter[amount][null]": ["The value of null must be true or false."] }],
-      [
-        "filter[urgent][gt]=true",
-        {
-          "filter[urgent][gt]": [
-            "The operator gt is not for urgent; expected one of eq, ne, in, not_in, null.",
-          ],
-        },
-      ],
-      [
-        "filter[meta]=1",
-        {
-          "filter[meta]": [
-            "The field meta cannot be filtered: it is a whole Json value; expected a path in it.",
-          ],
-        },
-      ],
-      ["filter[blob]=1", { "filter[blob]": ["The field blob cannot be filtered: it is of type Bytes."] }],
-      ["filter[kind]=sale", { "filter[kind]": ["The field kind cannot be filtered: it is a constant."] }],
-      [
-        "filter[customer]=1",
-        { "filter[customer]": ["The field customer cannot be filtered: it is an object."] },
-      ],
-      [
-        "filter[or][a][id]=1",
-        { "filter[or][a][id]": ["The group or is written as filter[or][0][path], filter[or][1][path]."] },
-      ],
-      [
-        "filter[not][not][not][not][id]=1",
-        { "filter[not][not][not][not][id]": ["Groups may be at most 3 deep."] },
-      ],
-      [
-        "sort=meta.plan",
-        {
-          sort: [
-            `There is no field meta.plan; expected one of ${paths.replace(", tags, sizes", "").replace(", skus", "")}.`,
-          ],
-        },
-      ],
-      ["sort=skus", { sort: ["The field skus cannot be sorted: it is that of several records."] }],
-      ["sort=id,-id", { sort: ["The field id is in it twice."] }],
-      ["sort=id,amount,weight,serial,state,urgent", { sort: ["A list is sorted by at most 5 fields."] }],
-      ["fields=refernce", { fields: ["There is no field refernce; did you mean reference?"] }],
-      ["include=lines", { include: ["There is no relation lines to include; expected one of firm, parts."] }],
-      ["count=all", { count: ["The value of count must be one of exact, estimated, none."] }],
-      ["per-page=5", { "per-page": ["There is no parameter per-page; did you mean per_page?"] }],
-      ["filter[id]=1&filter[id]=2", { "filter[id]": ["The parameter was given twice."] }],
-      // What is not shown does not exist, whatever it is called in the table.
-      ["filter[hidden]=red", { "filter[hidden]": [`There is no field hidden; expected one of ${paths}.`] }],
-      ["filter[user_id]=8", { "filter[user_id]": [`There is no field user_id; expected one of ${paths}.`] }],
-      [
-        "filter[is_gone]=true",
-        { "filter[is_gone]": [`There is no field is_gone; expected one of ${paths}.`] },
-      ],
-      ["filter[due]=2026-03-28", { "filter[due]": [`There is no field due; expected one of ${paths}.`] }],
-      [
-        "filter[firm.secret]=alpha",
-        { "filter[firm.secret]": [`There is no field firm.secret; expected one of ${paths}.`] },
-      ],
-      [
-        "filter[customer.secret]=alpha",
-        { "filter[customer.secret]": ["There is no field customer.secret; did you mean customer.name?"] },
-      ],
-      [
-        "filter[parts.quantity]=3",
-        { "filter[parts.quantity]": [`There is no field parts.quantity; expected one of ${paths}.`] },
-      ],
-      [
-        "filter[constructor]=1",
-        { "filter[constructor]": [`There is no field constructor; expected one of ${paths}.`] },
-      ],
-      [
-        "sort=hidden",
-        {
-          sort: [
-            `There is no field hidden; expected one of ${paths.replace(", tags, sizes", "").replace(", skus", "")}.`,
-          ],
-        },
-      ],
-    ] as const)
-      it(query, async () => {
-        expect(errorsOf(await get(query))).to.deep.equal([422, errors]);
-      });
-
-    for (const [filter, what] of [
-      ["small=40000", "a number beyond the column's"],
-      ["small][gt=-40000", "a smaller one"],
-      ["rough][lt=1e300", "a number beyond single precision"],
-      ["mood=mild", "a text that is no value of the column's enum"],
-    ] as const)
-      it(`${what}, in a table of somebody else's: filter[${filter}`, async () => {
-        const name = `filter[${filter.split("=")[0] ?? ""}]`;
-        const answer = await ask(
-          api,
-          "root",
-          `GET /stocks?filter[id][gt]=0&${name}=${filter.split("=")[1] ?? ""}`,
-        );
-        const [status, errors] = errorsOf(answer) as [number, Shown];
-        expect([status, Object.keys(errors ?? {})]).to.deep.equal([422, ["filter[id][gt]", name]]);
-      });
-  });
-
   it("show no trace of hidden rows: no filter, sort, count or search tells of those of others", async () => {
-    const list = async (query: string): Promise<unknown> => {
-      const { total } = (await get(query)).json as { total: number };
-      return [total, references(await get(query))];
-    };
     const queries = [
       "filter[reference]=E,F",
       "search=E",
       "filter[not][reference]=A&count=estimated",
       "filter[or][0][amount]=99&filter[or][1][id]=5",
     ];
-    const before = await Promise.all(queries.map(list));
+    const before = await Promise.all(queries.map(foundBy));
     await served.sql("UPDATE sales SET reference = reference || 'x' WHERE user_id = 8 OR is_gone");
-    const later = await Promise.all(queries.map(list));
+    const later = await Promise.all(queries.map(foundBy));
     await served.sql("UPDATE sales SET reference = left(reference, 1) WHERE user_id = 8 OR is_gone");
     expect(before).to.deep.equal([
       [0, ""],
@@ -367,12 +233,6 @@ describe("lists of resources", () => {
   });
 
   describe("count", () => {
-    const counted = async (query: string): Promise<unknown> => {
-      const { total, last_page, total_is_estimate, data } = (await ask(api, "root", `GET /firms?${query}`))
-        .json as Shown;
-      return { total, last_page, total_is_estimate, size: (data as unknown[]).length };
-    };
-
     before(() =>
       served.sql(
         "INSERT INTO firms (name, secret, rank, user_id) SELECT 'f', 's', n, 7 FROM generate_series(1, 10000) AS n",

@@ -6,6 +6,8 @@ import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.
 
 const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
+const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
+
 describe("lists of a code module with arguments that only Prisma knows", () => {
   let served: ServedDatabase;
   let api: Api;
@@ -25,8 +27,6 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
   async function serveWith(name: string, changes: Partial<Definition>): Promise<void> {
     api = await startApi(served, withVariant(name, changes));
   }
-
-  const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
 
   it("are answered by Prisma, and counted each time", async () => {
     await serveWith("orders", { code: { baseQuery: onlyPrisma } });
