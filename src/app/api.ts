@@ -19,8 +19,8 @@ import { createRouter } from "../http/state.ts";
 import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
-import { createEventPresenter } from "../events/present.ts";
-import { createAccessConditions } from "../resources/access.ts";
+import { createEventPresenter } from "../events/event-presenter.ts";
+import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
@@ -47,7 +47,7 @@ export function createApi({
   const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const urlOf = createUrlOf(config.http);
+  const lists = { maxPerPage, cursors };
   const listTurns = createTurns(halfOf(database.lists));
   const resourceTurns = {
     records: createTurns<string>(mostOf(database.pool)),
@@ -61,7 +61,7 @@ export function createApi({
   /** What every route with a POST takes. */
   const posts = {
     bodyLimitBytes,
-    urlOf,
+    urlOf: createUrlOf(config.http),
     inTransaction: createInTransaction(database.pool, names),
     answerPost: createAnswerPost({ seal: secretBox }),
   };
@@ -72,28 +72,26 @@ export function createApi({
     database: createRecordDatabase(infrastructure, models, names),
     ...posts,
     sql,
-    maxPerPage,
+    ...lists,
     listTurns,
     resourceTurns,
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
-    cursors,
     access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ ...database, ...config.webhooks, transact, listSql, secretBox }),
     ...posts,
-    maxPerPage,
-    cursors,
+    ...lists,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
+    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), caller),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ sql, listSql, transact, tracing }),
     ...posts,
-    maxPerPage,
+    ...lists,
     listTurns,
-    cursors,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 

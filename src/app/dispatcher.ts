@@ -7,14 +7,12 @@ import { createSender } from "../deliveries/attempt/send.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { isAdminFor } from "../resources/access.ts";
-import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
+import { createAccessConditions } from "../resources/access.ts";
+import { createEligibility } from "../subscriptions/eligibility.ts";
+import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
-import type { Caller } from "../kit/caller.ts";
 import type { Worker } from "../kit/worker.ts";
-import type { Log } from "../telemetry/log.ts";
 
 /**
  * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
@@ -54,7 +52,12 @@ export function createDispatcher({
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const mayAdminister = createAdminCheck(definitions, log);
+  const eligibility = createEligibility({
+    definitions,
+    access: createAccessConditions(definitions),
+    sql,
+    log,
+  });
   const attempts = createAttempts({
     ...shared,
     send: (post, user) => sender.send(post, user),
@@ -70,7 +73,7 @@ export function createDispatcher({
     ...shared,
     admission,
     attempts,
-    isAdminFor: mayAdminister,
+    eligibility,
     flightMs,
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
@@ -79,11 +82,7 @@ export function createDispatcher({
   const fanOut = createFanOut({
     ...shared,
     seal,
-    findSubscribers: createSubscriberFinder({
-      sql,
-      isAdminFor: mayAdminister,
-      possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
-    }),
+    findSubscribers: createSubscriberFinder({ sql, eligibility }),
     admission,
     attempts,
     flightMs,
@@ -106,31 +105,6 @@ function startingWith(act: () => void, worker: Worker): Worker {
       return worker.run(signal);
     },
   };
-}
-
-function createAdminCheck(definitions: Definitions, log: Log): (resource: string, user: Caller) => boolean {
-  return (resource, user) => {
-    const definition = definitions.get(resource);
-    // A resource that is no longer mapped has no admins: its pending events go to the owners only.
-    if (definition === undefined) return false;
-    try {
-      return isAdminFor(definition, user);
-    } catch (error) {
-      // A caller that the code module cannot confirm is no admin. One module's fault must not block
-      // the events of other resources.
-      log.error({ err: error, resource }, "isAdmin failed");
-      return false;
-    }
-  };
-}
-
-/**
- * Returns how far a statement can narrow the possible admins: only a code module knows its own
- * answer.
- */
-function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
-  if (definition === undefined) return { kind: "nobody" };
-  return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
 }
 
 /** Calls the code modules once, at the start: a fault shows then, and not during a delivery. */

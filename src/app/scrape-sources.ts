@@ -3,8 +3,8 @@ import type { Broker } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Database } from "../db/client.ts";
 import { createIndexSql } from "../db/sql.ts";
-import { readDeliveryBacklog } from "../deliveries/backlog.ts";
-import { readOutboxBacklog } from "../events/backlog.ts";
+import { readDeliveryBacklog } from "../deliveries/delivery-backlog.ts";
+import { readOutboxBacklog } from "../events/outbox-backlog.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /**

@@ -1,11 +1,11 @@
 import type { DeliveryStatus } from "./delivery.ts";
 
 export interface DeliveryFilter {
-  /** Undefined: everybody's. */
+  /** Undefined: of all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
   readonly status?: DeliveryStatus | undefined;
-  /** As a decimal string. */
+  /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
   /** Least and greatest id, as decimal strings. */
   readonly fromId?: string | undefined;
@@ -18,7 +18,7 @@ export type DeliveryOrder = "asc" | "desc";
 /** A statement whose first two parameters, $1 and $2, say how many deliveries to skip and to take. */
 export interface ListStatement {
   readonly text: string;
-  /** Those from $3 on. */
+  /** Values of the parameters from $3 on. */
   readonly values: readonly unknown[];
 }
 
@@ -36,7 +36,7 @@ export function listText(filter: DeliveryFilter, order: DeliveryOrder, columns: 
   };
 }
 
-/** How many they are, as far as $2. */
+/** Counts the matching deliveries, up to $2. */
 export function countText(filter: DeliveryFilter): ListStatement {
   const { text, values } = idsText(filter, "desc");
   return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
@@ -56,7 +56,7 @@ export function estimateText({
     fromId === undefined ? [] : `id >= ${parameters.add(fromId)}::bigint`,
     toId === undefined ? [] : `id <= ${parameters.add(toId)}::bigint`,
     eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
-    // A subscription has one user: both together would be taken for a part of it.
+    // Not both: the planner would multiply the two shares, but a subscription has one user.
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
     status === undefined ? [] : `status = ${parameters.add(status)}`,
@@ -70,8 +70,9 @@ export function estimateText({
 const lastId = "9223372036854775807";
 
 /**
- * Ids, read in their order by the one index that has them so. As a range of that index: of an equality the planner may believe, by old
- * statistics or none, that it is cheaper to sort all that it lets through, or to look through everybody's.
+ * Selects ids in their order, by the one index that has this order. The condition is a range of
+ * that index: for an equality, old statistics can make the planner sort all matches, or read the
+ * deliveries of all users.
  */
 function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const parameters = createParameters(3);
@@ -88,7 +89,8 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const page = "OFFSET $1::bigint LIMIT $2::bigint";
 
   if (eventId !== undefined) {
-    // No more than the event has. OFFSET 0: or it is looked for from the newest delivery of all on.
+    // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
+    // delivery of all.
     const where = [
       `event_id = ${parameters.add(eventId)}::bigint`,
       subscription === undefined ? [] : `subscription_id = ${subscription}`,
@@ -108,7 +110,8 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
       : user !== undefined
         ? [["user_id", user] as const]
         : [];
-  // Somebody else's subscription has nothing; to filter it by the user would read all of it.
+  // Checks once that the subscription is the user's. A condition on the user for each row would
+  // read all of the subscription's deliveries.
   const ofOwner =
     user === undefined || subscription === undefined
       ? []
@@ -126,7 +129,7 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const where = [
     rangeOf(columns, "id", range),
     isProblem ? "problem IS NOT NULL" : [],
-    // Most are delivered, and the planner takes half for it.
+    // The planner expects half of all for this condition, which is near enough: most are delivered.
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();

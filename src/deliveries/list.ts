@@ -1,6 +1,6 @@
 import { cursorEnvelope, envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
 import type { Caller } from "../kit/caller.ts";
-import type { Condition, Parameter } from "../querying/condition.ts";
+import type { Condition } from "../querying/condition.ts";
 import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
@@ -9,7 +9,7 @@ import { createProjection } from "../querying/projection.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter, DeliveryOrder } from "./history-texts.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
-import { presentDelivery, rowIdOf } from "./present.ts";
+import { presentDelivery, rowIdOf } from "./delivery-json.ts";
 
 const fault = "without an index, and there may be millions of deliveries";
 const shown = (name: string): ListedKey => ({ name, type: "String", fault });
@@ -107,7 +107,7 @@ function note(condition: Condition, asked: Asked): void {
   if (field.name === "subscription_id") asked.subscriptionIds.add(String(value));
   else if (field.name === "status") asked.statuses.add(String(value));
   else if (field.name === "event_id") asked.eventIds.add(String(value));
-  else noteId(operator, BigInt(value as Exclude<Parameter, Buffer | null>), asked);
+  else noteId(operator, BigInt(String(value)), asked);
 }
 
 function noteId(operator: string, id: bigint, asked: Asked): void {

@@ -18,7 +18,7 @@ interface Options {
 
 const pagesPerReport = 100;
 
-/** `prune`: deletes what is finished and old from the service's own tables. */
+/** Adds `prune`, which deletes old finished events from the service's own tables. */
 export function addPruneCommand(program: Command, { open, terminal }: PruneCommandOptions): void {
   program
     .command("prune")

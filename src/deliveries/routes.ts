@@ -9,12 +9,12 @@ import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
 import { deliveryShape, readDeliveryList } from "./list.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
-  /** Of users, at lists of all kinds together. */
+  /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
   /** For the page links, and the address of what is made. */
@@ -25,7 +25,10 @@ export interface DeliveryRoutesOptions {
   readonly answerPost: AnswerPost;
 }
 
-/** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
+/**
+ * Adds `webhook-deliveries`: list, show and manual retry (contract, section 4). Users with the
+ * admin flag see all deliveries.
+ */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;
   const { bodyLimitBytes, inTransaction, answerPost } = options;

@@ -1,6 +1,6 @@
 import { Decimal } from "@prisma/client/runtime/client";
 import type { Field, FieldType } from "../mapping/definition.ts";
-import type { Condition, Parameter } from "./condition.ts";
+import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
 
 type Where = Readonly<Record<string, unknown>>;
 
@@ -15,27 +15,6 @@ export function prismaWhereOf(condition: Condition): Where | "nothing" | undefin
   return translate(condition);
 }
 
-function comparesWithNull(condition: Condition): boolean {
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return condition.of.some(comparesWithNull);
-    case "not":
-    case "related":
-      return comparesWithNull(condition.of);
-    case "compare":
-      return condition.value === null;
-    case "in":
-    case "list":
-      return condition.values.includes(null);
-    case "null":
-    case "like":
-    case "json":
-    case "version":
-      return false;
-  }
-}
-
 function translate(condition: Condition): Where | undefined {
   switch (condition.kind) {
     case "all":
@@ -45,6 +24,9 @@ function translate(condition: Condition): Where | undefined {
       if (condition.kind === "any") return of.length === 0 ? nothing : { OR: of };
       return of.length === 0 ? {} : { AND: of };
     }
+    // What a relation's `none` and `every` were made of: Prisma means the same by them.
+    case "notFalse":
+      return translate(condition.of);
     case "not": {
       const of = translate(condition.of);
       return of && { NOT: of };

@@ -37,6 +37,8 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 export interface AccessConditions {
   /** The records with which the caller may do all of it, for admins of the resource every one. */
   of(definition: Definition, wanted: readonly AccessOperation[], caller: Caller): Condition;
+  /** The filter that decides who reads, in which users are still open; undefined for other rules. */
+  readFilter(definition: Definition): Condition | undefined;
   /** The same condition, met also by no related record that the caller may not read. */
   withinReach(condition: Condition, caller: Caller): Condition;
 }
@@ -86,12 +88,14 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
         .map((rule) => conditionOfRule(rule, definition, caller));
       return conditions.some(isNever) ? never : all(conditions);
     },
+    readFilter: ({ access: { read } }) => filters.get(read),
     withinReach(condition, caller) {
       switch (condition.kind) {
         case "all":
         case "any":
           return { ...condition, of: condition.of.map((one) => access.withinReach(one, caller)) };
         case "not":
+        case "notFalse":
           return { ...condition, of: access.withinReach(condition.of, caller) };
         case "related": {
           const { link, of } = condition;
@@ -131,4 +135,13 @@ export function ownerFieldOf(definition: Definition): Field | undefined {
 export function ownerValue(owner: Field, caller: Caller): number | bigint | string {
   if (owner.type === "BigInt") return BigInt(caller.id);
   return owner.type === "String" ? String(caller.id) : caller.id;
+}
+
+/**
+ * Returns why a webhook of the user for the resource would never fire; undefined when it may. A resource that says nothing of access takes the
+ * webhooks of every user, as before.
+ */
+export function refusalOfWebhook(definition: Definition | undefined, caller: Caller): string | undefined {
+  if (definition?.access.read.kind !== "admin" || isAdminFor(definition, caller)) return undefined;
+  return `Only admins read ${definition.name}, so that the webhook would never fire.`;
 }

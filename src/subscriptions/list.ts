@@ -8,7 +8,7 @@ import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { orderText, type OrderItem } from "../querying/order.ts";
 import { createProjection } from "../querying/projection.ts";
-import { presentSubscription, type Subscription } from "./subscription.ts";
+import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 /** A user has few subscriptions, so that no filter or sort needs an index of its own. */
 export const subscriptionShape = fixedShape([
@@ -33,13 +33,13 @@ export async function findSubscriptions(
   sql: Sql,
   userId: number,
   { filter, sort }: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
-): Promise<readonly Subscription[]> {
+): Promise<readonly OwnSubscription[]> {
   const parameters = createParameters();
   // OFFSET 0: or the planner may read everybody's in the order of their ids to save the sort.
   const own = `SELECT * FROM svc.subscriptions WHERE user_id = ${parameters.add(userId)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
-  return sql<Subscription & Record<string, unknown>>(
+  return sql<OwnSubscription & Record<string, unknown>>(
     `SELECT t.id, t.user_id AS "userId", t.url, t.resource, t.events, t.is_active AS "isActive", t.description,
       t.secret_hint AS "secretHint", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
     FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC`,
@@ -57,12 +57,12 @@ const paging = ["page", "per_page", "count", "cursor"];
  * @param url Of the request, for the links.
  */
 export function subscriptionList(
-  found: readonly Subscription[],
+  found: readonly OwnSubscription[],
   parameters: ListParameters,
   { userId, cursors, url }: { readonly userId: number; readonly cursors: Cursors; readonly url: URL },
 ): { readonly data: readonly unknown[] } | Envelope<unknown> | CursorEnvelope<unknown> {
   const project = parameters.fields && createProjection(parameters.fields, subscriptionShape.places);
-  const present = (rows: readonly Subscription[]): readonly unknown[] =>
+  const present = (rows: readonly OwnSubscription[]): readonly unknown[] =>
     rows.map((row) => presentSubscription(row)).map((row) => project?.(row) ?? row);
   if (!paging.some((name) => parameters.given.has(name))) return { data: present(found) };
   if (parameters.paging.kind === "page") {
@@ -87,10 +87,10 @@ export function subscriptionList(
 
 /** A position is an id, and its place for when that subscription is gone: the next one has moved up to it. */
 function from(
-  found: readonly Subscription[],
+  found: readonly OwnSubscription[],
   position: ReturnType<typeof openPosition>,
   take: number,
-): readonly Subscription[] {
+): readonly OwnSubscription[] {
   if (position === undefined) return found.slice(0, take);
   const [id, place] = position.values.map(Number);
   const at = found.findIndex((one) => one.id === id);

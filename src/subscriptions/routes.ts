@@ -17,11 +17,13 @@ import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList, subscriptionShape } from "./list.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type Subscription } from "./subscription.ts";
+import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
-  /** Why the webhook of this user may not go to a URL, as a sentence; undefined when it may. */
+  /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
+  /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
+  readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
@@ -36,13 +38,17 @@ interface WithParams {
   readonly params: Readonly<Record<string, string | undefined>>;
 }
 
-/** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
+/**
+ * Adds `webhooks`: list, create, show, change and delete the caller's subscriptions (contract,
+ * section 4).
+ */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf, refusalOfUrl } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;
   const { inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
-    refusalOfUrl: (url) => refusalOfUrl(url, caller),
+    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
+    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
   });
 
   router.get("/webhooks", async (ctx) => {
@@ -54,7 +60,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
+    const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
     await answerPost(ctx, {
       inTransaction,
       isSecret: true,
@@ -74,7 +80,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   const change = async (ctx: ApiContext & WithParams): Promise<void> => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
+    const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
@@ -89,7 +95,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<Subscription> {
+  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<OwnSubscription> {
     const id = idOf(text);
     const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
     if (subscription === undefined) throw unknownSubscription();

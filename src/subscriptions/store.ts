@@ -8,38 +8,41 @@ import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
 import { findSubscriptions } from "./list.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
-import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
+import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./subscription.ts";
 
-/** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. The actor of a change is for the audit trail. */
+/**
+ * The subscriptions of one user. Another user's subscription counts as missing: `undefined`, or
+ * false. The audit trail records the actor.
+ */
 export interface SubscriptionStore {
   /** All that meet the filter; newest first where nothing else is asked for. */
   list(
     userId: number,
     query: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
-  ): Promise<readonly Subscription[]>;
-  find(id: number, userId: number): Promise<Subscription | undefined>;
+  ): Promise<readonly OwnSubscription[]>;
+  find(id: number, userId: number): Promise<OwnSubscription | undefined>;
   /**
-   * Makes the secret too, which is in clear text here and never again.
+   * Creates the secret too, and returns it in clear text for the only time.
    *
-   * @param transaction To be a part of; default: one of its own.
-   * @throws AppError when the user has as many as one may have.
+   * @param transaction The transaction that it becomes a part of; by default one of its own.
+   * @throws AppError when the user has the most that are allowed.
    */
   create(
     user: Pick<Caller, "id" | "isAdmin">,
     subscription: NewSubscription,
     actor: Actor,
     transaction?: Sql,
-  ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
-  /** Without any change, `updatedAt` stays too. */
+  ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string }>;
+  /** Leaves `updatedAt` as it is when there is no change. */
   update(
     id: number,
     userId: number,
     changes: SubscriptionChanges,
     actor: Actor,
-  ): Promise<Subscription | undefined>;
+  ): Promise<OwnSubscription | undefined>;
   /**
-   * Cancels its unfinished deliveries in the same commit, the first 500 of them and those being attempted: the attempt's outcome then
-   * finds them cancelled. The dispatcher's sweep cancels the rest.
+   * Cancels unfinished deliveries in the same commit: the first 500, and those in flight, whose
+   * outcome then finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
@@ -78,9 +81,9 @@ export function createSubscriptionStore({
       const { url, resource, events, isActive, description } = created;
       const sealed = secretBox.encrypt(secret);
       const values = [userId, url, resource, events, isActive, description, sealed];
-      const act = async (sql: Sql): Promise<Subscription> => {
+      const act = async (sql: Sql): Promise<OwnSubscription> => {
         if (!isAdmin) await refuseOneTooMany(sql, { userId, maxPerUser });
-        const [row] = await sql<Subscription & Record<string, unknown>>(createText, [
+        const [row] = await sql<OwnSubscription & Record<string, unknown>>(createText, [
           ...values,
           actorText(actor),
           secretHint(secret),
@@ -98,7 +101,8 @@ export function createSubscriptionStore({
       return subscription;
     },
     async delete(id, userId, actor) {
-      // A range of the index, and no equality: the planner takes that for few deliveries, reads them all and sorts them.
+      // A range of the index. For an equality the planner expects few deliveries, then reads and
+      // sorts them all.
       const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
@@ -123,7 +127,10 @@ export function createSubscriptionStore({
   };
 }
 
-/** Creations of one user are one after the other from here on: two that both count 49 would make 51. */
+/**
+ * Locks the user, so that creations of one user run one after another: two that both count 49 would
+ * make 51.
+ */
 async function refuseOneTooMany(
   sql: Sql,
   { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },

@@ -87,9 +87,16 @@ describe("the queue", () => {
     const pending = await work.addDelivery(subscription, { due: "nowhere" });
     const retrying = await work.addDelivery(subscription, { due: "nowhere", status: "retrying" });
 
+    const ids = [pending, retrying].map(({ id }) => String(id));
+    const [flight] = await core.sql<{ readonly id: string }>(
+      "INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ($1, now() + interval '1 hour') RETURNING id",
+      [ids],
+    );
+    const flightId = flight?.id ?? "";
+
     await store.putBack({
-      returns: [pending, retrying].map(({ id }) => ({ id: String(id), delayMs: undefined })),
-      landed: [],
+      returns: ids.map((id) => ({ id, flightId, delayMs: undefined })),
+      landed: [flightId],
     });
 
     expect([await isRetry(pending.id), await isRetry(retrying.id)]).to.deep.equal([false, true]);

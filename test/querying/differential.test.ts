@@ -67,7 +67,14 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
   }
 
   async function answerOf(store: RecordStore, { skip, take, ...query }: GeneratedQuery): Promise<unknown> {
-    const unasked = { filter: always, sort: undefined, fields: undefined, related: [], asked: [] };
+    const unasked = {
+      access: always,
+      filter: always,
+      sort: undefined,
+      fields: undefined,
+      related: [],
+      asked: [],
+    };
     const { records, total } = await store.list({ ...query, ...unasked }, { skip, take, count: "exact" });
     return { records, total };
   }

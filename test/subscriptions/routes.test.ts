@@ -53,6 +53,8 @@ describe("webhook subscription routes", () => {
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
+      refusalOfResource: (resource, { id }) =>
+        resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });
     const authenticate = createAuthenticate({
@@ -163,6 +165,22 @@ describe("webhook subscription routes", () => {
       });
     });
 
+    it("answers 422 for a key that is no field, to PUT too", async () => {
+      const { id } = await create();
+      for (const [method, path] of [
+        ["POST", "/webhooks"],
+        ["PUT", `/webhooks/${String(id)}`],
+      ] as const) {
+        const answer = await send(method, path, { ...good, isActive: false });
+
+        const message = "There is no field isActive; did you mean is_active?";
+        expect([answer.status, answer.json]).to.deep.equal([
+          422,
+          { message, errors: { isActive: [message] } },
+        ]);
+      }
+    });
+
     for (const url of [
       "http://127.0.0.1:1/",
       "http://[::1]/",
@@ -251,9 +269,9 @@ describe("webhook subscription routes", () => {
       const { secret, ...created } = await create();
 
       const answer = await send("PUT", `/webhooks/${String(created["id"])}`, {
-        nonsense: 1,
-        id: 99,
-        user_id: ben.id,
+        id: created["id"],
+        user_id: ada.id,
+        updated_at: created["updated_at"],
       });
 
       expect(answer.status).to.equal(200);

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { PrismaClient } from "../../src/db/generated/client.ts";
 import type { Sql, Transact } from "../../src/db/sql.ts";
-import { readDeliveryBacklog } from "../../src/deliveries/backlog.ts";
+import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { pruneEvents } from "../../src/deliveries/prune.ts";
 import { createDeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
-import { readOutboxBacklog } from "../../src/events/backlog.ts";
+import { readOutboxBacklog } from "../../src/events/outbox-backlog.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox } from "../../src/events/outbox.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";

@@ -68,6 +68,7 @@ export async function startListApi(): Promise<ListApi> {
     cursors,
     triggersOf: () => ["on_create"],
     refusalOfUrl: () => undefined,
+    refusalOfResource: () => undefined,
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ sql: core.sql, listSql, transact }),

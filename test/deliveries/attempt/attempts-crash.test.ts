@@ -5,12 +5,12 @@ import type { Done, Place } from "../../../src/deliveries/admission/admission.ts
 import {
   createAttempts,
   type Attempts,
-  type DeliveryInHand,
+  type DeliveryInFlight,
 } from "../../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
-import type { Flight } from "../../../src/deliveries/flights.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../../src/deliveries/store.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
+import { inFlight } from "../../support/attempts-scene.ts";
 import { migrateCore } from "../../support/core-database.ts";
 import { createMemoryLog } from "../../support/http.ts";
 import { startPrivatePostgres, type PrivatePostgres } from "../../support/postgres.ts";
@@ -20,8 +20,8 @@ import { createWork, secretBox, success, type Work } from "../../support/work.ts
 
 const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Done), leave: () => undefined };
 
-// The commit of an outcome does not wait for the disk. A crash of PostgreSQL takes it back, and
-// the process believes it written.
+// The commit of an outcome does not wait for the disk: what PostgreSQL's crash takes back, this
+// process believes written.
 describe("createAttempts, when a crash of PostgreSQL takes back a write of one delivery of a flight", () => {
   let postgres: PrivatePostgres;
   let database: Database;
@@ -32,7 +32,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
   let attempts: Attempts;
   let answers: Map<string, () => void>;
   let ids: readonly [string, string];
-  let inHand: ReadonlyMap<string, DeliveryInHand>;
+  let byId: ReadonlyMap<string, DeliveryInFlight>;
 
   before(async () => {
     // Nothing but a commit that waits, or a checkpoint, writes the log within the test.
@@ -49,21 +49,9 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
     const subscription = await work.addSubscription();
     const [one, other] = [await work.addDelivery(subscription), await work.addDelivery(subscription)];
     ids = [String(one.id), String(other.id)];
-    const { flightId, deliveries } = await takeDue();
+    const taken = inFlight(await takeDue());
     await sql("CHECKPOINT");
-    const flight: Flight = { id: flightId ?? "", inHand: deliveries.length };
-    inHand = new Map(
-      deliveries.map((taken) => [
-        taken.id,
-        {
-          ...taken,
-          subscription: taken.subscription as DeliveryInHand["subscription"],
-          happenedAtMs: performance.now(),
-          data: Buffer.from("{}"),
-          flight,
-        },
-      ]),
-    );
+    byId = new Map(taken.map((delivery) => [delivery.id, { ...delivery, data: Buffer.from("{}") }]));
     answers = new Map();
     broker = createWatchedBroker();
     attempts = createAttempts({
@@ -95,7 +83,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined });
-  const deliveryOf = (id: string): DeliveryInHand => inHand.get(id) as DeliveryInHand;
+  const deliveryOf = (id: string): DeliveryInFlight => byId.get(id) as DeliveryInFlight;
   const answer = (id: string): Promise<() => void> =>
     until(() => answers.get(deliveryOf(id).uuid), { what: "the POST" }).then((act) => {
       act();

@@ -1,13 +1,13 @@
 import { expect } from "chai";
-import { createWaitingRoom, type WaitingRoom } from "../../src/events/waiting-room.ts";
+import { createFailedEvents, type FailedEvents } from "../../src/events/failed-events.ts";
 
-describe("createWaitingRoom", () => {
+describe("createFailedEvents", () => {
   let nowMs: number;
-  let room: WaitingRoom;
+  let room: FailedEvents;
 
   beforeEach(() => {
     nowMs = 50_000;
-    room = createWaitingRoom({ longestPauseMs: 300_000, now: () => nowMs });
+    room = createFailedEvents({ longestPauseMs: 300_000, now: () => nowMs });
   });
 
   const fail = (id: string, times = 1): number[] => Array.from({ length: times }, () => room.add(id));

@@ -1,6 +1,5 @@
 import { rowOfSnapshot } from "./capture.ts";
 import type { OutboxEvent } from "./outbox.ts";
-import type { Presented, PresentedAll } from "./relay.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
@@ -8,9 +7,24 @@ import type { Definition, Definitions, Field, Relation, Row, TransformNode } fro
 import { baseQueryOf } from "../resources/query.ts";
 import { createTransform } from "../querying/transform.ts";
 
+/** The record of an event, or why the transform gives none now. */
+export type Presented =
+  | { readonly kind: "presented"; readonly data: unknown }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** The result for events of one resource that were read together. */
+export type PresentedAll =
+  /** One answer per event, in order. */
+  | { readonly kind: "each"; readonly answers: readonly Presented[] }
+  /**
+   * No event can be presented. `isPassing`: the database is away, which says nothing about the
+   * resource.
+   */
+  | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
+
 /**
- * Turns captured events of one resource into the JSON that the API would answer for the same rows: the snapshots, with the relations
- * that the transform names read now (null when they are gone).
+ * Turns captured events of one resource into the JSON that the API would answer for the same rows.
+ * Relations that the transform names are read now, and are null when they are gone.
  */
 export function createEventPresenter({
   definitions,
@@ -46,7 +60,7 @@ export function createEventPresenter({
   };
 }
 
-type Present = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+type PresentEvents = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
 
 function createPresenter({
   definition,
@@ -56,12 +70,12 @@ function createPresenter({
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-}): Present {
+}): PresentEvents {
   const transform = createTransform(definition, definitions);
   const visible = relationsVisible(definition);
 
   return async (events) => {
-    const decoded = events.map((event) => attempt(() => rowOfSnapshot(definition, event.snapshot)));
+    const decoded = events.map((event) => tryTo(() => rowOfSnapshot(definition, event.snapshot)));
     const rows = decoded.flatMap((answer) => (answer.kind === "done" ? [answer.value] : []));
     const related = new Map<Row, Record<string, unknown>>(rows.map((row) => [row, {}]));
     const include = baseQueryOf(definition).include ?? {};
@@ -75,7 +89,7 @@ function createPresenter({
     }
     return decoded.map((answer) => {
       if (answer.kind === "failed") return refused(answer.reason);
-      const presented = attempt(() => transform({ ...answer.value, ...related.get(answer.value) }));
+      const presented = tryTo(() => transform({ ...answer.value, ...related.get(answer.value) }));
       return presented.kind === "done"
         ? { kind: "presented", data: presented.value }
         : refused(presented.reason);
@@ -87,7 +101,7 @@ type Attempted<T> =
   | { readonly kind: "done"; readonly value: T }
   | { readonly kind: "failed"; readonly reason: string };
 
-function attempt<T>(act: () => T): Attempted<T> {
+function tryTo<T>(act: () => T): Attempted<T> {
   try {
     return { kind: "done", value: act() };
   } catch (error) {
@@ -95,7 +109,7 @@ function attempt<T>(act: () => T): Attempted<T> {
   }
 }
 
-/** A code module's own words are in the cause. */
+/** Returns the message; the cause holds the code module's own message. */
 function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : {};
   return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;
@@ -105,7 +119,10 @@ function refused(reason: string): Presented {
   return { kind: "refused", reason };
 }
 
-/** The relations that the transform can see, if they are included: all of them for a code module, else those that its paths begin with. */
+/**
+ * Returns the relations that the transform can use: all for a code module, else those that its
+ * paths begin with.
+ */
 function relationsVisible(definition: Definition): readonly Relation[] {
   if (definition.code.transform !== undefined) return definition.relations;
   const named = new Set<string>();
@@ -120,7 +137,8 @@ function relationsVisible(definition: Definition): readonly Relation[] {
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Per row, what `include` would have put under the relation's name; one statement for all rows where it leads to at most one record.
+ * Returns for each row what `include` would have put under the relation's name. Runs one statement
+ * for all rows where the relation has at most one record.
  *
  * @param args The relation's part of `include`: true, or Prisma's arguments.
  */
@@ -146,7 +164,7 @@ async function findRelated({
 
   const foreign = target.fields.find(({ name }) => name === foreignField) as Field;
   if (kind === "many" && !foreign.isUnique && !foreign.isKey) {
-    // Not batched: take and orderBy of the include count per record.
+    // Not batched, since `take` and `orderBy` of the include apply to each record.
     const findOf = async (value: unknown): Promise<readonly Row[]> =>
       value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });
     return Promise.all(rows.map((row) => findOf(row[localField])));
@@ -165,7 +183,7 @@ async function findRelated({
   });
 }
 
-/** The same arguments, with the field that the records are told apart by. */
+/** Adds the field by which the records are matched to their rows. */
 function withField(args: Args, name: string): Args {
   const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
   return {
@@ -184,7 +202,7 @@ function without(row: Row, name: string): Row {
   return Object.fromEntries(Object.entries(row).filter(([key]) => key !== name));
 }
 
-/** Dates, decimals and bytes are objects, of which no two are the same. */
+/** Returns a value that can be compared: two dates, decimals or bytes are never the same object. */
 function comparable(value: unknown): unknown {
   return typeof value === "object" ? JSON.stringify(value) : value;
 }

@@ -4,12 +4,11 @@ import { openModelsClient, type ModelsClient } from "../../src/db/prisma-interna
 import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type OutboxEvent } from "../../src/events/outbox.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
-import type { Presented, PresentedAll } from "../../src/events/relay.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/migrate.ts";
 import type { CodeModule, Definition, Definitions, Row } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createEventPresenter } from "../../src/events/present.ts";
+import { createEventPresenter, type Presented, type PresentedAll } from "../../src/events/event-presenter.ts";
 import { baseQueryOf } from "../../src/resources/query.ts";
 import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -118,7 +117,10 @@ describe("createEventPresenter", () => {
          'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', 'paid', 1, '{"a": [1, null, "\\u00e9"]}' ${more}`,
     );
 
-  /** The events that the tables' triggers have captured, oldest first, and none that is there no more. */
+  /**
+   * The events that the tables' triggers have captured, oldest first, and none that is there no
+   * more.
+   */
   async function captured(): Promise<readonly OutboxEvent[]> {
     const resources = [...base.keys()];
     const { events } = await createOutbox({

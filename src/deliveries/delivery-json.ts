@@ -1,7 +1,7 @@
 import { formatDateTime } from "../kit/date-time.ts";
 import type { AttemptRow, DeliveryRow } from "./history.ts";
 
-/** The JSON of a delivery (contract, section 4, "Deliveries"). */
+/** Returns the JSON of a delivery (contract, section 4, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
   return {
     id: Number(delivery.id),
@@ -23,7 +23,7 @@ export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, 
   };
 }
 
-/** The JSON of one attempt. A body that is not UTF-8 is shown with replacement characters. */
+/** Returns the JSON of an attempt. A body that is not UTF-8 gets replacement characters. */
 export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unknown>> {
   return {
     number: attempt.number,
@@ -37,7 +37,10 @@ export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unk
   };
 }
 
-/** The id of an event or a delivery as people write it: a positive 64-bit integer in plain decimal digits; undefined for anything else. */
+/**
+ * Parses the id of an event or a delivery: a positive 64-bit integer in plain decimal digits.
+ * Returns undefined for anything else.
+ */
 export function rowIdOf(text: string | undefined): string | undefined {
   if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
   return BigInt(text) < 2n ** 63n ? text : undefined;

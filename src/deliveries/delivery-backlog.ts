@@ -1,7 +1,8 @@
 import type { Sql } from "../db/sql.ts";
 import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
-// No part reads more than the limit. Of what has no time, a part waits for a slot, and the rest for its subscription or user to be active.
+// No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
+// its subscription or user to be active.
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1
@@ -24,11 +25,11 @@ const backlogText = `
     (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 
-/** The deliveries that are not at their end. The cost is bounded, however many there are. */
+/** Reads how many deliveries are unfinished, by what they wait for. The cost is bounded. */
 export async function readDeliveryBacklog(sql: Sql): Promise<DeliveryBacklog> {
-  const [row] = await sql<Found>(backlogText, [countLimit]);
-  if (row === undefined) throw new Error("no answer");
+  const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
+  if (row === undefined) throw new Error("The statement returned no row.");
   return { ...row, oldestDueMs: row.oldestDueMs ?? undefined };
 }
 
-type Found = Omit<DeliveryBacklog, "oldestDueMs"> & { readonly oldestDueMs: number | null };
+type BacklogRow = Omit<DeliveryBacklog, "oldestDueMs"> & { readonly oldestDueMs: number | null };
