@@ -30,6 +30,8 @@ describe("POST /resources/{name}/batch", () => {
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
 
+  const addPage = (who: string, slug: string): Promise<Answer> =>
+    as(who, "POST /pages/batch", { operations: [{ method: "create", data: { slug, title: slug } }] });
   const statusOf = async (...references: readonly string[]): Promise<number> =>
     (await batch("ada", ...references.map((reference) => create(reference)))).status;
   const statementsOf = async (operations: number): Promise<number> => {
@@ -331,15 +333,13 @@ describe("POST /resources/{name}/batch", () => {
 
   it("lets one batch of a user hold a connection, and two of all users in the test's limits", async () => {
     const client = await served.database.pool.connect();
-    const page = (who: string, slug: string): Promise<Answer> =>
-      as(who, "POST /pages/batch", { operations: [{ method: "create", data: { slug, title: slug } }] });
     try {
       await client.query("BEGIN; LOCK TABLE orders, site_pages IN ACCESS EXCLUSIVE MODE");
       const adas = ["Q-1", "Q-2"].map((reference) => batch("ada", create(reference)));
       await until(async () => (await waitingFor("orders")) === 1, { what: "one of Ada's" });
-      const others = [page("bob", "b")];
+      const others = [addPage("bob", "b")];
       await until(async () => (await waitingFor("site_pages")) === 1, { what: "the one of Bob's" });
-      others.push(page("root", "r"));
+      others.push(addPage("root", "r"));
       // A request after it has been at the database, so that it would be, too.
       await as("ada", "GET /notices/1");
 
