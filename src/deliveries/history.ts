@@ -169,7 +169,8 @@ export function createDeliveryHistory({
   return {
     read,
     async list({ filter, order, skip, take }) {
-      // One more than asked for: whoever follows the links to the end gets them all, however wrong an estimate is.
+      // Reads one more row than asked for, so that page links lead to the end however wrong an
+      // estimate is.
       const found = await read({ filter, ...(order && { order }), skip, take: take + 1 });
       const rows = found.slice(0, take);
       const atLeast = skip + found.length;

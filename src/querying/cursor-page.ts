@@ -60,12 +60,14 @@ export function cursorPage<T>(
   const rows = isBackwards ? read.slice(0, take).toReversed() : read.slice(0, take);
   const [first] = rows;
   const last = rows.at(-1);
+  const positionOf = (row: T | undefined, goesBack: boolean): Position | undefined =>
+    row === undefined ? undefined : { values: valuesOf(row), isBackwards: goesBack, isInclusive: false };
   // There is a page where this one was asked from.
   const hasNext = isBackwards || isCut;
   const hasPrevious = isBackwards ? isCut : position !== undefined;
   return {
     rows,
-    next: hasNext && last !== undefined ? { values: valuesOf(last), isBackwards: false } : undefined,
-    previous: hasPrevious && first !== undefined ? { values: valuesOf(first), isBackwards: true } : undefined,
+    next: hasNext ? positionOf(last, false) : undefined,
+    previous: hasPrevious ? positionOf(first, true) : undefined,
   };
 }

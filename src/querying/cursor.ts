@@ -7,6 +7,8 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:
 export interface Position {
   readonly values: readonly (string | null)[];
   readonly isBackwards: boolean;
+  /** Whether a record at the very position belongs to the page. */
+  readonly isInclusive: boolean;
 }
 
 export interface Cursors {
@@ -15,6 +17,8 @@ export interface Cursors {
   /** Returns undefined for a text that `seal` has not made for this binding. */
   open(text: string, binding: string): Position | undefined;
 }
+
+type SealedPosition = [Position["isBackwards"], Position["values"], Position["isInclusive"]];
 
 const algorithm = "aes-256-gcm";
 const ivBytes = 12;
@@ -27,7 +31,10 @@ export function createCursors(secret: Uint8Array | string): Cursors {
     seal(position, binding) {
       const iv = randomBytes(ivBytes);
       const cipher = createCipheriv(algorithm, key, iv).setAAD(Buffer.from(binding));
-      const sealed = cipher.update(JSON.stringify([position.isBackwards, position.values]), "utf8");
+      const sealed = cipher.update(
+        JSON.stringify([position.isBackwards, position.values, position.isInclusive]),
+        "utf8",
+      );
       return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString("base64url");
     },
     open(text, binding) {
@@ -38,8 +45,8 @@ export function createCursors(secret: Uint8Array | string): Cursors {
         .setAuthTag(bytes.subarray(-tagBytes));
       try {
         const opened = Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]);
-        const [isBackwards, values] = JSON.parse(opened.toString()) as [boolean, (string | null)[]];
-        return { isBackwards, values };
+        const [isBackwards, values, isInclusive] = JSON.parse(opened.toString()) as SealedPosition;
+        return { isBackwards, values, isInclusive };
       } catch {
         return undefined;
       }

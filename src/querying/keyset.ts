@@ -4,7 +4,14 @@ import { mayBeNull, type OrderItem } from "./order.ts";
 
 type AliasOf = (links: readonly Link[]) => string;
 
-interface Bound {
+/** A position in an order: the values of its columns there, as PostgreSQL's texts. */
+export interface Bound {
+  readonly values: readonly (string | null)[];
+  /** Whether the position itself is within it. */
+  readonly isInclusive: boolean;
+}
+
+interface Part {
   readonly item: OrderItem;
   readonly column: string;
   /** Placeholder of the value; undefined for null. */
@@ -17,15 +24,14 @@ interface Bound {
  * One row comparison where the order has one direction and no nulls: an index on its columns then
  * starts right there. Else the comparison of the first column stands in front, which bounds the index too.
  *
- * @param values Of the order's columns at the position, as PostgreSQL's texts.
  */
 export function afterText(
   order: readonly OrderItem[],
-  values: readonly (string | null)[],
+  { values, isInclusive }: Bound,
   aliasOf: AliasOf,
   parameters: Parameters,
 ): string {
-  const bounds = order.map((item, index): Bound => {
+  const bounds = order.map((item, index): Part => {
     const value = values[index] ?? null;
     return {
       item,
@@ -41,11 +47,12 @@ export function afterText(
   if (isUniform) {
     const columns = bounds.map(({ column }) => column).join(", ");
     const places = bounds.map(({ value }) => value).join(", ");
-    return `(${columns}) ${signOf(first.item)} (${places})`;
+    return `(${columns}) ${signOf(first.item)}${isInclusive ? "=" : ""} (${places})`;
   }
   const steps = bounds.map((bound, index) =>
     [...bounds.slice(0, index).map(equalText), afterOne(bound)].map((text) => `(${text})`).join(" AND "),
   );
+  if (isInclusive) steps.push(bounds.map((bound) => `(${equalText(bound)})`).join(" AND "));
   const text = `(${steps.map((step) => `(${step})`).join(" OR ")})`;
   const isBounded = first.value !== undefined && !mayBeNull(first.item);
   return isBounded ? `${first.column} ${signOf(first.item)}= ${first.value} AND ${text}` : text;
@@ -55,11 +62,11 @@ function signOf({ direction }: OrderItem): string {
   return direction === "asc" ? ">" : "<";
 }
 
-function equalText({ column, value }: Bound): string {
+function equalText({ column, value }: Part): string {
   return value === undefined ? `${column} IS NULL` : `${column} = ${value}`;
 }
 
-function afterOne({ item, column, value }: Bound): string {
+function afterOne({ item, column, value }: Part): string {
   if (value === undefined) return item.nulls === "last" ? "FALSE" : `${column} IS NOT NULL`;
   const after = `${column} ${signOf(item)} ${value}`;
   return item.nulls === "last" && mayBeNull(item) ? `${after} OR ${column} IS NULL` : after;

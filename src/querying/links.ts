@@ -6,6 +6,8 @@ export interface Link {
   readonly name: string;
   /** Whether several records may be at the other end. */
   readonly isMany: boolean;
+  /** Whether the database keeps a record at the other end; nothing does for a table that somebody else made. */
+  readonly isCertain: boolean;
   readonly from: Field;
   readonly target: Definition;
   readonly to: Field;
@@ -21,6 +23,7 @@ export function linkOf(definition: Definition, relation: Relation, definitions: 
   return {
     name: relation.name,
     isMany: leadsToMany(relation, target),
+    isCertain: relation.kind === "one" && definition.isManaged && !from.isOptional,
     from,
     target,
     to,

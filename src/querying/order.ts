@@ -24,7 +24,7 @@ export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly
 
 /** Whether a record may have no value there: an optional field, or a related record that is missing. */
 export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">): boolean {
-  return field.isOptional || links.some(({ from }) => from.isOptional) || links.some(({ to }) => !to.isKey);
+  return field.isOptional || links.some(({ isCertain }) => !isCertain);
 }
 
 /** Returns the order that reads a list from its other end. */

@@ -3,9 +3,9 @@ import { quoteTable } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { columnText, conditionText, createParameters, type Parameters } from "./condition-text.ts";
 import { allOf, isAlways, type Condition, type Parameter } from "./condition.ts";
-import { afterText } from "./keyset.ts";
+import { afterText, type Bound } from "./keyset.ts";
 import type { Link } from "./links.ts";
-import { orderText, type OrderItem } from "./order.ts";
+import { mayBeNull, orderText, type OrderItem } from "./order.ts";
 import {
   pathOf,
   type ManySelection,
@@ -21,7 +21,7 @@ export interface Reading {
   readonly skip?: number;
   readonly take?: number;
   /** Only records that come after this position in the order. */
-  readonly after?: readonly (string | null)[] | undefined;
+  readonly after?: Bound | undefined;
 }
 
 /** Reads records with their relations. */
@@ -52,15 +52,21 @@ export async function readJudged(
   return { raw: row, isFit: answer === "t" };
 }
 
-/** The same, with the position of each record in the order. */
+/** The same, with the position of each record in the order, in as many statements as `partsOf` makes. */
 export async function readPositions(
   sql: TextSql,
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<readonly { readonly raw: Raw; readonly position: readonly (string | null)[] }[]> {
+  const { take = Infinity } = reading;
   const positions = (_: Parameters, aliasOf: AliasOf): readonly string[] =>
     (reading.order ?? []).map(({ links, field }) => columnText(aliasOf(links), field));
-  const rows = await sql(...selectText(statement, reading, positions));
+  const rows: (string | null)[][] = [];
+  for (const part of partsOf(reading)) {
+    const left = reading.take === undefined ? {} : { take: take - rows.length };
+    if (rows.length < take)
+      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, positions, reading.order))));
+  }
   const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
   await readManys(
     sql,
@@ -70,15 +76,43 @@ export async function readPositions(
   return found;
 }
 
+/**
+ * Splits an order that begins with a column that may be NULL: one statement for the records that
+ * have a value there, and one for those that have none. PostgreSQL finds the place of each in an
+ * index, and no place for both: a page in the middle of a million records read 500,000.
+ */
+function partsOf(reading: Reading): readonly Reading[] {
+  const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
+  if (first === undefined || first.links.length > 0 || !mayBeNull(first) || skip > 0) return [reading];
+  const { field, nulls } = first;
+  const isMissing: Condition = { kind: "null", field };
+  const at = after?.values[0];
+  const there: Reading = {
+    ...reading,
+    condition: allOf([condition, { kind: "not", of: isMissing }]),
+    order: [{ ...first, field: { ...field, isOptional: false } }, ...order],
+    after: at === null ? undefined : after,
+  };
+  const missing: Reading = {
+    ...reading,
+    condition: allOf([condition, isMissing]),
+    order,
+    after: at === null && after !== undefined ? { ...after, values: after.values.slice(1) } : undefined,
+  };
+  const parts = nulls === "last" ? [there, missing] : [missing, there];
+  return at === undefined ? parts : parts.slice(parts.indexOf(at === null ? missing : there));
+}
+
 type AliasOf = (links: readonly Link[]) => string;
 
 function selectText(
   statement: SelectionStatement,
   { condition, order = [], skip = 0, take, after }: Reading,
   extraColumns: (parameters: Parameters, aliasOf: AliasOf) => readonly string[],
+  joinedFor: readonly OrderItem[] = order,
 ): [string, Parameters["values"]] {
   const parameters = createParameters();
-  const { from, aliases } = statement.withOrder(order);
+  const { from, aliases } = statement.withOrder(joinedFor);
   const aliasOf: AliasOf = (links) => aliases.get(pathOf(links)) as string;
   const columns = [statement.columns, ...extraColumns(parameters, aliasOf)].join(", ");
   const where = [

@@ -91,16 +91,19 @@ export async function readCursorPage(
   const hasMore = found.length > size;
   const isBackwards = from?.isBackwards === true;
   const page = isBackwards ? found.slice(0, size).toReversed() : found.slice(0, size);
-  const [first, last] = [page[0], page.at(-1)];
-  // A page that became empty leads back to where it began.
-  const start = first?.position ?? from?.values;
+  const positionOf = (at: number, goesBack: boolean): Position | undefined => {
+    const values = page.at(at)?.position;
+    if (values !== undefined) return { values, isBackwards: goesBack, isInclusive: false };
+    // A page that became empty leads back to the record that it began at.
+    return from && { values: from.values, isBackwards: goesBack, isInclusive: !from.isInclusive };
+  };
   const hasPrevious = isBackwards ? hasMore : from !== undefined;
   const hasNext = isBackwards ? from !== undefined : hasMore;
   return {
     records: page.map(({ json }) => json),
     size,
-    next: hasNext && last !== undefined ? { values: last.position, isBackwards: false } : undefined,
-    previous: hasPrevious && start !== undefined ? { values: start, isBackwards: true } : undefined,
+    next: hasNext ? positionOf(-1, false) : undefined,
+    previous: hasPrevious ? positionOf(0, true) : undefined,
   };
 }
 

@@ -85,7 +85,7 @@ export function createListOperation({
   ): Promise<string> {
     const { perPage: take } = asked.paging;
     const { id: userId } = ctx.state.caller;
-    const binding = bindingOf(definition, userId, asked);
+    const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
     const { cursor } = asked.paging as Extract<typeof asked.paging, { kind: "cursor" }>;
     const from = cursor === "" ? undefined : opened(cursors, cursor, binding);
     const likely = pageSizes.likely(userId);
@@ -121,10 +121,16 @@ export function createListOperation({
   }
 }
 
-/** A cursor is good for the same list of the same user only. */
-function bindingOf({ name }: Definition, userId: number, { given }: ListParameters): string {
+/** A cursor is good for the same list of the same user only, as long as its order stays the same. */
+function bindingOf(
+  { name }: Definition,
+  userId: number,
+  { given, sort }: ListParameters,
+  ownOrder: ListQuery["orderBy"],
+): string {
   const parts = [...given].filter(([key]) => /^(?:filter\[|sort$|search$)/.test(key));
-  return JSON.stringify([name, userId, parts.toSorted(([a], [b]) => (a < b ? -1 : 1))]);
+  const order = sort?.map(({ links, field }) => [...links.map((link) => link.name), field.name]) ?? ownOrder;
+  return JSON.stringify([name, userId, parts.toSorted(([a], [b]) => (a < b ? -1 : 1)), order]);
 }
 
 function opened(cursors: Cursors, cursor: string, binding: string): Position {

@@ -16,6 +16,22 @@ export function refuseDelete(error: unknown): false {
   });
 }
 
+/**
+ * Throws a failed list: as a 422 when a filter asks for a value that its column cannot hold. Such a column takes less than its
+ * field, as a `smallint` or an enum of PostgreSQL does; the server does not say which one it was.
+ *
+ * @param asked Names of the request's parameters.
+ */
+export function refuseList(asked: readonly string[], error: unknown): never {
+  const filters = asked.filter((name) => name.startsWith("filter["));
+  if (filters.length === 0 || databaseFaultOf(error).kind !== "bad_value") throw error;
+  const message =
+    filters.length === 1
+      ? "The column cannot hold this value."
+      : "A column cannot hold its value: this one, or that of another filter.";
+  throw validationError(Object.fromEntries(filters.map((name) => [name, [message]])), error);
+}
+
 /** Throws a failed write: as a 422 when another value would have done, as it is otherwise. */
 export function refuseWrite(definition: Definition, error: unknown): never {
   const fault = databaseFaultOf(error);

@@ -1,4 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
+import { validationError } from "../kit/errors.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { linkOf, type Link } from "../querying/links.ts";
@@ -54,7 +55,11 @@ export function createRelatedLists(
         const condition = conditionOf(target, definitions, where);
         const order = orderOf(target, definitions, orderBy);
         if (view === undefined || condition === undefined || order === undefined)
-          throw new Error(`The base query of ${target.name} cannot be included: only Prisma knows it`);
+          throw validationError({
+            include: [
+              `The relation ${name} cannot be included: the code module of ${target.name} gives arguments that only Prisma knows.`,
+            ],
+          });
         const lists = await readLinked(
           sql,
           {

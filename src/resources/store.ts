@@ -24,7 +24,7 @@ import { readCursorPage, readPage } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
-import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
+import { forbidden, refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
 /** How the stores reach the database. */
@@ -73,7 +73,7 @@ export function createStore(context: Context): RecordStore {
           mode === "estimated"
             ? estimateRecords(sql, definition, condition)
             : { total: await countRecords(sql, definition, condition), isEstimate: false },
-      });
+      }).catch((error: unknown) => refuseList(query.asked, error));
     },
 
     async listByCursor(query, part) {
@@ -82,14 +82,14 @@ export function createStore(context: Context): RecordStore {
       const { view, condition, sql } = list;
       const order = part.from?.isBackwards === true ? reversed(list.order) : list.order;
       return readCursorPage(part, async (take) => {
-        const reading = { condition, order, take, after: part.from?.values };
+        const reading = { condition, order, take, after: part.from };
         const found = await readPositions(sql, view.statement, reading);
         const texts = await jsonOf(
           list,
           found.map(({ raw }) => raw),
         );
         return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
-      });
+      }).catch((error: unknown) => refuseList(query.asked, error));
     },
 
     async find(key, where, shape, access) {

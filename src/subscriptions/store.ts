@@ -67,7 +67,7 @@ export function createSubscriptionStore({
   readonly transact: Transact;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
-  /** Users with the admin flag may have any number. */
+  /** Limit for users without the admin flag. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {

@@ -22,8 +22,8 @@ export interface GeneratedQuery {
 
 /** Generates queries on the records of a set of definitions. */
 export interface Generator {
-  query(definition: Definition): GeneratedQuery;
-  transform(definition: Definition): Definition["transform"];
+  readonly query: (definition: Definition) => GeneratedQuery;
+  readonly transform: (definition: Definition) => Definition["transform"];
 }
 
 export function createGenerator(definitions: Definitions, random: Random): Generator {
@@ -70,7 +70,7 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
           inner(),
         ]),
       );
-    const isRequired = relation.kind === "one" && fieldOf(relation) === false;
+    const isRequired = relation.kind === "one" && !mayBeMissing(relation);
     const choice = random();
     if (choice < 0.2 && !isRequired) return null;
     if (choice < 0.5) return someWhere(target, depth);
@@ -79,7 +79,7 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
   }
 
   /** Whether the reference of a relation may be missing. */
-  function fieldOf({ localField, relationName }: Relation): boolean {
+  function mayBeMissing({ localField, relationName }: Relation): boolean {
     const owner = [...definitions.values()].find(({ relations }) =>
       relations.some((one) => one.kind === "one" && one.relationName === relationName),
     );
@@ -103,13 +103,8 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
     if (chance(0.15)) return one();
     if (chance(0.1) && field.isOptional) return null;
     if (chance(0.15)) return { not: chance(0.5) ? simple() : field.isOptional && chance(0.3) ? null : one() };
-    return chance(0.2)
-      ? { ...withoutMode(simple()), ...withoutMode(simple()) }
-      : (textFilter(field, one) ?? simple());
+    return chance(0.2) ? { ...simple(), ...simple() } : (textFilter(field, one) ?? simple());
   }
-
-  /** Nested filters have no mode. */
-  const withoutMode = ({ mode: _, ...filter }: Args): Args => filter;
 
   function scalarFilter(field: Field, one: () => unknown, several: () => readonly unknown[]): Args {
     const words = ["equals", "in", "notIn"];
@@ -123,7 +118,7 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
 
   function textFilter(field: Field, one: () => unknown): Args | undefined {
     if (field.type !== "String" || chance(0.4)) return undefined;
-    const whole = [...String(one())];
+    const whole = Array.from(String(one()));
     const start = upTo(random, whole.length);
     const part = whole.slice(start, start + upTo(random, 3)).join("");
     const pattern = chance(0.3) ? part.replaceAll(/[\\%_]/g, String.raw`\$&`) : part.replace(/\\+$/, "");

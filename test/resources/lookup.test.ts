@@ -95,7 +95,7 @@ describe("createLookup", () => {
     expect(fault)
       .to.be.instanceOf(Error)
       .with.property("message")
-      .that.matches(/"name"/);
+      .that.matches(/\bname\b/);
   });
 });
 

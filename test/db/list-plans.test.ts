@@ -1,0 +1,189 @@
+import { expect } from "chai";
+import type { PoolClient } from "pg";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
+import { always } from "../../src/querying/condition.ts";
+import { linkOf } from "../../src/querying/links.ts";
+import type { OrderItem } from "../../src/querying/order.ts";
+import { readPositions, readRecords, totalOrder } from "../../src/querying/read.ts";
+import { selectionOf, type RelatedNeed, type SelectionStatement } from "../../src/querying/selection.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { createExplainingSql, type Plan, type PlanMode } from "../support/plans.ts";
+
+const rows = 1_000_000;
+const take = 51;
+
+const definitions = definitionsOf(
+  definition({ name: "makers", fields: [field("name", "String")] }),
+  definition({
+    name: "wares",
+    fields: [
+      field("made_at", "DateTime", { isIndexed: true }),
+      field("price", "Int", { isIndexed: true, isOptional: true }),
+      field("maker_id", "Int", {
+        references: { resource: "makers", field: "id", as: "maker", onDelete: "restrict" },
+      }),
+    ],
+  }),
+  definition({
+    name: "reviews",
+    fields: [
+      field("stars", "Int"),
+      field("ware_id", "Int", {
+        references: { resource: "wares", field: "id", as: "ware", onDelete: "cascade" },
+      }),
+    ],
+  }),
+);
+const wares = definitions.get("wares") as Definition;
+
+/** As the migration makes them. */
+const tables = `
+  CREATE TABLE makers (id serial PRIMARY KEY, name text NOT NULL);
+  CREATE TABLE wares (id serial PRIMARY KEY, made_at timestamptz(3) NOT NULL, price int, maker_id int NOT NULL);
+  CREATE TABLE reviews (id serial PRIMARY KEY, stars int NOT NULL, ware_id int NOT NULL);
+  INSERT INTO makers (name) SELECT 'maker ' || n FROM generate_series(1, 1000) AS n;
+  INSERT INTO wares (made_at, price, maker_id)
+    SELECT '2020-01-01'::timestamptz + n * interval '1 minute', nullif(n % 1000, 0), 1 + n % 1000 FROM generate_series(1, ${rows}) AS n;
+  INSERT INTO reviews (stars, ware_id) SELECT n % 5, n * 5 FROM generate_series(1, ${rows / 5}) AS n;
+  CREATE INDEX ON wares (made_at);
+  CREATE INDEX ON wares (price);
+  CREATE INDEX ON wares (maker_id);
+  CREATE INDEX ON reviews (ware_id);
+  ALTER TABLE wares ADD FOREIGN KEY (maker_id) REFERENCES makers;
+  ALTER TABLE reviews ADD FOREIGN KEY (ware_id) REFERENCES wares;
+  ANALYZE`;
+
+const item = (name: string, direction: "asc" | "desc"): OrderItem => ({
+  links: [],
+  field: wares.fields.find((one) => one.name === name) ?? wares.key,
+  direction,
+  nulls: "last",
+});
+
+describe(`the plans of lists at the end of ${rows} records`, function () {
+  // It takes 20 s on two idle cores.
+  this.timeout(300_000);
+
+  let created: TestDatabase;
+  let database: Database;
+  let client: PoolClient;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({
+      url: created.url,
+      poolSize: 1,
+      isEmbedded: false,
+      queryTimeoutMs: 300_000,
+    });
+    client = await database.pool.connect();
+    await client.query("SET statement_timeout = 0");
+    await client.query(tables);
+  });
+
+  after(async () => {
+    client.release();
+    await database.close();
+    await created.drop();
+  });
+
+  /** The plans of the statements that `work` runs. */
+  async function plansOf(mode: PlanMode, work: (sql: TextSql) => Promise<unknown>): Promise<readonly Plan[]> {
+    const plans: Plan[] = [];
+    const explain = createExplainingSql({ client, settings: "", mode, note: (plan) => plans.push(plan) });
+    const plain = createTextSql(client, () => undefined);
+    await work(async (text, values) => {
+      await explain(text, values);
+      return plain(text, values);
+    });
+    return plans;
+  }
+
+  const all: SelectionStatement = selectionOf(wares, definitions, { fields: undefined, related: new Map() });
+
+  /** The last page of an order, by its cursor: 51 records, and what it read for them. */
+  async function lastPage(
+    mode: PlanMode,
+    sort: readonly OrderItem[],
+    skip = rows - take - 1,
+  ): Promise<Plan | undefined> {
+    const order = totalOrder(sort, wares);
+    const [at] = await readPositions(
+      createTextSql(client, () => undefined),
+      all,
+      {
+        condition: always,
+        order,
+        skip,
+        take: 1,
+      },
+    );
+    const after = { values: at?.position ?? [], isInclusive: false };
+    const plans = await plansOf(mode, async (sql) => {
+      const found = await readPositions(sql, all, { condition: always, order, take, after });
+      expect(found).to.have.lengthOf(take);
+    });
+    return plans[0];
+  }
+
+  for (const mode of ["custom", "generic"] as const)
+    for (const [what, sort] of [
+      ["the key", [item("id", "asc")]],
+      ["the key, descending", [item("id", "desc")]],
+      ["an indexed field", [item("made_at", "asc")]],
+      ["an indexed field, descending", [item("made_at", "desc")]],
+      ["an indexed field and the key, both descending", [item("made_at", "desc"), item("id", "desc")]],
+    ] as const)
+      it(`read what the page holds, by ${what} (${mode} plan)`, async () => {
+        const plan = await lastPage(mode, sort);
+        expect(plan?.wholeTables).to.deep.equal([]);
+        expect(plan?.rowsRead).to.be.within(take, take + 10);
+        expect(plan?.pages).to.be.below(30);
+      });
+
+  for (const mode of ["custom", "generic"] as const)
+    it(`read related records by their index, those of each record and no others (${mode} plan)`, async () => {
+      const relation = wares.relations.find(({ name }) => name === "reviews");
+      if (relation === undefined) throw new Error("no reviews");
+      const link = linkOf(wares, relation, definitions);
+      const maker: RelatedNeed = { need: { fields: undefined, related: new Map() } };
+      const statement = selectionOf(wares, definitions, {
+        fields: undefined,
+        related: new Map<string, RelatedNeed>([
+          ["maker", maker],
+          ["reviews", { ...maker, take: 100 }],
+        ]),
+      });
+      expect(link.isMany).to.equal(true);
+      const plans = await plansOf(mode, (sql) =>
+        readRecords(sql, statement, { condition: always, order: [item("id", "desc")], take }),
+      );
+      expect(
+        plans.flatMap(({ wholeTables }) => wholeTables.filter(({ rows: read }) => read > 1000)),
+      ).to.deep.equal([]);
+      expect(plans.map(({ rowsRead }) => rowsRead <= 51 + 1000)).to.deep.equal([true, true]);
+      expect(plans[1]?.rowsRead).to.be.below(2 * take);
+    });
+
+  for (const direction of ["asc", "desc"] as const) {
+    const sort = [item("price", direction)];
+
+    it(`read what the page holds and its ties, by an indexed field that may be missing, ${direction}`, async () => {
+      const [middle, end] = [await lastPage("custom", sort, rows / 2), await lastPage("custom", sort)];
+      // A thousand records have each price.
+      expect(middle?.rowsRead).to.be.within(take, take + 2 * 1000);
+      expect(end?.rowsRead).to.be.within(take, take + 2 * 1000);
+    });
+
+    it(`begin at its first record, ${direction}`, async () => {
+      const order = totalOrder(sort, wares);
+      const plans = await plansOf("custom", (sql) =>
+        readPositions(sql, all, { condition: always, order, take }),
+      );
+      expect(plans.map(({ rowsRead }) => rowsRead < 2 * 1000)).to.deep.equal([true]);
+    });
+  }
+});

@@ -1,0 +1,98 @@
+import { expect } from "chai";
+import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
+import type { Answer } from "../support/http.ts";
+import { ask, idsOf, seed, startApi, type Api } from "./serving-api.ts";
+import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+
+const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
+
+const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
+
+describe("lists of a code module with arguments that only Prisma knows", () => {
+  let served: ServedDatabase;
+  let api: Api;
+
+  before(async () => {
+    served = await openServedDatabase();
+    await seed(served);
+  });
+
+  after(() => served.close());
+
+  afterEach(async () => {
+    await api.server.close();
+    served.fallbacks.splice(0);
+  });
+
+  async function serveWith(name: string, changes: Partial<Definition>): Promise<void> {
+    api = await startApi(served, withVariant(name, changes));
+  }
+
+  it("are answered by Prisma, and counted each time", async () => {
+    await serveWith("orders", { code: { baseQuery: onlyPrisma } });
+    const [list, page, one, other] = [
+      await ask(api, "root", "GET /orders"),
+      await ask(api, "root", "GET /orders?page=2&per_page=1&search=A"),
+      await ask(api, "root", "GET /orders/1"),
+      await ask(api, "root", "GET /orders/2"),
+    ];
+    expect([idsOf(list), idsOf(page), one.status, other.status]).to.deep.equal([[1], [], 200, 404]);
+    expect(served.fallbacks).to.deep.equal(["orders", "orders", "orders", "orders"]);
+  });
+
+  for (const parameter of ["filter[amount]=10", "sort=-amount", "fields=id", "cursor=", "count=none"])
+    it(`refuse ${parameter}, which Prisma does not answer`, async () => {
+      await serveWith("orders", { code: { baseQuery: onlyPrisma } });
+      const answer = await ask(api, "root", `GET /orders?${parameter}`);
+      const message =
+        "Lists of orders cannot be asked for this: their code module gives arguments that only Prisma knows.";
+      expect(errorsOf(answer)).to.deep.equal([422, { [parameter.split("=")[0] ?? ""]: [message] }]);
+    });
+
+  it("cannot be included in others", async () => {
+    await serveWith("customers", {
+      code: { baseQuery: () => ({ where: { name: { equals: "acme", mode: "insensitive" } } }) },
+    });
+    const customers = withVariant("customers", {
+      code: { baseQuery: () => ({ where: { name: { equals: "acme", mode: "insensitive" } } }) },
+    });
+    const orders = customers.get("orders") as Definition;
+    const including = await startApi(
+      served,
+      new Map([...customers, ["orders", { ...orders, includes: ["customer"] }]]),
+    );
+    const answer = await ask(including, "root", "GET /orders?include=customer");
+    await including.server.close();
+    expect(errorsOf(answer)).to.deep.equal([
+      422,
+      {
+        include: [
+          "The relation customer cannot be included: the code module of customers gives arguments that only Prisma knows.",
+        ],
+      },
+    ]);
+  });
+});
+
+describe("an included record with a transform in code", () => {
+  it("is shown by it, and null where there is none", async () => {
+    const served = await openServedDatabase();
+    await seed(served);
+    const customers = withVariant("customers", {
+      code: { transform: ({ name }) => ({ label: `* ${String(name)}` }) },
+    });
+    const orders = customers.get("orders") as Definition;
+    const api = await startApi(
+      served,
+      new Map([...customers, ["orders", { ...orders, includes: ["customer"] }]]),
+    );
+    const { json } = await ask(api, "root", "GET /orders?include=customer&fields=id&sort=id");
+    await api.server.close();
+    await served.close();
+    expect((json as { data: unknown }).data).to.deep.equal([
+      { id: 1, customer: { label: "* Acme" } },
+      { id: 2, customer: null },
+      { id: 3, customer: { label: "* Bolt" } },
+    ]);
+  });
+});
