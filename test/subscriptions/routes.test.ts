@@ -157,17 +157,13 @@ describe("webhook subscription routes", () => {
 
     it("answers 422 for a key that is no field, to PUT too", async () => {
       const { id } = await create();
-      for (const [method, path] of [
-        ["POST", "/webhooks"],
-        ["PUT", `/webhooks/${String(id)}`],
-      ] as const) {
+      for (const request of ["POST /webhooks", `PUT /webhooks/${String(id)}`]) {
+        const [method = "", path = ""] = request.split(" ");
         const answer = await send(method, path, { ...good, isActive: false });
 
         const message = "There is no field isActive; did you mean is_active?";
-        expect([answer.status, answer.json]).to.deep.equal([
-          422,
-          { message, errors: { isActive: [message] } },
-        ]);
+        expect(answer.status).to.equal(422);
+        expect(answer.json).to.deep.include({ message, errors: { isActive: [message] } });
       }
     });
 
