@@ -21,7 +21,7 @@ function failuresOf({ failures }: VictimReport): string {
   return parts.length === 0 ? "0" : parts.join(", ");
 }
 
-function rowOf({ name, cost, before, during, after, peakBytes, isAlive, lost, recoveryMs }: Outcome): string {
+function rowOf({ name, cost, before, during, after, peakBytes, death, lost, recoveryMs }: Outcome): string {
   const p99 = [before, during, after].map(({ latencyMs }) => latencyMs.p99.toFixed(0)).join(" / ");
   const cells = [
     name,
@@ -30,7 +30,7 @@ function rowOf({ name, cost, before, during, after, peakBytes, isAlive, lost, re
     failuresOf(during),
     lost,
     megabytes(peakBytes),
-    isAlive ? `${(recoveryMs / 1000).toFixed(1)} s` : "DIED",
+    death === undefined ? `${(recoveryMs / 1000).toFixed(1)} s` : "DIED",
   ];
   return `| ${cells.join(" | ")} |`;
 }
@@ -58,7 +58,9 @@ async function main(atEnd: AtEnd): Promise<number> {
   console.log("|---|---|---|---|---|---|---|");
   for (const attack of attacks.filter(({ name }) => name.includes(only))) {
     progress(attack.name);
-    console.log(rowOf(await measure(scene, attack, durationMs)));
+    const outcome = await measure(scene, attack, durationMs);
+    console.log(rowOf(outcome));
+    progress(outcome.death ?? scene.memoryUsage());
   }
   return 0;
 }

@@ -14,7 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: ["app", "rooms", "mapping", "migration"],
   app: ["rooms", "querying", "mapping", "migration"],
 
-  deliveries: ["subscriptions", "events", "mapping"],
+  deliveries: ["subscriptions", "events", "mapping", "querying"],
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
   resources: ["mapping", "querying", "migration"],
@@ -50,7 +50,7 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "@koa/router", files: /^(http\/|app\/api\.ts$|[a-z]+\/routes\.ts$)/ },
   { package: "koa-bodyparser", files: /^http\// },
   { package: "amqplib", files: /^broker\// },
-  { package: "commander", files: /^cli\/|\/([a-z-]+-)?commands?\.ts$/ },
+  { package: "commander", files: /^cli\/|^kit\/cli-arguments\.ts$|\/([a-z-]+-)?commands?\.ts$/ },
   { package: "got", files: /^deliveries\// },
   { package: "yaml", files: /^config\// },
   { package: "pino", files: /^telemetry\/log\.ts$/ },

@@ -124,7 +124,7 @@ describe("docs/production.md", function () {
 
   it("dumps and restores a database with which the service goes on, deliveries included", async () => {
     const output = await run(["dump", "restore"]);
-    expect(output).to.contain("Nothing to do.").and.to.contain("0 encrypted anew, 1 already current");
+    expect(output).to.contain("Nothing to do.").and.to.contain("0 re-encrypted, 1 already current");
 
     await run(["pause"]);
     expect(await query(restored.url, "SELECT is_active FROM svc.subscriptions")).to.deep.equal([
@@ -164,7 +164,7 @@ describe("docs/production.md", function () {
 
   it("changes the secret key", async () => {
     const output = await run(["new key", "rotate"]);
-    expect(output).to.equal("1 encrypted anew, 0 already current, 0 replaced, 0 unreadable.\n");
+    expect(output).to.equal("1 re-encrypted, 0 already current, 0 replaced, 0 unreadable.\n");
 
     const [row] = (await query(database.url, "SELECT encrypted_secret AS sealed FROM svc.subscriptions")) as [
       { sealed: Buffer },

@@ -7,6 +7,8 @@ export interface Question {
   /** Default: the attacker's own, which is valid. */
   readonly token?: string;
   readonly localAddress?: string;
+  /** Leaves without the answer, so long after the request is out. */
+  readonly leavesAfterMs?: number;
 }
 
 /** A client with a valid token, which counts what its attack costs it. */
@@ -43,7 +45,7 @@ export function createAttacker({
   return {
     port,
     count,
-    send({ method, path, body, token = own, localAddress }) {
+    send({ method, path, body, token = own, localAddress, leavesAfterMs }) {
       return new Promise((resolve) => {
         const sent = request(
           {
@@ -72,6 +74,8 @@ export function createAttacker({
           count(error.code ?? error.message);
           resolve();
         });
+        if (leavesAfterMs !== undefined)
+          sent.once("finish", () => setTimeout(() => sent.destroy(), leavesAfterMs));
         bytes += body?.length ?? 0;
         sent.end(body);
       });

@@ -130,6 +130,14 @@ export const attacks: readonly Attack[] = [
       ),
   },
   {
+    name: "creates of 1 MB whose clients leave",
+    prepare: removeRecords,
+    run: (attacker, signal) =>
+      together(200, signal, () =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte }), leavesAfterMs: 50 }),
+      ),
+  },
+  {
     name: "200 bodies of 1 MB that are refused",
     run: (attacker, signal) =>
       together(200, signal, () =>

@@ -16,7 +16,8 @@ export interface Outcome {
   readonly peakBytes: number | undefined;
   /** From the end of the attack until requests are answered as before. */
   readonly recoveryMs: number;
-  readonly isAlive: boolean;
+  /** How the service ended, and what it wrote last; undefined when it lived through it. */
+  readonly death: string | undefined;
   /** Creates of the other user that were acknowledged and are not there. */
   readonly lost: number;
 }
@@ -32,10 +33,10 @@ export async function measure(scene: Scene, attack: Attack, durationMs: number):
   const attacking = attack.run(attacker, ending.signal);
   const during = await scene.observe(durationMs);
   ending.abort();
-  const peakBytes = scene.peakBytes();
-  const isAlive = scene.isRunning();
   attacker.close();
   await attacking;
+  const peakBytes = scene.peakBytes();
+  const death = scene.death();
   await scene.revive();
   const recoveryMs = await scene.settle();
   const after = await scene.observe(durationMs / 2);
@@ -50,7 +51,7 @@ export async function measure(scene: Scene, attack: Attack, durationMs: number):
     during,
     after,
     peakBytes,
-    isAlive,
+    death,
     lost,
     recoveryMs,
   };

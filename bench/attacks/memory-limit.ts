@@ -6,13 +6,19 @@ export interface MemoryLimit {
   commandOf(args: readonly string[]): { readonly command: string; readonly args: readonly string[] };
   /** For people: how it is held. */
   readonly kind: string;
+  /** For people: what the kernel counted, page cache included, and whether it has killed for it. */
+  usage(): string;
   remove(): void;
 }
 
 /** Where this machine lets a process make control groups; version 1, then version 2. */
 const roots = [
-  { folder: "/sys/fs/cgroup/memory", limitFile: "memory.limit_in_bytes" },
-  { folder: "/sys/fs/cgroup", limitFile: "memory.max" },
+  {
+    folder: "/sys/fs/cgroup/memory",
+    limitFile: "memory.limit_in_bytes",
+    usageFiles: ["memory.max_usage_in_bytes", "memory.failcnt", "memory.oom_control"],
+  },
+  { folder: "/sys/fs/cgroup", limitFile: "memory.max", usageFiles: ["memory.peak", "memory.events"] },
 ];
 
 let groups = 0;
@@ -24,7 +30,7 @@ export function createMemoryLimit(bytes: number): MemoryLimit {
 
 function byControlGroup(bytes: number): MemoryLimit | undefined {
   const name = `svc-attack-${process.pid}-${(groups += 1)}`;
-  for (const { folder, limitFile } of roots) {
+  for (const { folder, limitFile, usageFiles } of roots) {
     const group = `${folder}/${name}`;
     try {
       mkdirSync(group);
@@ -42,6 +48,10 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
         args: ["-c", `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`, process.execPath, ...args],
       }),
       kind: "control group",
+      usage: () =>
+        usageFiles
+          .map((file) => `${file}: ${readFileSync(`${group}/${file}`, "utf8").trim().replaceAll("\n", ", ")}`)
+          .join("; "),
       remove: () => rmdirSync(group),
     };
   }
@@ -54,6 +64,7 @@ function byHeap(bytes: number): MemoryLimit {
   return {
     commandOf: (args) => ({ command: process.execPath, args: [`--max-old-space-size=${heap}`, ...args] }),
     kind: `heap of ${heap} MB, and a watch on the resident set`,
+    usage: () => "not counted",
     remove: () => undefined,
   };
 }

@@ -19,7 +19,10 @@ export interface Scene {
   countLost(created: readonly string[]): Promise<number>;
   /** Runs a statement on the database, as an operator. */
   sql(text: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  isRunning(): boolean;
+  /** How the program has ended, its memory and what it wrote last; undefined while it runs. */
+  death(): string | undefined;
+  /** For people: what the kernel counted of its memory. */
+  memoryUsage(): string;
   peakBytes(): number | undefined;
   resetPeak(): void;
   /** Starts the program again when it has died. */
@@ -115,12 +118,13 @@ export async function createScene({
         const { rows } = await client.query<Record<string, unknown>>(text, [...values]);
         return rows;
       },
-      isRunning: () => program.isRunning(),
+      death: () =>
+        program.isRunning() ? undefined : [program.state(), limit.usage(), program.output()].join("\n"),
+      memoryUsage: () => limit.usage(),
       peakBytes: () => peakBytes(program.pid() ?? 0),
       resetPeak: () => resetPeak(program.pid() ?? 0),
       async revive() {
         if (program.isRunning()) return;
-        console.error(program.output());
         await program.start();
       },
       limitKind: limit.kind,

@@ -60,6 +60,7 @@ export function chaosReportOf(result: ChaosResult): string {
     ...examples("doubled", ledger.doubled),
     ...examples("altered", ledger.altered),
     ...examples("broken promises", ledger.broken),
+    ...examples("deliveries astray", result.strays),
     ...examples("answers that no fault accounts for", result.unexpected),
     ...examples("troubles of the harness", troubles),
     ...examples(

@@ -45,7 +45,9 @@ export interface ChaosResult {
     readonly peakBytes: number;
     readonly endings: readonly string[];
   }[];
-  /** Nothing lost, nothing invented, and all of it drained. */
+  /** Lines of the log that tell of deliveries in neither the queue nor a flight. */
+  readonly strays: readonly string[];
+  /** Nothing lost, nothing invented, nothing astray, and all of it drained. */
   readonly isPassed: boolean;
 }
 
@@ -89,6 +91,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     faulty: faultyReceivers,
     sources,
   });
+  const strays = system.dispatchers.flatMap(({ program }) => linesWith(program.written(), "sweep.strays"));
   return {
     seed,
     durationMs,
@@ -104,6 +107,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       peakBytes: one.peakBytes(),
       endings: one.endings,
     })),
-    isPassed: isClean(ledger) && drainedAfterMs !== undefined,
+    strays,
+    isPassed: isClean(ledger) && strays.length === 0 && drainedAfterMs !== undefined,
   };
+}
+
+function linesWith(text: string, part: string): readonly string[] {
+  return text.split("\n").filter((line) => line.includes(part));
 }

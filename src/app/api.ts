@@ -9,15 +9,17 @@ import { traceComment } from "../db/traceparent.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
-import { createRelay } from "../events/relay.ts";
-import type { Foundation } from "./infrastructure.ts";
+import { createRelay, type Relay } from "../events/relay.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
 import { createUrlOf } from "../http/url-of.ts";
-import { createEventPresenter } from "../events/present.ts";
+import { createEventPresenter } from "../events/event-presenter.ts";
+import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
+import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -27,81 +29,61 @@ import type { TokenProvider } from "../users/provider.ts";
 import { addWhoamiRoute } from "../users/routes.ts";
 
 /**
- * What `svc api` runs on one configuration: the REST API, and the relay that publishes captured events. Made as a whole before any
- * of it is at work, so that a reload can still be refused.
+ * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
+ * captured events. Starts nothing, so that a reload can still be refused.
  */
 export function createApi({
-  foundation: { log, metrics, tracing, database, sql, broker, seal, cursors, secretBox, isEmbedded },
-  configuration: { config, definitions, models },
+  infrastructure,
+  configuration,
   tokens,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
+  const { log, metrics, tracing, database, sql, cursors, secretBox } = infrastructure;
+  const { config, definitions, models } = configuration;
   const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const urlOf = createUrlOf(config.http);
+  const lists = { maxPerPage, cursors, urlOf: createUrlOf(config.http) };
   const listTurns = createTurns(halfOf(database.lists));
   const resourceTurns = {
     records: createTurns<string>(mostOf(database.pool)),
     lists: createTurns<string>(mostOf(database.lists)),
   };
-  const names = createStatementNames(isEmbedded);
-  const relaySql = createSql({ pool: database.relay, isEmbedded });
-  const relay = createRelay({
-    outbox: createOutbox({ sql: relaySql }),
-    shares: createRelayShares({ sql: relaySql, name: database.name }),
-    resources: [...definitions.values()].map(({ name }) => name),
-    present: createEventPresenter({ definitions, models }),
-    broker,
-    seal,
-    log,
-    metrics: metrics.events,
-    tracing,
-    pollIntervalMs: config.relay.pollIntervalMs,
-    batchSize: config.relay.batchSize,
-    requeueAfterMs: config.webhooks.requeueAfterMs,
-  });
-
+  const relay = createRelayOf(infrastructure, configuration);
+  const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    database: {
-      records: createTextSql(database.pool, names),
-      lists: createTextSql(database.lists, names),
-      transact: createTextTransact(database.pool, names),
-      models,
-      onFallback: (resource) => metrics.querying.leftToPrisma(resource),
-      comment: () => traceComment(tracing),
-    },
+    database: recordDatabaseOf(infrastructure, models),
     sql,
+    ...lists,
     bodyLimitBytes,
-    maxPerPage,
     listTurns,
     resourceTurns,
-    urlOf,
-    cursors,
+    access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    store: createSubscriptionStore({ prisma, listSql, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    ...lists,
     bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
+    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), caller),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({
       sql,
-      listSql: createIndexSql(database.lists),
+      listSql,
       transact: createTransact(database.pool),
       tracing,
     }),
-    maxPerPage,
+    ...lists,
     listTurns,
-    urlOf,
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 
@@ -119,12 +101,48 @@ export function createApi({
   return { workers: [relay], listener: app.callback(), close: () => undefined };
 }
 
-/** What one resource may have of the connections. */
+function recordDatabaseOf(
+  { database, isEmbedded, metrics, tracing }: Infrastructure,
+  models: Configuration["models"],
+): RecordDatabase {
+  const names = createStatementNames(isEmbedded);
+  return {
+    records: createTextSql(database.pool, names),
+    lists: createTextSql(database.lists, names),
+    transact: createTextTransact(database.pool, names),
+    models,
+    onFallback: (resource) => metrics.querying.leftToPrisma(resource),
+    comment: () => traceComment(tracing),
+  };
+}
+
+function createRelayOf(
+  { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
+  { config, definitions, models }: Configuration,
+): Relay {
+  const sql = createSql({ pool: database.relay, isEmbedded });
+  return createRelay({
+    outbox: createOutbox({ sql }),
+    shares: createRelayShares({ sql, name: database.name }),
+    resources: [...definitions.values()].map(({ name }) => name),
+    present: createEventPresenter({ definitions, models }),
+    broker,
+    seal,
+    log,
+    metrics: metrics.events,
+    tracing,
+    pollIntervalMs: config.relay.pollIntervalMs,
+    batchSize: config.relay.batchSize,
+    requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
+}
+
+/** Returns the connections that one resource may use. */
 function mostOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
-/** What one user may have of the connections. */
+/** Returns the connections that one user may use. */
 function halfOf(pool: Pool): number {
   return Math.max(1, Math.floor(pool.options.max / 2));
 }

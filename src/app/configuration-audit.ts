@@ -1,17 +1,22 @@
-import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
+import { fingerprint, reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
 import { handOver } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
 import type { Prisma } from "../db/generated/client.ts";
 
-/** Shared by all processes that record a configuration; no meaning but that no other lock uses it. */
+/**
+ * An advisory lock that all processes take which record a configuration; any number that no other
+ * lock uses.
+ */
 const lockKey = 7_382_914_406;
 
-/** What a later configuration is compared with: a fingerprint of each part. None is of a secret: those take no part in a reload. */
+/**
+ * A fingerprint of each part of a configuration, to compare the next one with. Has no secrets,
+ * which a reload cannot change.
+ */
 export interface Parts {
   readonly resources: Readonly<Record<string, string>>;
-  /** By the key that an operator writes. */
+  /** By the key in the file. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -22,17 +27,17 @@ export interface Difference {
     readonly removed: readonly string[];
     readonly changed: readonly string[];
   };
-  /** Names alone: a value may be in another unit than the file has it in. */
+  /** Names only: the unit of a value may differ from the file's. */
   readonly settings: readonly string[];
 }
 
-/** Fingerprints of what a reload can change. */
+/** Returns fingerprints of what a reload can change. */
 export function partsOf({
   config,
   definitions,
 }: Pick<CheckedConfiguration, "config" | "definitions">): Parts {
   const settings = Object.entries(reloadableSettings(config)).flatMap(([group, values]) =>
-    // A config has the unit in the name.
+    // The names in a configuration have the unit.
     Object.entries(values).map(([name, value]) => [
       `${group}.${name.replace(/(Ms|Bytes)$/, "")}`,
       fingerprint(value ?? null),
@@ -42,11 +47,7 @@ export function partsOf({
   return { resources: Object.fromEntries(resources), settings: Object.fromEntries(settings) };
 }
 
-function fingerprint(value: unknown): string {
-  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 12);
-}
-
-/** What was changed; everything is new when there is nothing before. */
+/** Returns what changed. Everything is new after an empty configuration. */
 export function differenceOf(before: Parts, after: Parts): Difference {
   const resources = differing(before.resources, after.resources);
   return {
@@ -57,7 +58,7 @@ export function differenceOf(before: Parts, after: Parts): Difference {
         (name) => before.resources[name] !== undefined && after.resources[name] !== undefined,
       ),
     },
-    // The first configuration has no setting that was changed.
+    // The first configuration has no changed settings.
     settings: Object.keys(before.settings).length === 0 ? [] : differing(before.settings, after.settings),
   };
 }
@@ -77,8 +78,8 @@ interface Recorded {
 }
 
 /**
- * Records a configuration that is about to be taken into use, unless it is the one recorded last: the processes of a service on
- * the same files leave one row together. Before it is used, so that none is used without its row.
+ * Records a configuration before it is used, unless it is the last recorded one. The processes of a
+ * service on the same files therefore leave one row together.
  */
 export async function recordConfiguration({
   database,
@@ -109,7 +110,10 @@ export async function recordConfiguration({
   });
 }
 
-/** Records that a reload was refused, unless the one recorded last was refused for the same faults. Only their number is told: the log has them. */
+/**
+ * Records a refused reload, unless the last row is a refusal for the same faults. Records only the
+ * number of faults: the log has them.
+ */
 export async function recordRefusal({
   database,
   hash,
@@ -117,7 +121,7 @@ export async function recordRefusal({
   actor,
 }: {
   readonly database: Pick<Database, "prisma">;
-  /** Of the configuration that goes on. */
+  /** Hash of the configuration that stays in use. */
   readonly hash: string;
   readonly faults: readonly string[];
   readonly actor: Actor;
@@ -142,7 +146,11 @@ interface Entry {
   readonly hidden: Readonly<Record<string, unknown>>;
 }
 
-/** @param entryAfter What to record after the last configuration in use and the last refusal, the newer one first; undefined for nothing. */
+/**
+ * Records an entry, unless `entryAfter` returns undefined.
+ *
+ * @param entryAfter Gets the last configuration in use and the last refusal, the newer one first.
+ */
 async function recordUnlessKnown({
   database: { prisma },
   action,
@@ -155,7 +163,7 @@ async function recordUnlessKnown({
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
   const work = async (tx: Prisma.TransactionClient): Promise<void> => {
-    // One at a time: each then sees what the one before has recorded.
+    // One at a time, so that each sees the record of the one before.
     await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
     const entry = entryAfter(
       await tx.$queryRaw<Recorded[]>`
@@ -171,6 +179,7 @@ async function recordUnlessKnown({
     const details = JSON.stringify({ ...entry.details, hidden: entry.hidden });
     await tx.$executeRaw`SELECT svc.record_audit(${action}, 'configuration', ${entry.hash}, ${details}::jsonb)`;
   };
-  // As patient as every statement of the service: the default of 2 s and 5 s would refuse a reload because others are recording theirs.
+  // As long as every statement of the service: the defaults of 2 s and 5 s would refuse a reload
+  // while others record theirs.
   await prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 });
 }

@@ -1,21 +1,23 @@
 import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { configDirOf, loadConfig, type Config } from "../config/load.ts";
+import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.ts";
+import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/contradictions.ts";
 import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { Foundation, Storage } from "./infrastructure.ts";
+import type { Storage } from "./storage.ts";
 import { applyMigration, migrationDue } from "./migrate.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 import { prismaSchemaOf } from "../mapping/models.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
 
 /** Settings and mapping files without a fault. */
 export interface CheckedConfiguration {
   readonly config: Config;
   readonly definitions: Definitions;
-  /** 12 hex digits, the same for the same mapping files, code modules and settings that can be reloaded. */
+  /** 12 hex digits. Equal for equal mapping files, code modules and reloadable settings. */
   readonly hash: string;
 }
 
@@ -41,7 +43,7 @@ export async function readConfiguration({
   readonly program: ProgramName;
 }): Promise<CheckedConfiguration> {
   const [settings, mapping] = await Promise.allSettled([
-    // In a promise of its own: the faults of the one must not hide those of the other.
+    // In a promise of its own, so that faults of one do not hide those of the other.
     Promise.resolve().then(() => loadConfig({ env, cwd, program })),
     loadDefinitions(configDirOf({ env, cwd })),
   ]);
@@ -54,7 +56,7 @@ export async function readConfiguration({
 function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
   const known = reasons.filter((reason) => reason instanceof OperatorError);
-  // Anything else is a fault of the program, and is not to be dressed up as one of the operator's.
+  // Any other error is a fault of the program, and not the operator's.
   if (known.length < reasons.length || known.length === 1)
     return reasons.find((reason) => !(reason instanceof OperatorError)) ?? reasons[0];
   return new OperatorError(known.map(({ message }) => message).join("\n"), {
@@ -62,42 +64,39 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
   });
 }
 
-/** Of what a reload can change, so that processes on the same files have the same hash, whatever their ports and folders. */
+/**
+ * Hashes what a reload can change. Processes on the same files have the same hash, whatever their
+ * ports and folders.
+ */
 function hashOf(config: Config, definitions: Definitions): string {
-  return createHash("sha256")
-    .update(JSON.stringify([reloadableSettings(config), [...definitions.values()]]))
-    .digest("hex")
-    .slice(0, 12);
+  return fingerprint([reloadableSettings(config), [...definitions.values()]]);
 }
 
-/** What a reload can change, in the groups of the settings. No secret is among it. */
-export function reloadableSettings({
-  database: { autoMigrate },
-  http,
-  log,
-  relay,
-  webhooks: { adminNetworks: _derived, ...webhooks },
-}: Config): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
-  const {
-    host: _host,
-    port: _port,
-    trustedProxies: _proxies,
-    memoryBudgetBytes: _budget,
-    listTimeoutMs: _listTimeout,
-    maxConnections: _most,
-    maxConnectionsPerAddress: _mostPerAddress,
-    ...requests
-  } = http;
-  return { database: { autoMigrate }, http: requests, log, relay, webhooks };
+/** Returns 12 hex digits of the SHA-256 of a value as JSON. */
+export function fingerprint(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 12);
 }
 
-/** Makes the client of the tables. Nothing of it is at work yet. */
+/** Returns the settings that a reload can change, in their groups. No secret is among them. */
+export function reloadableSettings(
+  config: Config,
+): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
+  const groups: Record<string, Record<string, unknown>> = {};
+  for (const key of settingKeys) {
+    if (fixedSettings.includes(key)) continue;
+    const { group = "", name } = placeOf(key);
+    (groups[group] ??= {})[name] = settingIn(config, key);
+  }
+  return groups;
+}
+
+/** Opens the client of the tables. Starts nothing. */
 export async function openConfiguration({
   checked,
-  foundation: { database, isEmbedded, tracing },
+  infrastructure: { database, isEmbedded, tracing },
 }: {
   readonly checked: CheckedConfiguration;
-  readonly foundation: Foundation;
+  readonly infrastructure: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing };
 }): Promise<Configuration> {
   const models = await openModelsClient({
     schemaText: prismaSchemaOf(checked.definitions),
@@ -111,10 +110,11 @@ export async function openConfiguration({
 }
 
 /**
- * Applies the migrations that are due when the settings allow it.
+ * Applies due migrations, if the settings allow it.
  *
  * @param actor For the audit trail.
- * @throws OperatorError that lists what is due and names `svc-admin migrate` when they do not, or when a migration is refused.
+ * @throws OperatorError when a migration is refused, or when the settings do not allow one that is
+ *   due. The message then lists what is due and names `svc-admin migrate`.
  */
 export async function bringUpToDate({
   checked: { config, definitions },
@@ -138,7 +138,7 @@ export async function bringUpToDate({
   await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log, actor });
 }
 
-/** Whether the database was lost on the way, so that the same may work later. */
+/** Returns whether the database connection was lost, so that a retry may succeed. */
 export function isDatabaseAway(error: unknown): boolean {
   return databaseFaultOf(error).kind === "unavailable";
 }

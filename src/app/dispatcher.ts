@@ -7,46 +7,33 @@ import { createSender } from "../deliveries/attempt/send.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition } from "../mapping/definition.ts";
-import type { Foundation } from "./infrastructure.ts";
-import { isAdminFor } from "../resources/access.ts";
-import { createSubscriberFinder, type PossibleAdmins } from "../subscriptions/find-subscribers.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+import { createAccessConditions } from "../resources/access.ts";
+import { createEligibility } from "../subscriptions/eligibility.ts";
+import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
-import type { Caller } from "../kit/caller.ts";
+import type { Worker } from "../kit/worker.ts";
 
 /**
- * What `svc dispatcher` runs on one configuration: it fans events out, and makes the deliveries. Made as a whole before any of it
- * is at work, so that a reload can still be refused.
+ * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
+ * deliveries. Starts nothing, so that a reload can still be refused.
  */
 export function createDispatcher({
-  foundation: { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox },
-  configuration: { config, definitions },
+  infrastructure,
+  configuration,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
+  const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox } = infrastructure;
+  const { config, definitions } = configuration;
   const { webhooks } = config;
-  const store = createDeliveryStore({ sql: dispatcherSql });
-  const flightMs = flightMsOf(webhooks.timeoutMs);
   const sender = createSender({
     timeoutMs: webhooks.timeoutMs,
     allowedNetworks: webhooks.allowedNetworks,
     adminNetworks: webhooks.adminNetworks,
     maxSockets: webhooks.concurrency,
   });
-  const scheduleOf = createScheduleOf({ config, definitions });
-  const mayAdminister = (resource: string, user: Caller): boolean => {
-    const definition = definitions.get(resource);
-    // A resource that left the mapping files has no admins: what is still under way for it stays with the owners.
-    if (definition === undefined) return false;
-    try {
-      return isAdminFor(definition, user);
-    } catch (error) {
-      // Whoever cannot be shown to be an admin is none; one module's fault must not hold up the events of all.
-      log.error({ err: error, resource }, "isAdmin failed");
-      return false;
-    }
-  };
   const admission = createAdmission({
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
@@ -56,14 +43,26 @@ export function createDispatcher({
     now: () => performance.now(),
     random: Math.random,
   });
-  const attempts = createAttempts({
+  /** What fan-out, attempts and sweep share. */
+  const shared = {
     broker,
-    store,
+    store: createDeliveryStore({ sql: dispatcherSql }),
+    scheduleOf: createScheduleOf(configuration),
+    log,
+    metrics: { ...metrics.events, ...metrics.deliveries },
+  };
+  const flightMs = flightMsOf(webhooks.timeoutMs);
+  const eligibility = createEligibility({
+    definitions,
+    access: createAccessConditions(definitions),
+    sql,
+    log,
+  });
+  const attempts = createAttempts({
+    ...shared,
     send: (post, user) => sender.send(post, user),
     decryptSecret: (sealed) => secretBox.decrypt(sealed),
-    scheduleOf,
     jitter: webhooks.jitter,
-    log,
     metrics: metrics.deliveries,
     tracing,
     onQueued: (delayMs) => sweep.onQueued(delayMs),
@@ -71,59 +70,44 @@ export function createDispatcher({
     random: Math.random,
   });
   const sweep: Sweep = createSweep({
-    broker,
-    store,
+    ...shared,
     admission,
     attempts,
-    isAdminFor: mayAdminister,
-    scheduleOf,
+    eligibility,
     flightMs,
-    log,
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
   });
+  const fanOut = createFanOut({
+    ...shared,
+    seal,
+    findSubscribers: createSubscriberFinder({ sql, eligibility }),
+    admission,
+    attempts,
+    flightMs,
+    onParked: () => sweep.onQueued(undefined),
+    tracing,
+  });
+  // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
+  const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
-    workers: [
-      createFanOut({
-        broker,
-        seal,
-        store,
-        findSubscribers: createSubscriberFinder({
-          sql,
-          isAdminFor: mayAdminister,
-          possibleAdminsOf: (resource) => possibleAdminsOf(definitions.get(resource)),
-        }),
-        scheduleOf,
-        admission,
-        attempts,
-        flightMs,
-        onParked: () => sweep.onQueued(undefined),
-        log,
-        metrics: { ...metrics.events, ...metrics.deliveries },
-        tracing,
-      }),
-      {
-        name: attempts.name,
-        run(signal) {
-          // Not before it is at work: a reload can still be refused, and the one before then goes on.
-          metrics.receivers.watchBreakers(() => admission.breakerCounts());
-          return attempts.run(signal);
-        },
-      },
-      sweep,
-    ],
+    workers: [fanOut, startingWith(showBreakers, attempts), sweep],
     close: () => sender.close(),
   };
 }
 
-/** How far a statement can narrow who is an admin: a code module's answer only the module knows. */
-function possibleAdminsOf(definition: Definition | undefined): PossibleAdmins {
-  if (definition === undefined) return { kind: "nobody" };
-  return definition.code.isAdmin === undefined ? definition.isAdmin : { kind: "code" };
+function startingWith(act: () => void, worker: Worker): Worker {
+  return {
+    name: worker.name,
+    run(signal) {
+      act();
+      return worker.run(signal);
+    },
+  };
 }
 
-/** Asks the code modules once, at start: a fault shows then, and not between a POST and its record. */
+/** Calls the code modules once, at the start: a fault shows then, and not during a delivery. */
 function createScheduleOf({
   config,
   definitions,

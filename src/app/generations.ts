@@ -6,33 +6,35 @@ import type { ProgramName } from "../config/contradictions.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "../kit/errors.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { createHandover, type Handover } from "../http/handover.ts";
 import { startServer, type HttpServer } from "../http/server.ts";
+import type { Log } from "../telemetry/log.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
-/** A program at work, on one configuration at a time. */
+/** A running program, on one configuration at a time. */
 export interface Program {
-  /** That the API listens on; undefined without one. */
+  /** Port of the API; undefined without one. */
   readonly port: number | undefined;
   readonly tokens: TokenProvider;
-  /** The one at work. */
+  /** Returns the configuration in use. */
   configuration(): Configuration;
-  /** Rejects when a part of it cannot go on; the process is then to be stopped. */
+  /** Rejects when a part of it cannot go on; the process must then stop. */
   readonly failed: Promise<never>;
   /**
-   * Makes everything that runs on another configuration. Throws what stands in its way, and nothing has happened then.
+   * Creates everything that runs on another configuration. Throws what prevents it, and changes
+   * nothing then.
    *
-   * @returns Puts it in the place of the one at work, at once. Requests and attempts in hand end on the one before, which is closed
-   *   behind the caller's back.
+   * @returns Activates it at once. Requests and attempts in flight end on the previous
+   *   configuration, which closes in the background.
    */
   prepare(next: Configuration): () => void;
-  /** Asks clients to leave: with every answer from now on, on connections that they keep. */
+  /** Asks clients to close their connections, with every answer from now on. */
   drain(): void;
-  /** What is in hand: `3 requests`, `deliver`. Empty when nothing is. */
+  /** Returns what is in flight: `requests: 3`, `deliver`. Empty when nothing is. */
   unfinished(): readonly string[];
-  /** Stops taking requests and work, finishes what is in hand, and closes. */
+  /** Refuses new requests and work, finishes what is in flight, and closes. */
   stop(): Promise<void>;
 }
 
@@ -43,112 +45,156 @@ interface Generation {
   running: Running | undefined;
 }
 
-/** How long requests in hand may take at the end. */
+/** How long requests in flight may take during a stop. */
 const requestLimitMs = 10_000;
-/** What an attempt or a relay turn needs besides: its outcome is written and acknowledged. */
+/** Extra time of an attempt or a relay turn, which stores and acknowledges its outcome. */
 const marginMs = 5_000;
 
-/** How long finishing what is in hand may take; an attempt takes `webhooks.timeout` at most, a publish as long as a request. */
+/**
+ * Returns how long a stop may take to finish what is in flight. An attempt takes `webhooks.timeout`
+ * at most, a publish as long as a request.
+ */
 export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
   return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
+}
+
+type Programs = Exclude<ProgramName, "admin">;
+
+/** A program with its generations. */
+interface Context {
+  readonly name: Programs;
+  readonly infrastructure: Infrastructure;
+  readonly tokens: TokenProvider;
+  readonly handover: Handover;
+  /** Generations that finish what is in flight. */
+  readonly retiring: Map<Generation, Promise<void>>;
+  /** Reports that a part of the current generation cannot go on. */
+  readonly fail: (error: unknown) => void;
+  current: Generation;
 }
 
 /** Starts `svc api`, `svc dispatcher` or both. */
 export async function startProgram({
   name,
-  foundation,
+  infrastructure,
   configuration,
 }: {
-  readonly name: Exclude<ProgramName, "admin">;
-  readonly foundation: Foundation;
+  readonly name: Programs;
+  readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Promise<Program> {
-  const { database, sql, log } = foundation;
+  const { database, sql, log } = infrastructure;
   const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
-  const handover = createHandover();
-  const retiring = new Map<Generation, Promise<void>>();
   const { promise: failed, reject: fail } = promiseOfFailure();
-
-  function assemble(next: Configuration): Generation {
-    const options = { foundation, configuration: next };
-    const assemblies = [
-      ...(name === "api" ? [] : [createDispatcher(options)]),
-      ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
-    ];
-    return { configuration: next, assemblies, running: undefined };
-  }
-
-  function run(generation: Generation): void {
-    const workers = generation.assemblies.flatMap((assembly) => assembly.workers);
-    const running = runWorkers({ workers, log });
-    generation.running = running;
-    running.failed.catch((error: unknown) => {
-      if (generation === current) fail(error);
-      else
-        log.error({ reason: messageOf(error) }, "a worker of the configuration before did not stop cleanly");
-    });
-  }
-
-  /** Never rejects: what goes wrong here concerns nobody but the log. */
-  async function retire(generation: Generation, requestsAnswered: Promise<void>): Promise<void> {
-    await Promise.all([generation.running?.stop(), requestsAnswered]);
-    await close(generation).catch((error: unknown) =>
-      log.error({ reason: messageOf(error) }, "the configuration before was not closed cleanly"),
-    );
-    retiring.delete(generation);
-  }
-
-  let current = assemble(configuration);
-  // Nobody else can be at work on it: what is in flight was of a process that died.
-  if (foundation.isEmbedded) await createDeliveryStore(foundation).endAllFlights();
+  const current = assemble({ name, infrastructure, tokens }, configuration);
+  const context: Context = {
+    name,
+    infrastructure,
+    tokens,
+    handover: createHandover(),
+    retiring: new Map(),
+    fail,
+    current,
+  };
+  const { handover } = context;
+  // The embedded database has one process: flights are those of a process that died.
+  if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =
     name === "dispatcher"
       ? undefined
       : await startServer(handover.listener, { ...configuration.config.http, log, setting: "SVC_PORT" });
-  run(current);
-
+  run(context, current);
   return {
     port: server?.port,
     tokens,
-    configuration: () => current.configuration,
+    configuration: () => context.current.configuration,
     failed,
     prepare(next) {
-      const generation = assemble(next);
-      return () => {
-        const before = current;
-        current = generation;
-        run(generation);
-        retiring.set(before, retire(before, passTo(handover, generation)));
-      };
+      const generation = assemble(context, next);
+      return () => activate(context, generation);
     },
     drain: () => handover.drain(),
-    unfinished() {
-      const requests = handover.inFlight();
-      const workers = [current, ...retiring.keys()].flatMap(({ running }) => running?.unfinished() ?? []);
-      return [...(requests > 0 ? [`requests: ${requests}`] : []), ...workers];
-    },
-    async stop() {
-      handover.drain();
-      const warning = setTimeout(() => {
-        const requests = handover.inFlight();
-        if (requests > 0)
-          log.warn({ requests, limitMs: requestLimitMs }, "requests did not end in time, and are cut off");
-        // Before the server cuts them.
-      }, requestLimitMs - 100);
-      await Promise.all([
-        server?.close({ limitMs: requestLimitMs }),
-        current.running?.stop(),
-        ...retiring.values(),
-      ]);
-      clearTimeout(warning);
-      await tokens.close();
-      await close(current);
-    },
+    unfinished: () => unfinishedOf(context),
+    stop: () => stop(context, server),
   };
 }
 
-/** Whoever watches decides; nobody watching is not a crash of its own. */
+function assemble(
+  { name, infrastructure, tokens }: Pick<Context, "name" | "infrastructure" | "tokens">,
+  configuration: Configuration,
+): Generation {
+  const options = { infrastructure, configuration };
+  const assemblies = [
+    ...(name === "api" ? [] : [createDispatcher(options)]),
+    ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
+  ];
+  return { configuration, assemblies, running: undefined };
+}
+
+function run(context: Context, generation: Generation): void {
+  const { log } = context.infrastructure;
+  const workers = generation.assemblies.flatMap((assembly) => assembly.workers);
+  const running = runWorkers({ workers, log });
+  generation.running = running;
+  running.failed.catch((error: unknown) => {
+    if (generation === context.current) context.fail(error);
+    else
+      log.error({ reason: messageOf(error) }, "a worker of the previous configuration did not stop cleanly");
+  });
+}
+
+function activate(context: Context, generation: Generation): void {
+  const before = context.current;
+  context.current = generation;
+  run(context, generation);
+  context.retiring.set(before, retire(context, before, passTo(context.handover, generation)));
+}
+
+/** Never rejects: only the log shows a failure here. */
+async function retire(
+  { infrastructure: { log }, retiring }: Context,
+  generation: Generation,
+  requestsAnswered: Promise<void>,
+): Promise<void> {
+  await Promise.all([generation.running?.stop(), requestsAnswered]);
+  await close(generation).catch((error: unknown) =>
+    log.error({ reason: messageOf(error) }, "the previous configuration was not closed cleanly"),
+  );
+  retiring.delete(generation);
+}
+
+function unfinishedOf({ handover, current, retiring }: Context): readonly string[] {
+  const requests = handover.inFlight();
+  const workers = [current, ...retiring.keys()].flatMap(({ running }) => running?.unfinished() ?? []);
+  return [...(requests > 0 ? [`requests: ${requests}`] : []), ...workers];
+}
+
+async function stop(context: Context, server: HttpServer | undefined): Promise<void> {
+  const { handover, retiring, tokens, infrastructure } = context;
+  handover.drain();
+  // Before the server closes their connections.
+  const warning = setTimeout(() => warnOfRequests(handover, infrastructure.log), requestLimitMs - 100);
+  await Promise.all([
+    server?.close({ limitMs: requestLimitMs }),
+    context.current.running?.stop(),
+    ...retiring.values(),
+  ]);
+  clearTimeout(warning);
+  await tokens.close();
+  await close(context.current);
+}
+
+function warnOfRequests(handover: Handover, log: Log): void {
+  const requests = handover.inFlight();
+  if (requests > 0)
+    log.warn(
+      { requests, limitMs: requestLimitMs },
+      "requests did not end in time; closing their connections",
+    );
+}
+
+/** Creates a promise to reject later. Without a listener its rejection does not end the process. */
 function promiseOfFailure(): {
   readonly promise: Promise<never>;
   readonly reject: (reason: unknown) => void;

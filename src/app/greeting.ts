@@ -1,20 +1,20 @@
 import { serviceActor } from "../kit/actor.ts";
 import type { Config } from "../config/load.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { hostInUrl, isEverywhere } from "../kit/host.ts";
 import type { TokenProvider } from "../users/provider.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
 
-/** What a start prints for people: where the API is, and a command that works when pasted. */
+/** Returns what a start prints for people: the address of the API, and a command to paste. */
 export async function greeting({
-  foundation: { database },
+  infrastructure: { database },
   config,
   port,
   tokens,
 }: {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly config: Config;
-  /** That the API listens on. */
+  /** Port of the API. */
   readonly port: number;
   readonly tokens: TokenProvider;
 }): Promise<string> {

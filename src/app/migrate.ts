@@ -30,21 +30,21 @@ import { checkExistingTable } from "../migration/existing-table.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
 import { columnWishOf, prismaSchemaOf, tableModelOf } from "../mapping/models.ts";
 
-/** What a migration would do. */
+/** The plan of a migration. */
 export interface MigrationPlan {
-  /** In the order in which they run, all in one transaction; empty when nothing is due. */
+  /** In the order in which they run, in one transaction; empty when nothing is due. */
   readonly steps: readonly Step[];
-  /** Data, indexes and constraints that would be lost; a migration with any is refused unless losses are allowed. */
+  /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
   readonly losses: readonly string[];
-  /** What the rows and objects that are there do not allow; a migration with any is refused. */
+  /** Changes that the existing rows and objects do not allow. Always refused. */
   readonly impossible: readonly string[];
-  /** What an operator may want to know. */
+  /** Remarks for the operator. */
   readonly notes: readonly string[];
-  /** What somebody else made on the managed tables, or changed there by hand: it stays as it is. */
+  /** Objects on the managed tables that somebody else made, or changed by hand. They stay. */
   readonly leftAlone: readonly string[];
 }
 
-/** What a migration did. */
+/** The result of a migration. */
 export interface MigrationReport {
   readonly steps: readonly Step[];
   readonly notes: readonly string[];
@@ -60,15 +60,15 @@ interface Target {
 /**
  * Plans the migration from the live database, and changes nothing.
  *
- * @throws OperatorError listing every mapping of an existing table that does not fit it.
+ * @throws OperatorError listing every mapping that does not fit its existing table.
  */
 export async function planMigration({ url, definitions }: Target): Promise<MigrationPlan> {
   return inMigrationTransaction({ url, isReadOnly: true, work: (client) => plan({ client, definitions }) });
 }
 
 /**
- * Brings the service's own tables, the managed tables and the captures to this version and the definitions: all of it or,
- * when anything fails, nothing. Two at once do it once.
+ * Brings the service's own tables, the managed tables and the captures to this version and the
+ * definitions. Does all of it or nothing. Two at once do it once.
  *
  * @param allowDestructive Whether data may be lost.
  * @param actor For the audit trail. Default: the database role.
@@ -99,16 +99,18 @@ export async function applyMigration({
   });
   const durationMs = Math.round(performance.now() - startedAt);
   for (const note of notes) log.info({ note }, "migration note");
-  for (const object of leftAlone) log.info({ object }, "left alone by the migration");
+  for (const object of leftAlone) log.info({ object }, "not changed by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, leftAlone, durationMs };
 }
 
 /**
- * Why a migration is due, in one query; empty when none is. It compares what the last migration wrote down and which capture triggers
- * are live (a restored or recreated table has lost its own) with what is expected; it does not compare columns.
+ * Returns why a migration is due, in one query; empty when none is. Compares the record of the last
+ * migration and the live capture triggers with what is expected. A restored or recreated table has
+ * lost its triggers. Does not compare columns.
  *
- * @throws OperatorError naming every rule that looks into a table that is not there; that takes a second query, when there are such rules.
+ * @throws OperatorError naming every rule that looks into a missing table. Such rules take a second
+ *   query.
  */
 export async function migrationDue({
   database,
@@ -175,7 +177,10 @@ async function plan({
   };
 }
 
-/** Whether an earlier migration made the table of a resource, and whether the mapping file has asked for the same table since. */
+/**
+ * Returns whether the mapping file changed since the last migration of its table; undefined without
+ * one.
+ */
 function madeBefore(
   definition: Definition,
   definitions: Definitions,
@@ -186,7 +191,11 @@ function madeBefore(
   return last.hash.split(" ")[0] === shapeHashOf(definition, definitions) ? "same" : "changed";
 }
 
-/** Notes on the existing tables that are mapped. Throws OperatorError listing every fault. */
+/**
+ * Returns notes on the existing tables that are mapped.
+ *
+ * @throws OperatorError listing every fault.
+ */
 async function checkTables({
   client,
   definitions,
@@ -233,7 +242,7 @@ function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchem
   return [remark([resource === table ? "name" : "table"], message)];
 }
 
-/** Tables that the service made and that no resource is on any more. */
+/** Returns notes on tables that the service made and that no resource uses any more. */
 function keptTables(definitions: Definitions, { resources }: Installed): readonly string[] {
   const inUse = new Set([...definitions.values()].map(({ table }) => table));
   return resources
@@ -248,11 +257,14 @@ function keptTables(definitions: Definitions, { resources }: Installed): readonl
 interface WantedResource extends InstalledResource {
   readonly installCapture: readonly string[];
   readonly captureBelow: string;
-  /** None when the resource declares no triggers. */
+  /** Empty when the resource declares no triggers. */
   readonly triggerNames: readonly string[];
 }
 
-/** The hash has two halves: of what the table is made from, and of the capture. */
+/**
+ * Returns the resources as they should be installed. The hash has two halves: the table, and the
+ * capture.
+ */
 function wantedResources(definitions: Definitions): readonly WantedResource[] {
   return [...definitions.values()].map((definition) => {
     const { name, table, isManaged } = definition;
@@ -284,12 +296,12 @@ function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
   );
 }
 
-/** Why something is to be done for a resource, and what. */
+/** Why a resource needs a step, and which. */
 interface Due {
   readonly reason: string;
   /**
-   * `capture`: install it anew, which locks the table. `new partitions`: give them the trigger of TRUNCATE. All else of theirs is captured
-   * without it, so that programs start.
+   * `capture`: install it again, which locks the table. `new partitions`: give them the TRUNCATE
+   * trigger. Programs start without it, since other changes of new partitions are captured.
    */
   readonly what: "capture" | "note" | "new partitions";
 }
@@ -304,7 +316,7 @@ function dueOf(resource: WantedResource, { resources, triggers }: Installed): Du
     ...(live.length < triggerNames.length ? [table] : []),
     ...new Set(missing.flatMap((one) => (one.isNew ? [] : [one.table]))),
   ];
-  // A table's name is part of its capture's statements.
+  // The capture's statements contain the name of the table.
   const isCapture = silent.length > 0 || captureHashOf(last) !== captureHashOf(resource);
   if (last.hash !== hash || last.table !== table || last.isManaged !== isManaged)
     return { reason: "the mapping file changed", what: isCapture ? "capture" : "note" };
@@ -328,7 +340,7 @@ function removedResources(definitions: Definitions, { resources }: Installed): r
 
 function stepOf(resource: WantedResource, { what, reason }: Due): Step {
   const { name, table, triggerNames, installCapture } = resource;
-  if (what === "note") return { title: `${name}: note down the mapping`, sql: noteStatement(resource) };
+  if (what === "note") return { title: `${name}: record the mapping`, sql: noteStatement(resource) };
   if (what === "new partitions") return { title: `${name}: ${reason}`, sql: resource.captureBelow };
   return {
     title: `${name}: ${triggerNames.length === 0 ? "no capture trigger" : `capture trigger on ${table}`}`,
@@ -357,7 +369,7 @@ function removeStep({ name }: InstalledResource): Step {
 function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
   if (impossible.length > 0) {
     throw new OperatorError(
-      `The migration cannot be done with the rows and objects that are there; nothing was changed:\n${listed(impossible)}`,
+      `The existing rows and objects do not allow the migration; nothing was changed:\n${listed(impossible)}`,
     );
   }
   if (losses.length > 0 && !allowDestructive) {

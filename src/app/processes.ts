@@ -7,19 +7,19 @@ import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { pause, type Worker } from "../kit/worker.ts";
 
-/** What became of a reload. */
+/** The outcome of a reload. */
 export type ReloadOutcome =
   | { readonly kind: "applied"; readonly hash: string }
-  /** The configuration before, of this hash, goes on. */
+  /** The previous configuration, of this hash, stays in use. */
   | { readonly kind: "refused"; readonly hash: string; readonly faults: readonly string[] };
 
-/** A process of the service as the database knows it. */
+/** A process of the service in `svc.processes`. */
 export interface ProcessRow {
   readonly id: string;
   readonly program: string;
   readonly host: string;
   readonly pid: number;
-  /** Hash of the configuration at work. */
+  /** Hash of the configuration in use. */
   readonly configuration: string;
   readonly reloadsAsked: number;
   readonly reloadsAnswered: number;
@@ -27,16 +27,18 @@ export interface ProcessRow {
   readonly reloadFaults: readonly string[];
 }
 
-/** Enters the process in `svc.processes`, says that it lives, and does what is asked of it there. */
+/**
+ * Registers the process in `svc.processes`, renews its `seen_at`, and answers the requests there.
+ */
 export interface Registration extends Worker {
-  /** Writes down what a reload came to that the process was told to make in another way. */
+  /** Records the outcome of a reload that a signal asked for. */
   note(outcome: ReloadOutcome): Promise<void>;
-  /** Takes the process off the list. */
+  /** Deletes the row of the process. */
   remove(): Promise<void>;
 }
 
 const pollMs = 2_000;
-/** A process that has not been seen for this long is dead, or cut off from the database. */
+/** A process that was not seen for this long is dead, or has no database. */
 const liveForSeconds = 15;
 const writeEverySeconds = 5;
 
@@ -44,10 +46,10 @@ const registerText = `
   INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (id) DO NOTHING`;
 
-// What was killed leaves its row.
+// A killed process leaves its row.
 const forgetText = `DELETE FROM svc.processes WHERE seen_at < now() - interval '1 hour'`;
 
-// One statement, which writes only every other time or less.
+// One statement, which writes at most every third time.
 const pollText = `
   WITH beat AS (
     UPDATE svc.processes SET seen_at = now()
@@ -66,7 +68,7 @@ const removeText = `DELETE FROM svc.processes WHERE id = $1`;
 const columns = `id, program, host, pid, configuration, reloads_asked AS "reloadsAsked",
   reloads_answered AS "reloadsAnswered", reload_faults AS "reloadFaults"`;
 
-// The audit trail gets its row in the same statement, and none when there is no process.
+// The same statement writes the audit trail, and only when there is a process.
 const askText = `
   WITH ${actingCte("$1")}, asked AS (
     UPDATE svc.processes SET reloads_asked = reloads_asked + 1
@@ -83,10 +85,11 @@ const askText = `
 const findText = `SELECT ${columns} FROM svc.processes WHERE id = ANY($1::uuid[])`;
 
 /**
- * Makes the registration of this process. Costs one statement every 2 s; every third one writes the row.
+ * Creates the registration of this process. Costs one statement every 2 s; every third one writes
+ * the row.
  *
  * @param reload Reloads the configuration; never rejects.
- * @param hash Of the configuration at work.
+ * @param hash Returns the hash of the configuration in use.
  */
 export function createRegistration({
   sql,
@@ -105,7 +108,7 @@ export function createRegistration({
 }): Registration {
   const id = randomUUID();
   let lastFaults: readonly string[] = [];
-  /** The last request that was taken up. */
+  /** Number of the last request that was started. */
   let taken = 0;
 
   async function register(): Promise<void> {
@@ -118,21 +121,21 @@ export function createRegistration({
     await sql(noteText, [id, outcome.hash, lastFaults, answered]);
   }
 
-  /** Not waited for by the poll: a process that makes a large change still lives. */
+  /** The poll does not wait for it: a process that makes a large change is still alive. */
   async function answer(asked: number): Promise<void> {
     const outcome = await reload();
     try {
       await note(outcome, asked);
     } catch (error) {
-      // Asked for again by the next poll: a second reload of the same files does no harm.
+      // The next poll asks again: a second reload of the same files is harmless.
       taken = 0;
-      log.warn({ reason: messageOf(error) }, "the outcome of a reload was not written down");
+      log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded");
     }
   }
 
   async function poll(): Promise<void> {
     const [row] = await sql<{ asked: number; answered: number }>(pollText, [id]);
-    // Forgotten, or not entered yet.
+    // Deleted as dead, or not registered yet.
     if (row === undefined) {
       taken = 0;
       return register();
@@ -149,8 +152,8 @@ export function createRegistration({
         try {
           await poll();
         } catch (error) {
-          // The parts that do the work say so too, and louder.
-          log.debug({ reason: messageOf(error) }, "the process could not say that it lives");
+          // At debug level, since the parts that need the database log its loss.
+          log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes");
         }
         await pause(intervalMs, signal);
       }
@@ -162,12 +165,12 @@ export function createRegistration({
   };
 }
 
-/** Asks every live process to reload, and answers which those are. */
+/** Asks every live process to reload, and returns them. */
 export async function askForReload(sql: Sql, actor: Actor): Promise<readonly ProcessRow[]> {
   return sql<ProcessRow & Record<string, unknown>>(askText, [actorText(actor)]);
 }
 
-/** The rows of these processes; none for those that have ended in the meantime. */
+/** Returns the rows of these processes, without those that ended. */
 export async function findProcesses(sql: Sql, ids: readonly string[]): Promise<readonly ProcessRow[]> {
   return sql<ProcessRow & Record<string, unknown>>(findText, [ids]);
 }

@@ -3,15 +3,15 @@ import { createHealthListener, type HealthCheck } from "../http/health.ts";
 import { startServer, type HttpServer } from "../http/server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** What `/readyz` asks about, in the order in which it tells. */
+/** The parts that `/readyz` checks, in its order. */
 type Part = "configuration" | "database" | "migrations" | "broker" | "shutdown";
 
-/** Whether the process can do its work, from the first moment on. */
+/** Whether the process can do its work, from its start on. */
 export interface Readiness {
   readonly checks: Readonly<Record<Part, HealthCheck>>;
-  /** Not ready: the part is still waited for. */
+  /** Marks a part as not ready, since the start waits for it. */
   waitsFor(part: Part, reason: string): void;
-  /** From now on the part is as the check says. */
+  /** Sets the check of a part. */
   watch(part: Part, check: HealthCheck): void;
 }
 
@@ -19,6 +19,7 @@ function failing(reason: string): HealthCheck {
   return () => Promise.reject(new Error(reason));
 }
 
+/** Creates the readiness of a process that is starting. */
 export function createReadiness(): Readiness {
   const current = new Map<Part, HealthCheck>([
     ["configuration", failing("the program is starting")],
@@ -44,7 +45,10 @@ export function createReadiness(): Readiness {
   };
 }
 
-/** `/livez`, `/readyz` and `/metrics` on the metrics port, the only paths that take no token. Needs neither database nor broker. */
+/**
+ * Serves `/livez`, `/readyz` and `/metrics` on the metrics port, the only paths without a token.
+ * Needs neither database nor broker.
+ */
 export async function startHealth({
   config,
   metrics,

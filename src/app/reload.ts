@@ -1,5 +1,5 @@
 import type { Actor } from "../kit/actor.ts";
-import type { Config } from "../config/load.ts";
+import { settingIn, type Config } from "../config/load.ts";
 import {
   bringUpToDate,
   openConfiguration,
@@ -8,97 +8,52 @@ import {
 } from "./configuration.ts";
 import { recordConfiguration, recordRefusal } from "./configuration-audit.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
-import type { Foundation } from "./infrastructure.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import type { ReloadOutcome } from "./processes.ts";
 import type { Program } from "./generations.ts";
-import type { SettingKey } from "../config/settings.ts";
+import { fixedSettings } from "../config/settings.ts";
 
-/** Replaces the configuration of a program, or leaves everything as it is. */
+/** Replaces the configuration of a program, or changes nothing. */
 export interface Reloader {
   /**
-   * Reads everything anew. Never rejects. One at a time: whoever asks during a reload gets one more, which begins when
-   * that one has ended, since the files may have changed behind it.
+   * Reads all files again. Never rejects. One reload at a time: all requests during one share the
+   * next, which starts after it, since the files may have changed.
    */
   reload(): Promise<ReloadOutcome>;
-  /** What `/readyz?verbose` tells about the configuration. */
+  /** Returns what `/readyz?verbose` shows of the configuration. */
   describe(): string;
 }
 
-/**
- * @param read Reads settings, mapping files and code; throws OperatorError with every fault.
- * @param actor For the audit trail.
- * @param stopping A reload that is not through by then is given up.
- */
-export function createReloader({
-  program,
-  foundation,
-  read,
-  actor,
-  stopping,
-}: {
+interface ReloadContext {
   readonly program: Pick<Program, "configuration" | "prepare">;
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
+  /** Reads settings, mapping files and code; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;
+  /** For the audit trail. */
   readonly actor: Actor;
+  /** Cancels a reload that is not applied yet. */
   readonly stopping: AbortSignal;
-}): Reloader {
-  const { database, log, metrics } = foundation;
+}
+
+interface Refusal {
+  readonly at: Date;
+  readonly faults: readonly string[];
+}
+
+interface ReloadState {
+  /** Undefined when the last reload was applied, and before the first. */
+  lastRefusal: Refusal | undefined;
+}
+
+/** Creates the reloader of a program. */
+export function createReloader(context: ReloadContext): Reloader {
+  const { program } = context;
   let running: Promise<ReloadOutcome> | undefined;
   let next: Promise<ReloadOutcome> | undefined;
-  let lastRefusal: { readonly at: Date; readonly faults: readonly string[] } | undefined;
-
-  async function replace(): Promise<Configuration> {
-    const checked = await read();
-    refuseFixed(program.configuration().config, checked.config);
-    const configuration = await openConfiguration({ checked, foundation });
-    try {
-      // All that can be refused comes before the database is changed.
-      const activate = program.prepare(configuration);
-      await bringUpToDate({ checked, storage: foundation, actor });
-      if (stopping.aborted) throw new OperatorError("the process is stopping");
-      // Last, since a row is not taken back; and before the change, since that is not taken back either.
-      await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
-      activate();
-    } catch (error) {
-      await configuration.close();
-      throw error;
-    }
-    return configuration;
-  }
-
-  async function run(): Promise<ReloadOutcome> {
-    const startedAt = performance.now();
-    const before = program.configuration();
-    try {
-      const { config, definitions, hash } = await replace();
-      log.level = config.log.level;
-      lastRefusal = undefined;
-      metrics.configuration.reloaded(true);
-      const durationMs = Math.round(performance.now() - startedAt);
-      log.info(
-        { event: "reload.applied", hash, before: before.hash, resources: definitions.size, durationMs },
-        "the configuration was reloaded",
-      );
-      return { kind: "applied", hash };
-    } catch (error) {
-      const faults = faultsOf(error);
-      lastRefusal = { at: new Date(), faults };
-      metrics.configuration.reloaded(false);
-      const cause = error instanceof OperatorError ? {} : { err: error };
-      log.error(
-        { event: "reload.refused", hash: before.hash, faults, ...cause },
-        "the configuration was not reloaded; the one before goes on",
-      );
-      // Nothing was changed: a row that cannot be written, above all while the database is away, refuses nothing.
-      await recordRefusal({ database, hash: before.hash, faults, actor }).catch((failure: unknown) =>
-        log.warn({ reason: messageOf(failure) }, "the refused reload is not in the audit trail"),
-      );
-      return { kind: "refused", hash: before.hash, faults };
-    }
-  }
+  const state: ReloadState = { lastRefusal: undefined };
 
   function start(): Promise<ReloadOutcome> {
-    const current = run().finally(() => {
+    const current = reloadOnce(context, state).finally(() => {
       if (running === current) running = undefined;
     });
     running = current;
@@ -114,52 +69,100 @@ export function createReloader({
       });
       return next;
     },
-    describe() {
-      const { loadedAt, hash } = program.configuration();
-      const current = `loaded ${loadedAt.toISOString()}, hash ${hash}`;
-      if (lastRefusal === undefined) return current;
-      const [first = "", ...more] = lastRefusal.faults;
-      const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
-      return `${current}; the reload at ${lastRefusal.at.toISOString()} was refused, and this one goes on: ${first}${others}`;
-    },
+    describe: () => describe(program.configuration(), state.lastRefusal),
   };
 }
 
-/** A thrown value that is no OperatorError is a fault of the service or of a code module; its cause says more than its message. */
+function describe({ loadedAt, hash }: Configuration, refusal: Refusal | undefined): string {
+  const current = `loaded ${loadedAt.toISOString()}, hash ${hash}`;
+  if (refusal === undefined) return current;
+  const [first = "", ...more] = refusal.faults;
+  const others = more.length === 0 ? "" : ` (and ${more.length} more in the log)`;
+  return `${current}; the reload at ${refusal.at.toISOString()} was refused, and this one stays in use: ${first}${others}`;
+}
+
+async function reloadOnce(context: ReloadContext, state: ReloadState): Promise<ReloadOutcome> {
+  const { log, metrics } = context.infrastructure;
+  const startedAt = performance.now();
+  const { hash: before } = context.program.configuration();
+  try {
+    const { config, definitions, hash } = await replace(context);
+    log.level = config.log.level;
+    state.lastRefusal = undefined;
+    metrics.configuration.reloaded(true);
+    const durationMs = Math.round(performance.now() - startedAt);
+    log.info(
+      { event: "reload.applied", hash, before, resources: definitions.size, durationMs },
+      "the configuration was reloaded",
+    );
+    return { kind: "applied", hash };
+  } catch (error) {
+    const faults = faultsOf(error);
+    state.lastRefusal = { at: new Date(), faults };
+    metrics.configuration.reloaded(false);
+    const cause = error instanceof OperatorError ? {} : { err: error };
+    log.error(
+      { event: "reload.refused", hash: before, faults, ...cause },
+      "the configuration was not reloaded; the previous one stays in use",
+    );
+    await noteRefusal(context, before, faults);
+    return { kind: "refused", hash: before, faults };
+  }
+}
+
+async function replace({
+  program,
+  infrastructure,
+  read,
+  actor,
+  stopping,
+}: ReloadContext): Promise<Configuration> {
+  const { database } = infrastructure;
+  const checked = await read();
+  assertRestartSettingsUnchanged(program.configuration().config, checked.config);
+  const configuration = await openConfiguration({ checked, infrastructure });
+  try {
+    // Everything that can be refused comes before the change of the database.
+    const activate = program.prepare(configuration);
+    await bringUpToDate({ checked, storage: infrastructure, actor });
+    if (stopping.aborted) throw new OperatorError("the process is stopping");
+    // Directly before the change: neither a row nor the change is taken back.
+    await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
+    activate();
+  } catch (error) {
+    await configuration.close();
+    throw error;
+  }
+  return configuration;
+}
+
+/**
+ * Records a refused reload. Never rejects: nothing changed, and the row cannot be written while the
+ * database is away.
+ */
+async function noteRefusal(
+  { infrastructure: { database, log }, actor }: ReloadContext,
+  hash: string,
+  faults: readonly string[],
+): Promise<void> {
+  await recordRefusal({ database, hash, faults, actor }).catch((failure: unknown) =>
+    log.warn({ reason: messageOf(failure) }, "the refused reload could not be recorded in the audit trail"),
+  );
+}
+
+/**
+ * Returns the faults of a refused reload. An error that is no OperatorError is a fault of the
+ * service or of a code module; its cause says more than its message.
+ */
 function faultsOf(error: unknown): readonly string[] {
   if (error instanceof OperatorError) return error.faults;
   const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : "";
   return [`${messageOf(error)}${cause}`];
 }
 
-/** What the process holds open for as long as it lives. */
-const fixed = {
-  dataDir: ({ dataDir }) => dataDir,
-  secretKey: ({ secretKey }) => secretKey?.toString("base64"),
-  previousSecretKeys: ({ previousSecretKeys }) =>
-    previousSecretKeys.map((key) => key.toString("base64")).join(),
-  "database.url": ({ database }) => database.url,
-  "database.poolSize": ({ database }) => database.poolSize,
-  "broker.url": ({ broker }) => broker.url,
-  "http.host": ({ http }) => http.host,
-  "http.port": ({ http }) => http.port,
-  "http.memoryBudget": ({ http }) => http.memoryBudgetBytes,
-  "http.listTimeout": ({ http }) => http.listTimeoutMs,
-  "http.trustedProxies": ({ http }) => http.trustedProxies.join(),
-  "http.maxConnections": ({ http }) => http.maxConnections,
-  "http.maxConnectionsPerAddress": ({ http }) => http.maxConnectionsPerAddress,
-  "metrics.host": ({ metrics }) => metrics.host,
-  "metrics.port": ({ metrics }) => metrics.port,
-} as const satisfies Partial<Record<SettingKey, (config: Config) => unknown>>;
-
-/** The settings that take a restart to change. */
-export const fixedSettings: readonly string[] = Object.keys(fixed);
-
-function refuseFixed(current: Config, given: Config): void {
-  const changed = Object.entries(fixed).filter(([, valueIn]) => valueIn(current) !== valueIn(given));
-  if (changed.length === 0) return;
-  const faults = changed.map(
-    ([key]) => `${key} was changed, which takes a restart; put it back, or restart the process`,
-  );
-  throw new OperatorError(faults.join("\n"), { faults });
+function assertRestartSettingsUnchanged(current: Config, given: Config): void {
+  const faults = fixedSettings
+    .filter((key) => JSON.stringify(settingIn(current, key)) !== JSON.stringify(settingIn(given, key)))
+    .map((key) => `${key} was changed, which takes a restart; put it back, or restart the process`);
+  if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
 }

@@ -11,29 +11,31 @@ import { startService, type Service } from "./service.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin, pause } from "../kit/worker.ts";
 
+/** What a program gets from its process. */
 export interface ServeOptions {
   readonly program: Exclude<ProgramName, "admin">;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** Of the service, for the metrics. */
+  /** Version of the service, for the metrics. */
   readonly version: string;
-  /** Aborts when the process is to stop; the reason is the name of the signal. */
+  /** Aborts when the process must stop; the reason is the name of the signal. */
   readonly stopping: AbortSignal;
-  /** Calls back each time that a reload is asked for; at once when one was before. */
+  /** Calls back for each requested reload, and at once when one was requested before. */
   readonly onReload: (listener: () => void) => void;
-  /** Shows people a text besides the log. */
+  /** Shows people a text beside the log. */
   readonly print: (text: string) => void;
 }
 
-/** How long closing may take once nothing is in hand any more. */
+/** How long the close may take after the work is finished. */
 const closeLimitMs = 5_000;
 
 /**
- * The life of `svc <program>`: waits for its servers, runs, reloads, and stops when it is told to. `/livez` and `/readyz` answer from
- * before the wait until after the stop.
+ * Runs `svc <program>`: waits for its servers, works, reloads, and stops on a signal. `/livez` and
+ * `/readyz` answer before the wait and until the end of the stop.
  *
- * @returns The exit status: 0 after a stop in good order, 1 when something in hand was cut off at the limit.
- * @throws OperatorError for a fault that waiting does not mend; else what a part of the program cannot go on after.
+ * @returns The exit status: 0 after an orderly stop, 1 when the time limit cut off work in flight.
+ * @throws OperatorError for a fault that waiting does not repair; else the error that ended a part
+ *   of the program.
  */
 export async function serve(options: ServeOptions): Promise<number> {
   const { program: name, env, cwd, version, stopping, onReload, print } = options;
@@ -68,7 +70,7 @@ export async function serve(options: ServeOptions): Promise<number> {
         await greet({ service, log, print });
         await Promise.race([aborted(stopping), service.failed]);
       } finally {
-        // Also when a part of it has failed, and nobody has told it to stop.
+        // Also without a signal, when a part has failed.
         if (!stopping.aborted)
           readiness.watch("shutdown", () => Promise.reject(new Error("a part of the program has failed")));
         isClean = await stop({ name, service, log });
@@ -82,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-/** Undefined when it was told to stop on the way and there is nothing to be stopped. */
+/** Returns undefined when a signal stopped the start, and nothing has to be stopped. */
 async function startedOrStopped({
   starting,
   stopping,
@@ -95,7 +97,7 @@ async function startedOrStopped({
   const started = starting.then(
     (service) => ({ service }),
     (error: unknown) => {
-      // A start that is given up fails of that.
+      // An aborted start rejects for that reason.
       if (!stopping.aborted) throw error;
       return { service: undefined };
     },
@@ -103,12 +105,12 @@ async function startedOrStopped({
   const first = await Promise.race([started, aborted(stopping)]);
   if (first !== undefined) return first.service;
   if (await endsWithin(closeLimitMs, started)) return (await started).service;
-  log.warn({ limitMs: closeLimitMs }, "the start did not end in time, and is cut off");
+  log.warn({ limitMs: closeLimitMs }, "the start did not end in time; ending the process");
   return undefined;
 }
 
 async function greet({
-  service: { foundation, program },
+  service: { infrastructure, program },
   log,
   print,
 }: {
@@ -119,16 +121,16 @@ async function greet({
   const { port, tokens } = program;
   if (port === undefined) return;
   const { config } = program.configuration();
-  const text = await greeting({ foundation, config, port, tokens });
-  // People read the end of the output: the log lines before it first.
+  const text = await greeting({ infrastructure, config, port, tokens });
+  // People read the end of the output, so the log lines come first.
   await flushed(log);
   print(text);
 }
 
-/** Whatever hangs, this ends. Answers whether everything in hand was finished. */
+/** Stops within its limits, whatever hangs. Returns whether all work in flight was finished. */
 async function stop({
   name,
-  service: { foundation, program, leave },
+  service: { infrastructure, program, leave },
   log,
 }: {
   readonly name: ServeOptions["program"];
@@ -145,13 +147,13 @@ async function stop({
   if (!isFinished)
     log.error(
       { event: "stop.cut", unfinished: program.unfinished(), limitMs },
-      "what is in hand did not end in time, and is cut off",
+      "work in flight did not end in time; ending the process",
     );
   const closed = leave()
     .catch((error: unknown) =>
-      log.warn({ reason: messageOf(error) }, "the process stays on the list for a while"),
+      log.warn({ reason: messageOf(error) }, "the row of the process in svc.processes could not be deleted"),
     )
-    .then(() => foundation.close());
+    .then(() => infrastructure.close());
   const isClosed = await endsWithin(closeLimitMs, closed);
   if (!isClosed)
     log.warn(

@@ -3,13 +3,13 @@ import type { Broker } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Database } from "../db/client.ts";
 import { createIndexSql } from "../db/sql.ts";
-import { readDeliveryBacklog } from "../deliveries/backlog.ts";
-import { readOutboxBacklog } from "../events/backlog.ts";
+import { readDeliveryBacklog } from "../deliveries/delivery-backlog.ts";
+import { readOutboxBacklog } from "../events/outbox-backlog.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /**
- * Adds the numbers that a scrape fetches: what waits in the database and in the queues. Every program shows all of them: a backlog
- * must be seen also while the program that should be at work on it is away.
+ * Adds the numbers that a scrape fetches: the backlogs of the database and of the queues. Every
+ * program shows all of them, so that a backlog is visible while its own program is down.
  */
 export function addScrapeSources({
   metrics,
@@ -24,7 +24,7 @@ export function addScrapeSources({
   metrics.addSource({
     name: "database",
     async read() {
-      // One after the other: a scrape takes one connection.
+      // One after the other, so that a scrape takes one connection.
       const outbox = await readOutboxBacklog(sql);
       metrics.backlog.show({ ...outbox, ...(await readDeliveryBacklog(sql)) });
     },
@@ -42,7 +42,7 @@ export function addScrapeSources({
   metrics.broker.watch(() => broker.isConnected());
   const pools = [...new Set([pool, lists])];
   const sumOf = (read: (one: Pool) => number): number => pools.reduce((sum, one) => sum + read(one), 0);
-  metrics.pool.watch(() => ({
+  metrics.addPool(() => ({
     active: sumOf((one) => one.totalCount - one.idleCount),
     idle: sumOf((one) => one.idleCount),
     waiting: sumOf((one) => one.waitingCount),

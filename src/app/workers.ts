@@ -3,28 +3,32 @@ import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Worker } from "../kit/worker.ts";
 
+/** A listener of Node's HTTP server. */
 export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What a program runs on one configuration. Nothing of it is at work yet. */
+/** What a program runs on one configuration. Nothing of it is started. */
 export interface Assembly {
   readonly workers: readonly Worker[];
-  /** Answers the requests of the REST API; undefined in a program that has none. */
+  /** Answers the requests of the REST API; undefined in a program without one. */
   readonly listener?: RequestListener;
-  /** Lets go of what the workers used, after they have stopped. */
+  /** Releases what the workers used, after they have stopped. */
   close(): void;
 }
 
-/** Workers at work. */
+/** Running workers. */
 export interface Running {
-  /** Rejects when a part of it cannot go on; the process is then to be stopped. */
+  /** Rejects when a part of it cannot go on; the process must then stop. */
   readonly failed: Promise<never>;
-  /** Names of the workers that have not ended yet. */
+  /** Returns the names of the workers that have not ended. */
   unfinished(): readonly string[];
-  /** Stops taking work, finishes what is in hand, and closes. */
+  /** Stops to take work, finishes what is in flight, and closes. */
   stop(): Promise<void>;
 }
 
-/** Runs workers until stopped. One that ends by itself fails all: half a program that looks alive is worse than a restart. */
+/**
+ * Runs workers until stopped. One that ends by itself fails all: a restart is better than half a
+ * program.
+ */
 export function runWorkers({
   workers,
   log,
@@ -45,7 +49,7 @@ export function runWorkers({
   const failed = new Promise<never>((_, reject) => {
     for (const run of runs) run.catch(reject);
   });
-  // Whoever watches decides; nobody watching is not a crash of its own.
+  // The caller may listen or not: a rejection without a listener must not end the process.
   failed.catch(() => undefined);
   return {
     failed,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The image's HEALTHCHECK, without curl: exit 0 when the service of this container is ready, else 1 and why, for `docker inspect`.
+// The image's HEALTHCHECK, without curl: exits with 0 when the service of this container is ready.
+// Otherwise exits with 1 and prints the reason, for `docker inspect`.
 import { get } from "node:http";
 import { loadConfig } from "../config/load.ts";
 import { messageOf } from "../kit/errors.ts";

@@ -2,7 +2,7 @@
 import { runAdmin } from "../cli/program.ts";
 import { createTerminal } from "../kit/cli-output.ts";
 
-// Whoever reads the answer may have seen enough of it: `svc-admin users list | head -1`.
+// The reader of a pipe may close it early: `svc-admin users list | head -1`.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 const { argv, env, stdin, stdout, stderr } = process;

@@ -45,7 +45,9 @@ async function main(args: readonly string[]): Promise<number> {
   });
 }
 
-/** The first SIGTERM or SIGINT aborts `stopping`, a second one ends the process at once. */
+/**
+ * Returns a signal that the first SIGTERM or SIGINT aborts; a second one ends the process at once.
+ */
 function watchSignals(): {
   readonly stopping: AbortSignal;
   readonly onReload: (listener: () => void) => void;
@@ -57,14 +59,15 @@ function watchSignals(): {
   };
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop(name));
 
-  // One that comes before somebody listens is kept.
+  // Keeps a request that comes before a listener.
   let isAsked = false;
   let reload = (): void => {
     isAsked = true;
   };
   process.on("SIGHUP", () => {
     if (!hasLostTerminal()) return reload();
-    // The end of most programs. Not in good order: nothing can be written any more, and Node 20 aborts when it gives the terminal back.
+    // Ends like most programs, without an orderly stop: no output can be written any more, and Node
+    // 20 aborts when it restores the terminal.
     process.removeAllListeners("SIGHUP");
     process.kill(process.pid, "SIGHUP");
   });
@@ -79,7 +82,7 @@ function watchSignals(): {
 
 const hasTerminal = process.stdout.isTTY;
 
-/** Whether the window that the program was started in is closed, which is a SIGHUP too. */
+/** Returns whether the terminal of the program is closed, which also sends SIGHUP. */
 function hasLostTerminal(): boolean {
   if (!hasTerminal) return false;
   try {
@@ -91,12 +94,12 @@ function hasLostTerminal(): boolean {
 }
 
 function fail(error: unknown): never {
-  // Not the error itself: those of pg and others carry rows, URLs and passwords.
+  // Without the error object: errors of pg and other libraries carry rows, URLs and passwords.
   console.error(error instanceof OperatorError ? `svc: ${error.message}` : describeError(error));
   process.exit(1);
 }
 
-// Node's own listener prints warnings in full, and one of them is of a client's URL that cannot be parsed (DEP0170).
+// Node's own listener prints warnings in full; DEP0170 shows a client's URL that cannot be parsed.
 process.removeAllListeners("warning");
 process.on("warning", (warning: Error & { readonly code?: string }) => {
   if (warning.code !== "DEP0170") console.error(`svc: ${warning.name}: ${messageOf(warning)}`);

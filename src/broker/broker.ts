@@ -1,8 +1,11 @@
-/** What a message carries through either broker. */
+/** A message to publish, for either broker. */
 export interface OutgoingMessage {
   readonly exchange: string;
   readonly routingKey: string;
-  /** At most 255 bytes. Two messages of the same exchange, key and id count as the same one, published twice. */
+  /**
+   * At most 255 bytes. Two messages with the same exchange, key and id count as one, published
+   * twice.
+   */
   readonly messageId: string;
   readonly body: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
@@ -13,43 +16,61 @@ export type PublishOutcome =
   | { readonly kind: "confirmed" }
   | { readonly kind: "unconfirmed"; readonly reason: string };
 
+/** A message that the broker handed out. */
 export interface IncomingMessage {
   readonly messageId: string;
   readonly routingKey: string;
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly isRedelivered: boolean;
-  /** Settles the message. Harmless when the connection it came on is gone: the broker hands it out again. */
+  /**
+   * Settles the message. Harmless when its connection is lost: the broker hands the message out
+   * again.
+   */
   ack(): void;
-  /** Gives the message back, to be handed out again. */
+  /** Returns the message to its queue, which hands it out again. */
   requeue(): void;
 }
 
+/** What to consume, and how much at once. */
 export interface ConsumeOptions {
   readonly queue: string;
-  /** Most messages handed out and not yet settled. */
+  /** Most messages that are handed out and not settled. */
   readonly prefetch: number;
   readonly onMessage: (message: IncomingMessage) => void;
 }
 
+/** A running consumer. */
 export interface Consumption {
-  /** Hands out no more messages. Those in hand can still be settled. */
+  /** Stops the hand-out of messages. Those in flight can still be settled. */
   stop(): Promise<void>;
 }
 
-/** The hand-off between relay, fan-out and delivery: work that is ready now. The topology is declared in topology.ts. */
+/**
+ * The hand-off between relay, fan-out and delivery. topology.ts declares the exchanges and queues.
+ */
 export interface Broker {
   /**
-   * Publishes persistent, mandatory messages and waits for their confirms, pipelined.
-   * One outcome per message, in order; never rejects: a lost connection, a return, a nack and a deadline are `unconfirmed`.
+   * Publishes persistent, mandatory messages, and waits for their confirms in parallel. Returns one
+   * outcome per message, in order. Never rejects: a lost connection, a return, a nack and a timeout
+   * are `unconfirmed`.
    */
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
-  /** Begins to consume, and goes on until stopped, across lost connections, the loss of the queue included. Does not wait for a connection. */
+  /**
+   * Consumes until stopped, across the loss of the connection or the queue. Does not wait for a
+   * connection.
+   */
   consume(options: ConsumeOptions): Promise<Consumption>;
-  /** Messages ready in the queue (not those handed out). Rejects while there is no connection. */
+  /**
+   * Returns the number of messages ready in the queue, without those handed out. Rejects without a
+   * connection.
+   */
   depth(queue: string): Promise<number>;
   isConnected(): boolean;
-  /** Why what is published may reach no queue: no connection, or a part of the topology is missing. Undefined when all is well. */
+  /**
+   * Returns why published messages may reach no queue: no connection, or a missing part of the
+   * topology. Undefined without a fault.
+   */
   fault(): string | undefined;
   close(): Promise<void>;
 }

@@ -4,17 +4,24 @@ import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
-interface Subscription {
+interface ActiveConsumer {
   readonly channel: Channel;
   readonly consumerTag: string;
 }
 
+/** A running consumer of RabbitMQ. */
 export interface RabbitMqConsumption extends Consumption {
-  /** Stops, and closes the channel after the acknowledgements sent so far; RabbitMQ hands out again what is not settled. */
+  /**
+   * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out again what is not
+   * settled.
+   */
   close(): Promise<void>;
 }
 
-/** Consumes on a channel of its own, and subscribes again when the channel, the queue or the connection is lost. */
+/**
+ * Consumes on a channel of its own. Subscribes again after the loss of the channel, the queue or
+ * the connection.
+ */
 export function startConsumption({
   link,
   options,
@@ -25,32 +32,33 @@ export function startConsumption({
   readonly log: Log;
 }): RabbitMqConsumption {
   let isStopped = false;
-  let subscription: Subscription | undefined;
-  /** Messages of the present channel that are handed out and not settled. */
-  let inHand = 0;
+  let active: ActiveConsumer | undefined;
+  /** Messages of the current channel that are handed out and not settled. */
+  let inFlight = 0;
 
   const kept = link.keepChannel({
     open: (connection) => connection.createChannel(),
     async setUp(channel) {
       if (isStopped) throw new Error("stopped");
-      inHand = 0;
+      inFlight = 0;
       let isAlive = true;
       channel.once("close", () => {
         isAlive = false;
-        subscription = undefined;
+        active = undefined;
         if (isStopped) void kept.stop();
       });
 
       const settle = (act: () => void): void => {
-        // A delivery tag means nothing on another channel: RabbitMQ has put the message back when this one was lost.
+        // A delivery tag is valid on its own channel only: RabbitMQ requeued the message when the
+        // channel closed.
         if (!isAlive) return;
-        inHand -= 1;
+        inFlight -= 1;
         try {
           act();
         } catch {
-          // The channel is closing: as above.
+          // The channel is closing, and RabbitMQ requeues the message.
         }
-        if (isStopped && inHand === 0) void kept.stop();
+        if (isStopped && inFlight === 0) void kept.stop();
       };
 
       await channel.prefetch(options.prefetch);
@@ -61,22 +69,22 @@ export function startConsumption({
         } else if (isStopped) {
           channel.nack(delivery, false, true);
         } else {
-          inHand += 1;
+          inFlight += 1;
           handOut({ message: toIncoming({ channel, delivery, settle }), options, log });
         }
       });
-      subscription = { channel, consumerTag };
+      active = { channel, consumerTag };
     },
   });
 
   return {
     async stop() {
       isStopped = true;
-      if (subscription === undefined) return kept.stop();
-      const { channel, consumerTag } = subscription;
+      if (active === undefined) return kept.stop();
+      const { channel, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
-      // Else the last message in hand closes the channel.
-      if (inHand === 0) await kept.stop();
+      // Otherwise the last message in flight closes the channel.
+      if (inFlight === 0) await kept.stop();
     },
     async close() {
       isStopped = true;

@@ -1,12 +1,12 @@
 import type { Log } from "../telemetry/log.ts";
 import type { ConsumeOptions, IncomingMessage } from "./broker.ts";
 
-/** How long a message rests that its handler threw at. */
+/** How long a message waits after its handler threw. */
 const restMs = 1_000;
 
 /**
- * Calls the handler. It has no business throwing; when it does, the message goes back after a rest, so that a fault of the
- * handler neither loses the message nor spins.
+ * Calls the handler, which must not throw. If it does, the message is requeued after a pause: it is
+ * not lost, and a faulty handler does not loop.
  */
 export function handOut({
   message,

@@ -10,12 +10,12 @@ import type {
 import { handOut } from "./hand-out.ts";
 import { type ExchangeKind, queues as names, topology } from "./topology.ts";
 
-/** Messages that wait in a queue before it takes no more, since they are in memory: the database still holds the work. */
+/** Most waiting messages of a queue, since they are in memory. The database still has the work. */
 const defaultMaxReady = 10_000;
 
 interface Queue {
   readonly name: string;
-  /** Oldest first. A set, so that the head is taken off without moving the rest. */
+  /** Oldest first. A set removes its head without moving the rest. */
   readonly ready: Set<Stored>;
   readonly consumers: Consumer[];
   isHandingOut: boolean;
@@ -28,15 +28,23 @@ interface Stored {
 
 interface Consumer {
   readonly options: ConsumeOptions;
-  inHand: number;
+  /** Messages that are handed out and not settled. */
+  inFlight: number;
+}
+
+interface State {
+  readonly log: Log;
+  readonly maxReady: number;
+  readonly queues: ReadonlyMap<string, Queue>;
+  isOpen: boolean;
 }
 
 /**
- * A broker of one process, on the same topology and with the same semantics as RabbitMQ. What it holds is lost with the process;
- * the relay and the sweep rebuild it from the database.
+ * Creates a broker inside one process, with the topology and the semantics of RabbitMQ. A restart
+ * loses its messages; the relay and the sweep publish them again from the database.
  *
- * @param maxReady A queue with this many waiting messages answers `unconfirmed`; `svc.dead` drops its oldest instead, since nothing
- *   in this process consumes it.
+ * @param maxReady A queue with this many waiting messages answers `unconfirmed`. `svc.dead` drops
+ *   its oldest instead, since no part of this process consumes it.
  */
 export function createInProcessBroker({
   log,
@@ -45,129 +53,141 @@ export function createInProcessBroker({
   readonly log: Log;
   readonly maxReady?: number;
 }): Broker {
-  let isOpen = true;
-  const queues = new Map<string, Queue>(
-    topology.queues.map(({ name }) => [name, { name, ready: new Set(), consumers: [], isHandingOut: false }]),
-  );
-
-  function publishOne(message: OutgoingMessage): PublishOutcome {
-    if (!isOpen) return { kind: "unconfirmed", reason: "closed" };
-    const targets = queuesFor(message).map((name) => queues.get(name) as Queue);
-    if (targets.length === 0) return { kind: "unconfirmed", reason: "unroutable" };
-    if (targets.some(({ name, ready }) => name !== names.dead && ready.size >= maxReady)) {
-      return { kind: "unconfirmed", reason: "queue full" };
-    }
-    for (const queue of targets) {
-      if (queue.ready.size >= maxReady) dropOldest(queue);
-      queue.ready.add({ message, isRedelivered: false });
-      handOutSoon(queue);
-    }
-    return { kind: "confirmed" };
-  }
-
-  function dropOldest({ name, ready }: Queue): void {
-    const [oldest] = ready;
-    if (oldest === undefined) return;
-    ready.delete(oldest);
-    log.warn(
-      { queue: name, message_id: oldest.message.messageId },
-      "dropped the oldest message of a full queue",
-    );
-  }
-
-  /** Never from within `publish`, so that a handler finds its publisher's work done. */
-  function handOutSoon(queue: Queue): void {
-    if (queue.isHandingOut) return;
-    queue.isHandingOut = true;
-    setImmediate(() => {
-      queue.isHandingOut = false;
-      handOutReady(queue);
-    });
-  }
-
-  function handOutReady(queue: Queue): void {
-    // Only those that wait now: a handler that gives every message straight back must not keep the process busy for ever.
-    let left = queue.ready.size;
-    for (const stored of queue.ready) {
-      if (left === 0) return;
-      left -= 1;
-      const consumer = queue.consumers.find(({ inHand, options }) => inHand < options.prefetch);
-      if (consumer === undefined || !isOpen) return;
-      // The next message goes to the next consumer.
-      queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
-      queue.ready.delete(stored);
-      consumer.inHand += 1;
-      handOut({ message: toIncoming({ stored, queue, consumer }), options: consumer.options, log });
-    }
-  }
-
-  function toIncoming({
-    stored,
-    queue,
-    consumer,
-  }: {
-    readonly stored: Stored;
-    readonly queue: Queue;
-    readonly consumer: Consumer;
-  }): IncomingMessage {
-    const { message, isRedelivered } = stored;
-    let isSettled = false;
-    const settle = (): boolean => {
-      if (isSettled || !isOpen) return false;
-      isSettled = true;
-      consumer.inHand -= 1;
-      handOutSoon(queue);
-      return true;
-    };
-    return {
-      messageId: message.messageId,
-      routingKey: message.routingKey,
-      body: message.body,
-      headers: message.headers ?? {},
-      isRedelivered,
-      ack: () => void settle(),
-      requeue() {
-        // At the back, as RabbitMQ does with a quorum queue.
-        if (settle()) queue.ready.add({ message, isRedelivered: true });
-      },
-    };
-  }
-
+  const state: State = {
+    log,
+    maxReady,
+    queues: new Map(
+      topology.queues.map(({ name }) => [
+        name,
+        { name, ready: new Set(), consumers: [], isHandingOut: false },
+      ]),
+    ),
+    isOpen: true,
+  };
   return {
-    publish: (messages) => Promise.resolve(messages.map(publishOne)),
-    async consume(options): Promise<Consumption> {
-      const queue = queueNamed(options.queue);
-      const consumer: Consumer = { options, inHand: 0 };
-      queue.consumers.push(consumer);
-      handOutSoon(queue);
-      return {
-        async stop() {
-          const index = queue.consumers.indexOf(consumer);
-          if (index >= 0) queue.consumers.splice(index, 1);
-        },
-      };
-    },
-    depth: async (name) => queueNamed(name).ready.size,
-    isConnected: () => isOpen,
-    // Its topology is a constant.
-    fault: () => (isOpen ? undefined : "closed"),
+    publish: (messages) => Promise.resolve(messages.map((message) => publish(state, message))),
+    consume: async (options) => consume(state, options),
+    depth: async (name) => queueNamed(state, name).ready.size,
+    isConnected: () => state.isOpen,
+    // The topology is a constant, so no part of it can be missing.
+    fault: () => (state.isOpen ? undefined : "closed"),
     async close() {
-      isOpen = false;
-      for (const { ready, consumers } of queues.values()) {
+      state.isOpen = false;
+      for (const { ready, consumers } of state.queues.values()) {
         ready.clear();
         consumers.length = 0;
       }
     },
   };
+}
 
-  function queueNamed(name: string): Queue {
-    const queue = queues.get(name);
-    if (queue === undefined || !isOpen) throw new Error(isOpen ? `There is no queue ${name}` : "closed");
-    return queue;
+function queueNamed({ queues, isOpen }: State, name: string): Queue {
+  const queue = queues.get(name);
+  if (queue === undefined || !isOpen) throw new Error(isOpen ? `There is no queue ${name}` : "closed");
+  return queue;
+}
+
+function publish(state: State, message: OutgoingMessage): PublishOutcome {
+  const { isOpen, queues, maxReady, log } = state;
+  if (!isOpen) return { kind: "unconfirmed", reason: "closed" };
+  const targets = queuesFor(message).map((name) => queues.get(name) as Queue);
+  if (targets.length === 0) return { kind: "unconfirmed", reason: "unroutable" };
+  if (targets.some(({ name, ready }) => name !== names.dead && ready.size >= maxReady)) {
+    return { kind: "unconfirmed", reason: "queue full" };
+  }
+  for (const queue of targets) {
+    if (queue.ready.size >= maxReady) dropOldest(queue, log);
+    queue.ready.add({ message, isRedelivered: false });
+    handOutSoon(state, queue);
+  }
+  return { kind: "confirmed" };
+}
+
+function dropOldest({ name, ready }: Queue, log: Log): void {
+  const [oldest] = ready;
+  if (oldest === undefined) return;
+  ready.delete(oldest);
+  log.warn(
+    { queue: name, message_id: oldest.message.messageId },
+    "dropped the oldest message of a full queue",
+  );
+}
+
+function consume(state: State, options: ConsumeOptions): Consumption {
+  const queue = queueNamed(state, options.queue);
+  const consumer: Consumer = { options, inFlight: 0 };
+  queue.consumers.push(consumer);
+  handOutSoon(state, queue);
+  return {
+    async stop() {
+      const index = queue.consumers.indexOf(consumer);
+      if (index >= 0) queue.consumers.splice(index, 1);
+    },
+  };
+}
+
+/** Hands out later and not within `publish`: the publisher then finishes before a handler runs. */
+function handOutSoon(state: State, queue: Queue): void {
+  if (queue.isHandingOut) return;
+  queue.isHandingOut = true;
+  setImmediate(() => {
+    queue.isHandingOut = false;
+    handOutReady(state, queue);
+  });
+}
+
+function handOutReady(state: State, queue: Queue): void {
+  // Only those that wait now: a handler that requeues every message must not block the process for
+  // ever.
+  let left = queue.ready.size;
+  for (const stored of queue.ready) {
+    if (left === 0) return;
+    left -= 1;
+    const consumer = queue.consumers.find(({ inFlight, options }) => inFlight < options.prefetch);
+    if (consumer === undefined || !state.isOpen) return;
+    // Round robin: the next message goes to the next consumer.
+    queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
+    queue.ready.delete(stored);
+    consumer.inFlight += 1;
+    const message = toIncoming({ state, stored, queue, consumer });
+    handOut({ message, options: consumer.options, log: state.log });
   }
 }
 
-/** The queues that a message belongs in, each once, as RabbitMQ's exchanges route it. */
+function toIncoming({
+  state,
+  stored: { message, isRedelivered },
+  queue,
+  consumer,
+}: {
+  readonly state: State;
+  readonly stored: Stored;
+  readonly queue: Queue;
+  readonly consumer: Consumer;
+}): IncomingMessage {
+  let isSettled = false;
+  const settle = (): boolean => {
+    if (isSettled || !state.isOpen) return false;
+    isSettled = true;
+    consumer.inFlight -= 1;
+    handOutSoon(state, queue);
+    return true;
+  };
+  return {
+    messageId: message.messageId,
+    routingKey: message.routingKey,
+    body: message.body,
+    headers: message.headers ?? {},
+    isRedelivered,
+    ack: () => void settle(),
+    requeue() {
+      // At the back, as RabbitMQ does with a quorum queue.
+      if (settle()) queue.ready.add({ message, isRedelivered: true });
+    },
+  };
+}
+
+/** Returns the queues that RabbitMQ's exchanges would route the message to, each once. */
 function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[] {
   const kind = topology.exchanges.find(({ name }) => name === exchange)?.kind;
   if (kind === undefined) return [];
@@ -178,8 +198,8 @@ function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[]
 }
 
 /**
- * Whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for one word and `#` for any number of them,
- * none included; words are parted by dots.
+ * Returns whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for
+ * one word and `#` for any number of words, zero included. Dots separate words.
  */
 export function matches({
   kind,

@@ -2,36 +2,38 @@ import { Socket } from "node:net";
 import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { pause } from "../kit/worker.ts";
+import { endsWithin, pause } from "../kit/worker.ts";
 import { declareTopology } from "./topology.ts";
 
-/** Seconds. A dead peer is noticed within two of them. */
+/** RabbitMQ closes a dead connection after two intervals. */
 const heartbeatSeconds = 10;
 const firstWaitMs = 200;
 const longestWaitMs = 5_000;
-/** How long a broker that does not answer may hold up a close. */
+/** How long a broker that does not answer may delay a close. */
 const closeLimitMs = 3_000;
 
 const lastingRefusal = /ACCESS.REFUSED/;
-/** amqplib keeps the server's reason to itself then; it may be that the virtual host is still being started. */
+/** amqplib hides the server's reason here; the virtual host may still be starting. */
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
 
-/** A channel that is opened again whenever it is lost. */
+/** A channel that is opened again after each loss. */
 export interface KeptChannel {
-  /** Closes the channel, after what was sent on it, and opens no further one. */
+  /** Closes the channel after what was sent on it, and opens no other. */
   stop(): Promise<void>;
 }
 
-/** A connection to RabbitMQ that comes back by itself, for as long as it takes. */
+/** A connection to RabbitMQ that reconnects until it is closed. */
 export interface Link {
   isUp(): boolean;
-  /** Why RabbitMQ takes no messages at the moment (a memory or disk alarm); undefined when it does. */
+  /**
+   * Returns why RabbitMQ takes no messages now (a memory or disk alarm). Undefined when it does.
+   */
   blockedBecause(): string | undefined;
-  /** Asks one question on a channel of its own. Rejects while there is no connection. */
+  /** Runs one request on a channel of its own. Rejects without a connection. */
   ask<T>(question: (channel: Channel) => Promise<T>): Promise<T>;
   /**
-   * Opens a channel now and after each loss, be it of the connection or of the channel alone, declares the topology on it and
-   * hands it to `setUp`. A rejection of `setUp` counts as a loss.
+   * Opens a channel now and after each loss of the connection or the channel. Declares the topology
+   * on it and passes it to `setUp`. A rejection of `setUp` counts as a loss.
    */
   keepChannel<C extends Channel>(options: {
     readonly open: (connection: RecoveringChannelModel) => Promise<C>;
@@ -41,13 +43,15 @@ export interface Link {
 }
 
 /**
- * Begins to connect and comes back at once.
+ * Starts to connect, and returns without waiting.
  *
- * amqplib's recovery brings the connection back; it has no part in channels. Its `setup` hook is not used: after a failed one it
- * waits for the connection to close, which a broker that hangs never does.
+ * amqplib's recovery restores the connection, but not the channels. Its `setup` hook is not used:
+ * after a failed one it waits for the connection to close, which never happens with a broker that
+ * hangs.
  *
- * @param name What operators see in RabbitMQ's list of connections.
- * @param onRefused Told why, each time that RabbitMQ answers with a refusal that lasts: of the user or the password.
+ * @param name The name in RabbitMQ's list of connections.
+ * @param onRefused Called with the reason when RabbitMQ refuses the user or the password, which
+ *   lasts.
  */
 export async function openLink({
   url,
@@ -95,7 +99,7 @@ export async function openLink({
     blockedBecause = undefined;
     log.info(facts, "RabbitMQ takes messages again");
   });
-  // `disconnect` follows with the same error; unheard, this event would end the process.
+  // `disconnect` follows with the same error; without a listener this event would end the process.
   connection.on("error", () => undefined);
 
   return {
@@ -114,14 +118,15 @@ export async function openLink({
     keepChannel: ({ open, setUp }) => keepChannel({ open: () => open(connection), setUp, log, facts }),
     async close() {
       isUp = false;
-      await atMost(closeLimitMs, connection.close());
+      await endsWithin(closeLimitMs, connection.close());
     },
   };
 }
 
 /**
- * Sends what is written in one turn of the event loop as one. amqplib writes each frame by itself, three for a message: gathered, a
- * delivery costs RabbitMQ about 40 % less CPU. Its types do not show the socket; without one, everything works as before.
+ * Sends the writes of one turn of the event loop together. amqplib writes three frames per message,
+ * each by itself; together, a delivery costs RabbitMQ 40 % less CPU. The types of amqplib hide the
+ * socket; without one, nothing changes.
  */
 function gatherWrites(model: unknown): void {
   const { connection } = (model ?? {}) as { readonly connection?: { readonly stream?: unknown } };
@@ -151,7 +156,7 @@ function keepChannel<C extends Channel>({
   const stopping = new AbortController();
   let closeCurrent: (() => Promise<void>) | undefined;
 
-  /** Resolves when the channel is gone; rejects when it could not be set up. */
+  /** Resolves when the channel is closed. Rejects when it could not be set up. */
   async function useOneChannel(onSetUp: () => void): Promise<void> {
     const channel = await open();
     const closed = new Promise<void>((resolve) => channel.once("close", resolve));
@@ -195,28 +200,31 @@ function keepChannel<C extends Channel>({
   };
 }
 
-/** RabbitMQ sends no close-ok over a connection that is lost, and amqplib's promise is never settled then; "close" comes in any case. */
-function closeChannel(channel: Channel): Promise<void> {
+/**
+ * Closes a channel, and waits for "close": without a connection RabbitMQ sends no close-ok, and
+ * amqplib's promise never settles.
+ */
+async function closeChannel(channel: Channel): Promise<void> {
   const closed = new Promise<void>((resolve) => channel.once("close", resolve));
-  // It is closed already when RabbitMQ refused something.
-  return atMost(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
+  // The channel is closed already when RabbitMQ refused something.
+  await endsWithin(closeLimitMs, Promise.race([channel.close().catch(() => undefined), closed]));
 }
 
-/** Doubles with each failure, up to a limit, and varies by half so that many processes do not come back at once. */
+/**
+ * Returns a wait that doubles with each failure up to a limit. It varies by half, so that many
+ * processes do not reconnect at once.
+ */
 function waitMs(failures: number): number {
   return Math.min(longestWaitMs, firstWaitMs * 2 ** failures) * (0.5 + Math.random() / 2);
 }
 
-/** When a host has several addresses, the message of their joint error is empty. */
+/**
+ * Returns the reason of a failed connect. With several addresses, the message of the joint error is
+ * empty.
+ */
 function reasonOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
   return refusedVirtualHost.test(error.message)
-    ? "RabbitMQ does not open the virtual host of the URL: it is not there, not up yet, or not this user's"
+    ? "RabbitMQ does not open the virtual host of the URL: it does not exist, is still starting, or is not open to this user"
     : error.message;
-}
-
-async function atMost(limitMs: number, work: Promise<unknown>): Promise<void> {
-  const limit = new AbortController();
-  await Promise.race([work, pause(limitMs, limit.signal)]);
-  limit.abort();
 }

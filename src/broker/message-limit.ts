@@ -1,8 +1,12 @@
 /**
- * The largest message that every RabbitMQ takes by default: 16 MiB since 4.0, by its setting `max_message_size` (128 MiB before;
- * https://www.rabbitmq.com/docs/configure). It closes the channel of one that is larger.
+ * The largest message that every RabbitMQ accepts by default: `max_message_size` is 16 MiB since
+ * 4.0, and was 128 MiB before (https://www.rabbitmq.com/docs/configure). RabbitMQ closes the
+ * channel of a larger one.
  */
 export const maxMessageBytes = 16 * 1024 ** 2;
 
-/** As much JSON as a record may be presented in, in bytes, so that its event fits into a message. The rest of the envelope has 1 MiB. */
+/**
+ * Most bytes of a presented record as JSON, so that its event fits into a message. The envelope has
+ * 1 MiB.
+ */
 export const maxPresentedBytes = maxMessageBytes - 1024 ** 2;

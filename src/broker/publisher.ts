@@ -3,20 +3,21 @@ import { messageOf } from "../kit/errors.ts";
 import type { OutgoingMessage, PublishOutcome } from "./broker.ts";
 import type { Link } from "./link.ts";
 
+/** Publishes to RabbitMQ. */
 export interface Publisher {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
   isReady(): boolean;
-  /** Takes no more messages, waits for the confirms of those under way, and closes the channel. */
+  /** Refuses further messages, waits for the confirms in flight, and closes the channel. */
   close(): Promise<void>;
 }
 
 interface OpenChannel {
   readonly channel: ConfirmChannel;
-  /** Messages that came back and whose confirm is still to come, counted by `identityOf`. */
+  /** Returned messages whose confirm is still to come, counted by `identityOf`. */
   readonly returned: Map<string, number>;
 }
 
-/** Why a message is unconfirmed that came back. */
+/** The reason of an unconfirmed message that no queue takes. */
 export const unroutable = "unroutable";
 
 const confirmed: PublishOutcome = { kind: "confirmed" };
@@ -25,7 +26,7 @@ const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", 
 /**
  * Publishes on one confirm channel of `link`.
  *
- * @param timeoutMs Deadline of a whole `publish`.
+ * @param timeoutMs Time limit of a whole `publish`.
  * @param onReady Called each time that publishing becomes possible.
  */
 export function createPublisher({
@@ -39,7 +40,7 @@ export function createPublisher({
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
-  const underWay = new Set<Promise<unknown>>();
+  const inFlight = new Set<Promise<unknown>>();
 
   const kept = link.keepChannel({
     open: (connection) => connection.createConfirmChannel(),
@@ -58,42 +59,12 @@ export function createPublisher({
     },
   });
 
-  /** The channel to publish on, or why there is none now. */
+  /** Returns the channel to publish on, or why there is none. */
   function usableChannel(): OpenChannel | string {
     if (isClosed) return "closed";
     const blocked = link.blockedBecause();
     if (blocked !== undefined) return `RabbitMQ takes no messages: ${blocked}`;
     return open ?? "not connected to RabbitMQ";
-  }
-
-  function publishBatch(
-    { channel, returned }: OpenChannel,
-    messages: readonly OutgoingMessage[],
-  ): Promise<readonly PublishOutcome[]> {
-    return new Promise((resolve) => {
-      const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
-      let left = messages.length;
-      const timer = setTimeout(() => resolve(outcomes.slice()), timeoutMs);
-      const settle = (index: number, outcome: PublishOutcome): void => {
-        outcomes[index] = outcome;
-        left -= 1;
-        if (left > 0) return;
-        clearTimeout(timer);
-        resolve(outcomes);
-      };
-      for (const [index, message] of messages.entries()) {
-        try {
-          send(channel, message, (error) => {
-            if (error !== null) settle(index, unconfirmed(error.message));
-            // RabbitMQ returns what no queue takes, and then confirms it all the same.
-            else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
-            else settle(index, confirmed);
-          });
-        } catch (error) {
-          settle(index, unconfirmed(messageOf(error)));
-        }
-      }
-    });
   }
 
   return {
@@ -102,20 +73,55 @@ export function createPublisher({
       if (messages.length === 0) return [];
       const channel = usableChannel();
       if (typeof channel === "string") return messages.map(() => unconfirmed(channel));
-      const batch = publishBatch(channel, messages);
-      underWay.add(batch);
+      const batch = publishBatch({ open: channel, messages, timeoutMs });
+      inFlight.add(batch);
       try {
         return await batch;
       } finally {
-        underWay.delete(batch);
+        inFlight.delete(batch);
       }
     },
     async close() {
       isClosed = true;
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       await kept.stop();
     },
   };
+}
+
+function publishBatch({
+  open: { channel, returned },
+  messages,
+  timeoutMs,
+}: {
+  readonly open: OpenChannel;
+  readonly messages: readonly OutgoingMessage[];
+  readonly timeoutMs: number;
+}): Promise<readonly PublishOutcome[]> {
+  return new Promise((resolve) => {
+    const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
+    let left = messages.length;
+    const timer = setTimeout(() => resolve(outcomes.slice()), timeoutMs);
+    const settle = (index: number, outcome: PublishOutcome): void => {
+      outcomes[index] = outcome;
+      left -= 1;
+      if (left > 0) return;
+      clearTimeout(timer);
+      resolve(outcomes);
+    };
+    for (const [index, message] of messages.entries()) {
+      try {
+        send(channel, message, (error) => {
+          if (error !== null) settle(index, unconfirmed(error.message));
+          // RabbitMQ returns a message that no queue takes, and then confirms it.
+          else if (wasReturned(returned, message)) settle(index, unconfirmed(unroutable));
+          else settle(index, confirmed);
+        });
+      } catch (error) {
+        settle(index, unconfirmed(messageOf(error)));
+      }
+    }
+  });
 }
 
 function send(
@@ -124,7 +130,8 @@ function send(
   onSettled: (error: Error | null) => void,
 ): void {
   const { exchange, routingKey, messageId, body, headers } = message;
-  // The answer of `publish`, whether its buffer is full, is of no use: the callers' batches bound it.
+  // The result of `publish`, whether its buffer is full, is not needed: the callers limit their
+  // batches.
   channel.publish(
     exchange,
     routingKey,
@@ -142,8 +149,8 @@ function send(
 }
 
 /**
- * Two messages of the same identity are the same message, published twice: if one came back and the other did not, it makes no
- * difference which of the two counts as lost.
+ * Identifies a message. Two with the same identity are one message, published twice: if one is
+ * returned, either of the two may count as lost.
  */
 function identityOf({ exchange, routingKey, messageId }: Omit<OutgoingMessage, "body" | "headers">): string {
   return JSON.stringify([exchange, routingKey, messageId]);

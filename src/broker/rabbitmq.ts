@@ -8,16 +8,17 @@ import { startUpkeep } from "./upkeep.ts";
 import { aborted } from "../kit/worker.ts";
 
 /**
- * Connects to RabbitMQ and declares the topology. Waits for a server that is not there yet, with a warning each time that it
- * tries in vain.
+ * Connects to RabbitMQ and declares the topology. Waits for a server that is not up, with a warning
+ * for each failed try.
  *
- * Publishing and consuming have a connection each: RabbitMQ stops reading from the one that publishes while an alarm stands,
- * and acknowledgements must get through all the same.
+ * Publishing and consuming have a connection each: during an alarm RabbitMQ stops reading from the
+ * publishing one, and acknowledgements must still get through.
  *
- * @param publishTimeoutMs Deadline of one `publish`.
- * @param upkeepIntervalMs How often a missing exchange, queue or binding is looked for.
- * @param signal Gives up waiting for the first connection: rejects with its reason.
- * @throws OperatorError when `url` is not an AMQP URL, and when RabbitMQ does not know the user or the password.
+ * @param publishTimeoutMs Time limit of one `publish`.
+ * @param upkeepIntervalMs How often missing exchanges, queues and bindings are looked for.
+ * @param signal Aborts the wait for the first connection, and rejects with its reason.
+ * @throws OperatorError when `url` is not an AMQP URL, or RabbitMQ refuses the user or the
+ *   password.
  */
 export async function connectRabbitMq({
   url,
@@ -32,7 +33,7 @@ export async function connectRabbitMq({
   readonly upkeepIntervalMs?: number;
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
-  // The URL itself is not shown: it may hold a password.
+  // Without the URL, which may contain a password.
   if (!URL.canParse(url) || !/^amqps?:$/.test(new URL(url).protocol)) {
     throw new OperatorError("The URL of RabbitMQ must begin with amqp:// or amqps://");
   }
@@ -53,7 +54,7 @@ export async function connectRabbitMq({
     onReady: () => started.abort(),
   });
 
-  // Not on the connection that publishes, which an alarm stops.
+  // Not on the publishing connection, which an alarm blocks.
   const upkeep = startUpkeep({ link: consuming, intervalMs: upkeepIntervalMs, log });
   const isConnected = (): boolean => publisher.isReady() && consuming.isUp();
 

@@ -1,15 +1,19 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 
-/** Marks what this service has put into the broker: who can publish there cannot have anything delivered under a valid signature. */
+/**
+ * Signs the messages of this service. Another publisher on the broker therefore cannot have its own
+ * delivered under a valid webhook signature.
+ */
 export interface Seal {
   sign(parts: readonly (string | Uint8Array)[]): string;
   isValid(parts: readonly (string | Uint8Array)[], seal: unknown): boolean;
 }
 
 /**
- * HMAC-SHA-256 under a key derived from the secret key, so that a seal says nothing about what else that key protects.
+ * Creates an HMAC-SHA-256 seal under a key derived from the secret key. A seal therefore reveals
+ * nothing about other uses of that key.
  *
- * @param previous Keys of before a rotation: what they sealed is still valid.
+ * @param previous Keys from before a rotation, whose seals are still valid.
  */
 export function createSeal(secretKey: Uint8Array, previous: readonly Uint8Array[] = []): Seal {
   const [own, ...others] = [secretKey, ...previous].map((key) =>

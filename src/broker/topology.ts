@@ -1,9 +1,9 @@
 import type { Channel } from "amqplib";
 
-/** Exchanges of contract, section 6. */
+/** Exchanges that the service declares. */
 export const exchanges = { events: "svc.events", deliveries: "svc.deliveries", dead: "svc.dead" } as const;
 
-/** Queues of contract, section 6. */
+/** Queues that the service declares. */
 export const queues = {
   fanout: "svc.fanout",
   first: "svc.deliveries.first",
@@ -11,11 +11,11 @@ export const queues = {
   dead: "svc.dead",
 } as const;
 
-/** Routing keys of the exchange `svc.deliveries`: fresh work does not wait behind retries. */
+/** Routing keys of the exchange `svc.deliveries`: first attempts do not wait behind retries. */
 export const lanes = { first: "first", retry: "retry" } as const;
 export type Lane = keyof typeof lanes;
 
-/** Headers of a message on `svc.dead` that say why it is there. */
+/** Headers of a message on `svc.dead` that give the reason. */
 export const deadHeaders = {
   reason: "x-svc-reason",
   delivery: "x-svc-delivery",
@@ -24,6 +24,7 @@ export const deadHeaders = {
 
 export type ExchangeKind = "topic" | "direct" | "fanout";
 
+/** Exchanges, queues and bindings. */
 export interface Topology {
   readonly exchanges: readonly { readonly name: string; readonly kind: ExchangeKind }[];
   readonly queues: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[];
@@ -31,13 +32,15 @@ export interface Topology {
 }
 
 /**
- * Quorum queues also on a single node: their confirm means that the message was synced to disk, which a classic queue's does
- * not. Two arguments are left out on purpose:
- * - `x-dead-letter-exchange`: whoever gives a message up publishes it to `svc.dead` itself, with the reason in headers, and
- *   acknowledges after the confirm. RabbitMQ's own dead-lettering is at most once unless four settings agree.
- * - `x-delivery-limit`: without one, RabbitMQ 3.10 puts a requeued message at the back of the queue; with one, near its head,
- *   where it would run in circles and then be dropped. RabbitMQ 4 has a limit of 20 by default; what it drops is found
- *   again by the relay or the sweep, since PostgreSQL still holds the work.
+ * Quorum queues also on a single node: their confirm means that the message is on disk, which a
+ * classic queue's does not. Two arguments are left out on purpose:
+ * - `x-dead-letter-exchange`: the service publishes to `svc.dead` itself, with the reason in
+ *   headers, and acknowledges after the confirm. RabbitMQ's own dead-lettering is at most once
+ *   unless four settings agree.
+ * - `x-delivery-limit`: without one, RabbitMQ 3.10 puts a requeued message at the back of the
+ *   queue; with one, near its head, where it would loop and then be dropped. RabbitMQ 4 has a limit
+ *   of 20 by default; the relay or the sweep publishes dropped messages again, since PostgreSQL has
+ *   the work.
  */
 const quorum = { "x-queue-type": "quorum" } as const;
 
@@ -58,8 +61,8 @@ export const topology: Topology = {
 };
 
 /**
- * Declares the topology, all of it durable. Changes nothing where it is there already; rejects, and RabbitMQ closes the
- * channel, where something of the same name has other arguments.
+ * Declares the topology, all of it durable. A no-op where it exists. Rejects, and RabbitMQ closes
+ * the channel, where an object of the same name has other arguments.
  */
 export async function declareTopology(channel: Channel): Promise<void> {
   for (const { name, kind } of topology.exchanges) {
@@ -71,7 +74,10 @@ export async function declareTopology(channel: Channel): Promise<void> {
   await declareBindings(channel);
 }
 
-/** Rejects, and RabbitMQ closes the channel, where an exchange or a queue is not there. */
+/**
+ * Declares the bindings. Rejects, and RabbitMQ closes the channel, where an exchange or a queue is
+ * missing.
+ */
 export async function declareBindings(channel: Channel): Promise<void> {
   for (const { exchange, queue, key } of topology.bindings) {
     await channel.bindQueue(queue, exchange, key);

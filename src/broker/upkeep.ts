@@ -5,26 +5,36 @@ import type { Link } from "./link.ts";
 import { declareBindings, declareTopology } from "./topology.ts";
 
 /**
- * How long a queue stays away before it is declared here. One that is declared in the moment it was deleted keeps RabbitMQ 3.10 from telling
- * its consumers, which then wait for ever (12 of 12 times). Those that are told declare it themselves within 0.2 s.
+ * How long a missing queue stays away before it is declared here. When a queue is declared in the
+ * moment of its deletion, RabbitMQ 3.10 does not notify its consumers. They then wait for ever (12
+ * of 12 times). Notified consumers declare it themselves within 0.2 s.
  */
 const consumersFirstMs = 1_000;
 
-/** Keeps the topology there. */
+/** Restores missing parts of the topology. */
 export interface Upkeep {
-  /** Why a part of the topology is missing or not as it must be; undefined when all of it was there the last time. */
+  /**
+   * Returns why a part of the topology is missing or wrong. Undefined when the last check found all
+   * of it.
+   */
   fault(): string | undefined;
-  /** A message came back that no queue takes: looks at once, and until it has looked that is a fault. */
+  /**
+   * Notes a message that no queue takes: checks at once, and reports a fault until the check is
+   * done.
+   */
   noteUnroutable(exchange: string): void;
-  /** A message got through. */
+  /** Notes that a message got through. */
   noteConfirmed(exchange: string): void;
   stop(): Promise<void>;
 }
 
 /**
- * Declares the bindings again every `intervalMs`, and everything once an exchange or a queue is found missing. AMQP cannot ask
- * whether a binding is there, and a message to try it with would reach whatever else is bound to the exchange; to declare it changes nothing
- * where it is there, and mends it where somebody removed it. Nothing is done, and no fault known, while there is no connection.
+ * Declares the bindings every `intervalMs`, and the whole topology after an exchange or a queue was
+ * missing.
+ *
+ * AMQP cannot query a binding, and a test message would reach every other queue on the exchange. A
+ * declaration is a no-op where the binding exists, and restores one that was removed. Without a
+ * connection nothing is done, and no fault is known.
  */
 export function startUpkeep({
   link,
@@ -54,7 +64,7 @@ export function startUpkeep({
       refusal = undefined;
     } catch (error) {
       if (!isAsked) throw error;
-      // The connection went, and not the topology.
+      // The connection was lost, and not the topology.
       if (!link.isUp()) return;
       const reason = messageOf(error);
       if (reason !== refusal) log.error({ reason }, "an exchange, queue or binding is missing in RabbitMQ");
@@ -68,7 +78,7 @@ export function startUpkeep({
       else await pause(consumersFirstMs, stopping.signal);
       if (stopping.signal.aborted) return;
       await declare().catch((error: unknown) =>
-        log.debug({ reason: messageOf(error) }, "could not look at the topology of RabbitMQ"),
+        log.debug({ reason: messageOf(error) }, "could not check the topology of RabbitMQ"),
       );
     }
   }
@@ -78,7 +88,9 @@ export function startUpkeep({
     fault() {
       if (refusal !== undefined) return `an exchange, queue or binding is missing in RabbitMQ: ${refusal}`;
       const [exchange] = unroutable;
-      return exchange === undefined ? undefined : `no queue takes what is published to ${exchange}`;
+      return exchange === undefined
+        ? undefined
+        : `no queue takes the messages that are published to ${exchange}`;
     },
     noteUnroutable(exchange) {
       if (unroutable.has(exchange)) return;

@@ -19,7 +19,10 @@ const actionNames: readonly string[] = [
   ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
 ];
 
-/** `audit list`: who changed what. The table is for operators alone: no part of the API reads it. */
+/**
+ * Adds `audit list`, which shows who changed what. Only operators see the table: no part of the API
+ * reads it.
+ */
 export function addAuditCommand(
   program: Command,
   {
@@ -34,13 +37,13 @@ export function addAuditCommand(
     .command("audit")
     .description("see who changed users, tokens, webhooks, keys and configuration")
     .command("list")
-    .description("list changes, newest first; --json tells the values and all there is about each")
+    .description("list changes, newest first; --json shows the values and all details")
     .option(
       "--since <time>",
       "not older than a duration such as 24h, or a UTC time such as 2026-03-28T14:30",
       timeOf,
     )
-    .option("--until <time>", "older than that; to page on, the time of the last row", timeOf)
+    .option("--until <time>", "older than a time; for the next page, the time of the last row", timeOf)
     .option(
       "--actor <kind[:id]>",
       `who: ${actorKinds.join(", ")}; with a user's id or a name: user:7`,
@@ -52,13 +55,13 @@ export function addAuditCommand(
       `to what: ${subjectKinds.join(", ")}; with its id: webhook:12`,
       partyIn(subjectKinds),
     )
-    .option("--limit <count>", `at most so many, up to ${mostRows}`, countOf, 100)
+    .option("--limit <count>", `most rows to list, up to ${mostRows}`, countOf, 100)
     .option("--json", "print JSON")
     .action(async ({ limit, json = false, ...filter }: Options) => {
       const rows = await withOpened(open, ({ sql }) => listAudit({ sql, filter, limit }));
       printRows(terminal, rows.map(json ? presentAudit : summaryOf), {
         json,
-        empty: "There is nothing in the audit trail that fits.",
+        empty: "No row of the audit trail matches.",
         widths,
       });
     });
@@ -67,7 +70,7 @@ export function addAuditCommand(
 function timeOf(text: string): Date {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);
-  // UTC unless it says otherwise: what is printed can be given back.
+  // UTC unless the text has a zone, so that printed times can be used as input.
   const [, day, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
   const date = new Date(`${day}${time}${zone}`);

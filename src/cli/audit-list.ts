@@ -2,7 +2,7 @@ import type { OutputRow } from "../kit/cli-output.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { Sql } from "../db/sql.ts";
 
-/** Which rows of `svc.audit`. Every condition that is there must hold. */
+/** Filters rows of `svc.audit`. Every given condition must hold. */
 export interface AuditFilter {
   readonly since?: Date | undefined;
   readonly until?: Date | undefined;
@@ -12,14 +12,14 @@ export interface AuditFilter {
   readonly subject?: Party | undefined;
 }
 
-/** All of a kind, or one of them. */
+/** All actors or subjects of a kind, or one of them. */
 export interface Party {
   readonly kind: string;
-  /** Id or name; of a subject, id. */
+  /** Id or name of an actor; id of a subject. */
   readonly id?: string | undefined;
 }
 
-/** A row as it is stored, without what only the next configuration is compared with. */
+/** A stored row, without the details that only the next configuration needs. */
 export interface AuditRow {
   readonly id: string;
   readonly occurred_at: Date;
@@ -35,10 +35,10 @@ export interface AuditRow {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** A page, so that no statement runs into the time limit of the database or fills the memory by itself. */
+/** Rows of a page, so that no statement reaches the time limit or fills the memory. */
 const pageSize = 500;
 
-/** The rows that fit, newest first. */
+/** Returns the rows that match, newest first. */
 export async function listAudit({
   sql,
   filter,
@@ -61,7 +61,7 @@ export async function listAudit({
   }
 }
 
-/** With the conditions that are given and no others, so that the planner sees them. */
+/** Builds a query with only the given conditions, so that the planner sees them. */
 function queryOf({
   filter: { since, until, action, actor, subject },
   after,
@@ -93,12 +93,12 @@ function queryOf({
   return { text, values };
 }
 
-/** All of a row, for machines. */
+/** Presents the whole row, for machines. */
 export function presentAudit({ id, occurred_at: at, ...row }: AuditRow): OutputRow {
   return { id: Number(id), occurred_at: formatDateTime(at), ...row };
 }
 
-/** What people look for first: when, what, to what, by whom. */
+/** Presents when, what, to what and by whom, for people. */
 export function summaryOf(row: AuditRow): OutputRow {
   const changed = changedNames(row);
   return {
@@ -121,14 +121,14 @@ const longestSummary = 200;
 
 const counted = ["secrets", "steps", "faults", "processes"];
 
-/** Names of columns, settings and resources, or a count; the values are for `--json`. */
+/** Returns names of columns, settings and resources, or a count; `--json` has the values. */
 function changedNames({ details }: AuditRow): string {
   for (const name of counted) {
     const count = details[name];
     if (typeof count === "number") return `${count} ${name}`;
   }
   const { before, after, resources, settings } = details;
-  // Of what was made or deleted it would be every column.
+  // For a created or deleted object it would be every column.
   const columns = before === undefined ? [] : Object.keys(after ?? {});
   const names = Array.isArray(settings) ? [...Object.values(resources ?? {}).flat(), ...settings] : columns;
   const text = names.map(String).join(", ");

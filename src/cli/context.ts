@@ -15,7 +15,10 @@ import { createSql, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 
-/** What `svc-admin` works on: the database of `DATABASE_URL`, or the embedded one, which `svc all` may be running on. */
+/**
+ * The database that `svc-admin` works on: that of `DATABASE_URL`, or the embedded one, which `svc
+ * all` may be running.
+ */
 export interface AdminContext {
   readonly config: Config;
   readonly database: Database;
@@ -28,6 +31,7 @@ export interface AdminContext {
   close(): Promise<void>;
 }
 
+/** What a command reads its settings from. */
 export interface AdminOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -35,9 +39,10 @@ export interface AdminOptions {
 }
 
 /**
- * Opens the database whatever is in it.
+ * Opens the database, whatever is in it.
  *
- * @throws OperatorError for a bad setting, and for a database that cannot be had now: a person is waiting, so nothing is tried twice.
+ * @throws OperatorError for a bad setting, or a database that does not answer. Does not try twice,
+ *   since a person waits.
  */
 export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminContext> {
   const config = loadConfig({ env, cwd, program: "admin" });
@@ -67,10 +72,11 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
 }
 
 /**
- * Opens a database that has the service's own tables. Missing ones are made when migrations are applied by themselves, which
- * is the default of the embedded database; the managed tables wait for the next start.
+ * Opens a database with the service's own tables. Makes missing ones where migrations are
+ * automatic, the default of the embedded database. The managed tables wait for the next start.
  *
- * @throws OperatorError like `openAdmin`, and naming `svc-admin migrate` when tables are missing and must be made by hand.
+ * @throws OperatorError like `openAdmin`, and naming `svc-admin migrate` when tables are missing
+ *   and migrations are not automatic.
  */
 export async function openMigratedAdmin(options: AdminOptions): Promise<AdminContext> {
   const context = await openAdmin(options);
@@ -96,7 +102,7 @@ async function ensureCoreTables({ config, database, url, actor }: AdminContext):
     url,
     isReadOnly: false,
     async work(client) {
-      // Asked again: a service that starts at this moment makes the same tables.
+      // Read again: a service that starts now makes the same tables.
       const now = await findInstalledInTransaction(client);
       const steps = coreSteps(pendingMigrations(known, now.migrations));
       await runSteps(client, steps);

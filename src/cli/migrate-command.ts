@@ -7,7 +7,7 @@ import type { Log } from "../telemetry/log.ts";
 import { applyMigration, planMigration, type MigrationPlan, type MigrationReport } from "../app/migrate.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 
-/** What the command needs of an open database. */
+/** The part of an open database that the command needs. */
 export interface MigrateCommandContext {
   readonly config: Config;
   readonly url: string;
@@ -22,7 +22,7 @@ interface Options {
   readonly json?: true;
 }
 
-/** `migrate` (contract, section 8). */
+/** Adds `migrate`. */
 export function addMigrateCommand(
   program: Command,
   { open, terminal }: { readonly open: () => Promise<MigrateCommandContext>; readonly terminal: Terminal },
@@ -43,7 +43,7 @@ export function addMigrateCommand(
           const plan = await planMigration({ url, definitions });
           terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
           if (plan.impossible.length > 0)
-            throw new OperatorError("The migration cannot be done with the rows and objects that are there.");
+            throw new OperatorError("The existing rows and objects do not allow the migration.");
           return;
         }
         const allowDestructive = options.allowDestructive === true;
@@ -53,7 +53,7 @@ export function addMigrateCommand(
     );
 }
 
-/** A script that `psql` runs; what there is to say about it is in comments. */
+/** Returns a script for `psql`, with remarks as comments. */
 function textOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
@@ -69,7 +69,7 @@ function textOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPl
   return `${[...head, "BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"].join("\n\n")}\n`;
 }
 
-/** Whether the title is the statement itself. */
+/** Returns whether the title is the statement itself. */
 function isSaid(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }
@@ -102,7 +102,7 @@ function json(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** Names of tables and columns may hold anything, and a line break would end a comment. */
+/** Removes line breaks, which would end a comment: names of tables and columns may contain them. */
 function oneLine(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, " ");
 }

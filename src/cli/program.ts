@@ -18,15 +18,16 @@ const done = 0;
 const failed = 1;
 const wrongUsage = 2;
 
+/** What a run of `svc-admin` reads from and writes to. */
 export interface AdminSurroundings {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly terminal: Terminal;
 }
 
-/** Every command of `svc-admin` (contract, section 8). */
+/** Creates the program with every command of `svc-admin`. */
 export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): Command {
-  // The commands say themselves what they do; the log is for what went wrong on the way.
+  // The commands print what they do; the log shows only problems.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
   const program = new Command("svc-admin")
@@ -34,7 +35,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
     .addHelpText("after", "\nWorks on DATABASE_URL, or without it on the embedded database in SVC_DATA_DIR.")
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
     .showSuggestionAfterError()
-    .showHelpAfterError("(add --help for what there is)")
+    .showHelpAfterError("(add --help for the commands and options)")
     .exitOverride();
   addUserCommands(program, { open, terminal });
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
@@ -52,9 +53,9 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
 }
 
 /**
- * Runs one command and gives the exit status. Never rejects: a failure is a message on stderr.
+ * Runs one command, and returns the exit status. Never rejects: a failure is a message on stderr.
  *
- * @param args Without the program's name.
+ * @param args Arguments without the program's name.
  */
 export async function runAdmin({
   args,
@@ -66,7 +67,7 @@ export async function runAdmin({
     await createAdminProgram(surroundings).parseAsync(args, { from: "user" });
     return done;
   } catch (error) {
-    // Commander has said it by then, and ends `--help` in the same way.
+    // Commander has printed the message, and ends `--help` in the same way.
     if (error instanceof CommanderError) return error.exitCode === 0 ? done : wrongUsage;
     terminal.stderr(`svc-admin: ${describeFailure(error)}\n`);
     return failed;

@@ -10,15 +10,15 @@ import { pause } from "../kit/worker.ts";
 
 interface Options {
   readonly json?: boolean;
-  /** ms. */
+  /** In milliseconds. */
   readonly timeout: number;
 }
 
-/** What became of one process that was asked. */
+/** The outcome for one process. */
 interface Answer {
   readonly asked: ProcessRow;
   readonly outcome: "reloaded" | "refused" | "stopped" | "no answer";
-  /** Hash of the configuration at work. */
+  /** Hash of the configuration in use. */
   readonly configuration: string;
   readonly faults: readonly string[];
 }
@@ -26,9 +26,11 @@ interface Answer {
 const lookEveryMs = 200;
 
 /**
- * `svc-admin reload`: has every process of the service load settings and mapping files anew, wherever it runs.
+ * Adds `reload`, which makes every process of the service load its settings and mapping files
+ * again, on any host.
  *
- * @param read Reads the configuration that the command itself sees; throws OperatorError with every fault.
+ * @param read Reads the configuration of the command's own host; throws OperatorError with every
+ *   fault.
  */
 export function addReloadCommand(
   program: Command,
@@ -56,7 +58,7 @@ export function addReloadCommand(
         pid,
         outcome,
         configuration,
-        // People find them below.
+        // For people the failure lists them.
         ...(json ? { faults } : {}),
       }));
       printRows(terminal, rows, { json, empty: "" });
@@ -83,7 +85,7 @@ async function reloadAll({
   const asked = await askForReload(sql, actor);
   if (asked.length === 0)
     throw new OperatorError(
-      "No process of svc runs on this database. The files are in order; the next start loads them.",
+      "No process of svc runs on this database. The files have no fault; the next start loads them.",
     );
   const deadline = performance.now() + limitMs;
   for (;;) {
@@ -103,7 +105,7 @@ async function reloadAll({
 }
 
 function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
-  // A process that stops takes its row away.
+  // A process that stops deletes its row.
   if (now === undefined) return { asked, outcome: "stopped", configuration: asked.configuration, faults: [] };
   const { configuration, reloadFaults: faults } = now;
   if (now.reloadsAnswered < asked.reloadsAsked)
@@ -118,8 +120,11 @@ function placeOf({ asked: { program, host, pid } }: Answer): string {
 function describe(failures: readonly Answer[], count: number): string {
   const lines = failures.flatMap((answer) =>
     answer.outcome === "refused"
-      ? [`  ${placeOf(answer)}, goes on as before:`, ...answer.faults.map((fault) => `    - ${fault}`)]
-      : [`  ${placeOf(answer)}, gave no answer in time; it reloads when it sees the database again`],
+      ? [
+          `  ${placeOf(answer)}, keeps the previous configuration:`,
+          ...answer.faults.map((fault) => `    - ${fault}`),
+        ]
+      : [`  ${placeOf(answer)}, gave no answer in time; it reloads when its database connection is back`],
   );
   const processes = count === 1 ? "1 process" : `${count} processes`;
   return `${failures.length} of ${processes} did not reload:\n${lines.join("\n")}`;

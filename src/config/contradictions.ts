@@ -1,19 +1,20 @@
 import { leastBudgetOf, memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
-/** What a configuration is read for: three programs, and the operator's commands. */
+/** The programs that read a configuration: three services, and the operator's commands. */
 export type ProgramName = "api" | "dispatcher" | "all" | "admin";
 
+/** A fault of several settings together. */
 export interface Contradiction {
-  /** The settings that may stand in the file, first the one to point at. */
+  /** The settings that may be in the file, the one to point at first. */
   readonly keys: readonly SettingKey[];
-  /** For a fault at one of them. */
+  /** The message of a fault that points at one of them. */
   readonly inFileMessage: string;
-  /** Where none stands there. */
+  /** The message when none of them is in the file. */
   readonly message: string;
 }
 
-/** Settings that are fine alone, but not together or not for this program. */
+/** Finds settings that are valid alone, but not together or not for this program. */
 export function contradictions({
   values,
   isGiven,
@@ -24,7 +25,7 @@ export function contradictions({
   readonly program: ProgramName;
 }): readonly Contradiction[] {
   const found: Contradiction[] = [];
-  // Port 0 is any free one.
+  // Port 0 means any free port.
   if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {
     const ports = "http.port (SVC_PORT), metrics.port (SVC_METRICS_PORT)";
     found.push({
@@ -43,7 +44,7 @@ export function contradictions({
     const inFileMessage = message.replace("http.memoryBudget: ", "");
     found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
   }
-  // Without it, API and dispatcher would each work on an embedded database of their own, or none.
+  // Without it, API and dispatcher would each open an embedded database of their own.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
     const message = `database.url (DATABASE_URL): expected ${settings["database.url"].kind.expected}; only "svc all" runs on the embedded database`;
     found.push({ keys: ["broker.url"], inFileMessage: `needs ${message}`, message });

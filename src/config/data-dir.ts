@@ -3,14 +3,14 @@ import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 
-/** Enough to find a disk that is full; an empty file can still be made on one. */
+/** Enough to find a full disk, on which an empty file can still be made. */
 const trialBytes = 64 * 1024;
 
 /**
- * Makes the data folder when it is not there, and tries it out: on one that cannot be written to, the embedded database fails late and says
- * little.
+ * Makes the data folder when it is missing, and writes a trial file. Without it the embedded
+ * database fails late, with an unclear message.
  *
- * @param neededBytes What is to be written into it soon.
+ * @param neededBytes Space that the caller is about to fill.
  * @throws OperatorError that names the setting, the folder and what to do.
  */
 export async function prepareDataDir(
@@ -25,14 +25,14 @@ export async function prepareDataDir(
   }
   const { bavail, bsize, blocks } = await statfs(dataDir);
   const freeBytes = bavail * bsize;
-  // Some file systems do not say.
+  // Some file systems report no size.
   if (blocks > 0 && freeBytes < neededBytes)
     throw new OperatorError(
       `${cannotWrite(dataDir)}: ${inMb(freeBytes)} MB are free on its disk, and ${inMb(neededBytes)} MB are needed. ${remedy()}`,
     );
 }
 
-/** The start of a message. */
+/** Returns the start of a message. */
 function cannotWrite(dataDir: string): string {
   return `The data folder ${dataDir} (dataDir, SVC_DATA_DIR) cannot be written to`;
 }
@@ -46,13 +46,16 @@ function inMb(bytes: number): number {
   return Math.floor(bytes / 1024 ** 2);
 }
 
-/** Not by `mkdir` with `recursive`: where a folder cannot be made although its parent is there, as in /proc, Node 20 tries for ever. */
+/**
+ * Makes a folder and its parents. Not `mkdir` with `recursive`: Node 20 loops for ever where a
+ * folder cannot be made although its parent exists, as in /proc.
+ */
 async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
   const parent = dirname(path);
   if (parent !== path) await makeFolder(parent);
   await mkdir(path).catch(async (error: unknown) => {
-    // Made by another process meanwhile; a file in its place is a fault.
+    // Another process may have made it meanwhile. A file in its place is a fault.
     if (!(await isFolder(path))) throw error;
   });
 }

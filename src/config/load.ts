@@ -2,16 +2,10 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "../kit/did-you-mean.ts";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
-import {
-  isNothing,
-  settings,
-  type Kind,
-  type Rate,
-  type SettingKey,
-  type SettingValues,
-} from "./settings.ts";
+import { isNothing, type Kind } from "./kinds.ts";
+import { grouped, placeOf, settingKeys, settings, type SettingKey, type SettingValues } from "./settings.ts";
 import { readTracingSettings, type TracingSettings } from "../telemetry/tracing-settings.ts";
 import { fillIn } from "./variables.ts";
 import {
@@ -23,110 +17,29 @@ import {
   type YamlSource,
 } from "./yaml-source.ts";
 
-/** The settings of one process, checked and with every default filled in (contract, section 2). Durations in ms. */
-export interface Config {
-  /** Absolute. */
-  readonly configDir: string;
-  /** Absolute. */
-  readonly dataDir: string;
-  readonly database: {
-    /** Undefined: the embedded database in `dataDir`. */
-    readonly url: string | undefined;
-    readonly autoMigrate: boolean;
-    /** Most connections of one process. */
-    readonly poolSize: number;
-  };
-  readonly broker: {
-    /** Undefined: the in-process broker. */
-    readonly url: string | undefined;
-  };
-  readonly http: {
-    readonly host: string;
-    readonly port: number;
-    /** Begins with a slash and ends without one; empty for none. */
-    readonly routePrefix: string;
-    /** Origin, without a trailing slash. Undefined: from the request. */
-    readonly publicUrl: string | undefined;
-    /** Hosts that absolute URLs may begin with, lower case; the first is used for a request to any other. Empty: every host. */
-    readonly hosts: readonly string[];
-    /** CIDRs of proxies whose `X-Forwarded-For` is believed. */
-    readonly trustedProxies: readonly string[];
-    readonly bodyLimitBytes: number;
-    /** Bytes of requests and answers in flight. Undefined: a share of the process's memory. */
-    readonly memoryBudgetBytes: number | undefined;
-    readonly maxPerPage: number;
-    /** Of the statements of one list. */
-    readonly listTimeoutMs: number;
-    /** Requests at work at one time. */
-    readonly concurrency: number;
-    /** Requests of one user at one time, those that wait for their turn included. */
-    readonly concurrencyPerUser: number;
-    readonly maxConnections: number;
-    /** Open connections of one client address; of a trusted proxy, requests at work of one forwarded address. */
-    readonly maxConnectionsPerAddress: number;
-    /** How long the API goes on serving, not ready, after it was told to stop. */
-    readonly drainDelayMs: number;
-    /** Of one token. Undefined: none. */
-    readonly rateLimit: Rate | undefined;
-    /** Failed authentications of one client address. */
-    readonly authFailureLimit: Rate;
-    /** Whose pages may call the API; `*` for all. Empty: nobody's. */
-    readonly corsOrigins: readonly string[];
-  };
-  /** 32 bytes. Undefined only with the embedded database: it is then kept in `dataDir`. */
-  readonly secretKey: Buffer | undefined;
-  /** 32 bytes each: they open what was encrypted before the last change of the key. */
-  readonly previousSecretKeys: readonly Buffer[];
-  readonly log: { readonly level: string };
-  readonly metrics: { readonly host: string; readonly port: number };
-  /** Undefined: off. */
-  readonly tracing: TracingSettings | undefined;
-  readonly relay: {
-    /** How often changes made by other programs are looked for. */
-    readonly pollIntervalMs: number;
-    /** Most events of one turn. */
-    readonly batchSize: number;
-  };
-  readonly webhooks: {
-    readonly timeoutMs: number;
-    readonly maxAttempts: number;
-    /** Wait before attempt n+1 is item n-1; the last one repeats. */
-    readonly backoffMs: readonly number[];
-    /** Share, 0 to 1. */
-    readonly jitter: number;
-    readonly manualRetryLimit: number;
-    /** Webhooks of one user. Those with the admin flag may have any number. */
-    readonly maxPerUser: number;
-    /** CIDRs that receivers may live in besides public addresses. */
-    readonly allowedNetworks: readonly string[];
-    /** More of them, for the webhooks of users with the admin flag only. */
-    readonly adminNetworks: readonly string[];
-    readonly concurrency: number;
-    /** Most attempts in flight to one receiver. Undefined: a share that depends on how quickly it answers. */
-    readonly receiverConcurrency: number | undefined;
-    /** Whether receivers that do not answer are left alone for a while. */
-    readonly breaker: boolean;
-    /** How often due retries and stranded deliveries are looked for. */
-    readonly sweepIntervalMs: number;
-    /** How long a message is believed to be in the broker before its delivery is published again. */
-    readonly requeueAfterMs: number;
-  };
-}
+/**
+ * The settings of one process, checked and with every default filled in. Durations in ms, sizes in
+ * bytes.
+ */
+export type Config = ReturnType<typeof toConfig>;
 
 interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
-  /** Relative paths start here. */
+  /** The folder that relative paths start from. */
   readonly cwd: string;
 }
 
-/** The folder of `service.yaml` and `resources/`, absolute; whether it is there is not looked at. */
+/**
+ * Returns the absolute path of the folder of `service.yaml` and `resources/`. Does not check that
+ * it exists.
+ */
 export function configDirOf({ env, cwd }: Surroundings): string {
   return resolve(cwd, env["SVC_CONFIG_DIR"] || "config");
 }
 
 /**
- * Reads the settings: the environment wins over `service.yaml`, which wins over the defaults. A variable that is set to
- * nothing counts as not set. No message shows a value, for it may be a secret.
+ * Reads the settings. The environment wins over `service.yaml`, which wins over the defaults. An
+ * empty variable counts as not set. Messages never show a value, since it may be a secret.
  *
  * @throws OperatorError that lists every fault.
  */
@@ -149,6 +62,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
       if (value === undefined) inFile.faults.push(...valueFaults(setting.kind, fromFile));
       found.set(key, value);
     } else if ("default" in setting) found.set(key, setting.kind.read(setting.default));
+    else if ("item" in setting.kind) found.set(key, []);
 
     const fromEnvironment = inEnvironment.get(key);
     if (fromEnvironment !== undefined) {
@@ -158,7 +72,8 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     }
   }
 
-  // Only a setting that has a default or none at all can be undefined here, or one with a fault: then this throws.
+  // A setting without a default may be undefined. One with a fault is undefined too, but then this
+  // throws.
   const values = Object.fromEntries(
     settingKeys.map((key) => [key, found.get(key)]),
   ) as unknown as SettingValues;
@@ -169,7 +84,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     if (inFileOnly === undefined) faults.push(message);
     else inFile.faults.push(inFileOnly.fault([], inFileMessage));
   }
-  // A command of an operator must not fail for it.
+  // Not for an operator's command, which must not fail because of a tracing variable.
   const tracing = program === "admin" ? undefined : readTracingSettings({ env, program, faults });
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
@@ -178,15 +93,13 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
       faults: all,
     });
   }
-  return toConfig({ values, tracing, configDir, cwd });
+  return toConfig({ values, isGiven, tracing, configDir, cwd });
 }
 
-const settingKeys = Object.keys(settings) as SettingKey[];
-
-/** A setting in the file. */
+/** A value in the file. */
 interface Given {
   readonly value: unknown;
-  /** A fault at the value, or at a part of it. */
+  /** Makes a fault at the value, or at a part of it. */
   readonly fault: (part: YamlPath, message: string) => Fault;
 }
 
@@ -195,7 +108,7 @@ interface SettingsFile {
   readonly given: Map<SettingKey, Given>;
 }
 
-/** One for each bad item of a list; one for anything else. */
+/** Returns one fault for each bad item of a list, or one for the whole value. */
 function valueFaults({ expected, item }: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
   const items: readonly unknown[] = item !== undefined && Array.isArray(value) ? value : [];
   const bad = [...items.entries()].filter(([, one]) => !isNothing(one) && item?.read(one) === undefined);
@@ -217,7 +130,7 @@ function readSettingsFile({
   return file;
 }
 
-/** Walks the groups down to the settings. Null is a key that was left without a value: its default. */
+/** Walks down the groups to the settings. A key with null has its default. */
 function readGroup({
   value,
   path,
@@ -265,7 +178,7 @@ function childrenOf(path: YamlPath): ReadonlySet<string> {
   return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
 }
 
-/** Reads the variables, and the files that `<NAME>_FILE` names; what is wrong is added to `faults`. */
+/** Reads the variables, and the files that `<NAME>_FILE` names. Adds what is wrong to `faults`. */
 function readEnvironment(
   env: NodeJS.ProcessEnv,
   faults: string[],
@@ -288,82 +201,56 @@ function readEnvironment(
     try {
       given.set(key, { text: readFileSync(path, "utf8").trim(), variable: fileVariable });
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+      const code = codeOf(error) ?? "unknown error";
       faults.push(`${fileVariable}: expected the path of a file that can be read (${code})`);
     }
   }
   return given;
 }
 
-function toConfig({
-  values,
-  tracing,
-  configDir,
-  cwd,
-}: {
+interface ConfigSources {
   readonly values: SettingValues;
+  readonly isGiven: (key: SettingKey) => boolean;
+  /** Undefined when tracing is off. */
   readonly tracing: TracingSettings | undefined;
   readonly configDir: string;
   readonly cwd: string;
-}): Config {
-  const isEmbedded = values["database.url"] === undefined;
-  // The embedded database comes with a first user and receivers on this machine: it is for trying the service out.
-  const host = values["http.host"] ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
+}
+
+/** Groups the values, and fills in the defaults that depend on other settings. */
+function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
+  const { dataDir, database, http, metrics, webhooks, ...rest } = grouped(values);
+  const isEmbedded = database.url === undefined;
+  // The embedded database has a first user and receivers on this machine: it is for a trial.
+  const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
+  const given = isGiven("webhooks.allowedNetworks") ? webhooks.allowedNetworks : undefined;
   return {
+    ...rest,
+    /** Absolute. */
     configDir,
-    dataDir: resolve(cwd, values.dataDir),
-    database: {
-      url: values["database.url"],
-      autoMigrate: values["database.autoMigrate"] ?? isEmbedded,
-      poolSize: values["database.poolSize"],
-    },
-    broker: { url: values["broker.url"] },
-    http: {
-      host,
-      port: values["http.port"],
-      routePrefix: values["http.routePrefix"],
-      publicUrl: values["http.publicUrl"],
-      hosts: values["http.hosts"] ?? [],
-      trustedProxies: values["http.trustedProxies"] ?? [],
-      bodyLimitBytes: values["http.bodyLimit"],
-      memoryBudgetBytes: values["http.memoryBudget"],
-      maxPerPage: values["http.maxPerPage"],
-      listTimeoutMs: values["http.listTimeout"],
-      concurrency: values["http.concurrency"],
-      concurrencyPerUser: values["http.concurrencyPerUser"],
-      maxConnections: values["http.maxConnections"],
-      maxConnectionsPerAddress: values["http.maxConnectionsPerAddress"],
-      drainDelayMs: values["http.drainDelay"],
-      rateLimit: values["http.rateLimit"],
-      authFailureLimit: values["http.authFailureLimit"],
-      corsOrigins: values["http.corsOrigins"] ?? [],
-    },
-    secretKey: values.secretKey,
-    previousSecretKeys: values.previousSecretKeys ?? [],
-    log: { level: values["log.level"] },
-    metrics: { host: values["metrics.host"] ?? host, port: values["metrics.port"] },
+    /** Absolute. */
+    dataDir: resolve(cwd, dataDir),
+    database: { ...database, autoMigrate: database.autoMigrate ?? isEmbedded },
+    http: { ...http, host },
+    metrics: { ...metrics, host: metrics.host ?? host },
     tracing,
-    relay: { pollIntervalMs: values["relay.pollInterval"], batchSize: values["relay.batchSize"] },
-    webhooks: {
-      timeoutMs: values["webhooks.timeout"],
-      maxAttempts: values["webhooks.maxAttempts"],
-      backoffMs: values["webhooks.backoff"],
-      jitter: values["webhooks.jitter"],
-      manualRetryLimit: values["webhooks.manualRetryLimit"],
-      maxPerUser: values["webhooks.maxPerUser"],
-      ...networksOf({ given: values["webhooks.allowedNetworks"], isEmbedded, host }),
-      concurrency: values["webhooks.concurrency"],
-      receiverConcurrency: values["webhooks.receiverConcurrency"],
-      breaker: values["webhooks.breaker"],
-      sweepIntervalMs: values["webhooks.sweepInterval"],
-      requeueAfterMs: values["webhooks.requeueAfter"],
-    },
-  };
+    webhooks: { ...webhooks, ...networksOf({ given, isEmbedded, host }) },
+  } as const;
+}
+
+/** Returns the value of a setting in a configuration. */
+export function settingIn(config: Config, key: SettingKey): unknown {
+  const { group, name } = placeOf(key);
+  const values: unknown = group === undefined ? config : config[group as keyof Config];
+  return (values as Readonly<Record<string, unknown>>)[name];
 }
 
 /**
- * Where webhooks may go. On the embedded database a receiver on the same machine is the rule; once other machines reach the API, only
- * admins may name one: any user could otherwise read the services that listen on loopback because they have no authentication.
+ * Returns the networks that webhooks may go to in addition to public addresses.
+ *
+ * On the embedded database the default is loopback, since receivers run on the same machine. Once
+ * other machines reach the API, only admins may name loopback. Any user could otherwise read
+ * services there that have no authentication.
  */
 function networksOf({
   given,
@@ -373,7 +260,11 @@ function networksOf({
   readonly given: readonly string[] | undefined;
   readonly isEmbedded: boolean;
   readonly host: string;
-}): Pick<Config["webhooks"], "allowedNetworks" | "adminNetworks"> {
+}): {
+  readonly allowedNetworks: readonly string[];
+  /** More networks, for the webhooks of users with the admin flag only. */
+  readonly adminNetworks: readonly string[];
+} {
   if (given !== undefined || !isEmbedded) return { allowedNetworks: given ?? [], adminNetworks: [] };
   return isLoopback(host)
     ? { allowedNetworks: loopbackNetworks, adminNetworks: [] }

@@ -2,15 +2,16 @@ import { randomBytes } from "node:crypto";
 import { link, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { prepareDataDir } from "./data-dir.ts";
-import { messageOf, OperatorError } from "../kit/errors.ts";
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 
 const keyBytes = 32;
 
 /**
- * The key that webhook secrets are encrypted with: the configured one, else the one in `<dataDir>/secret.key`, which is
- * made (base64, mode 0600) when there is none. Processes that start at once end up with the same key.
+ * Returns the key that encrypts webhook secrets: the configured one, else that of
+ * `<dataDir>/secret.key`. Makes the file (base64, mode 0600) when it is missing. Processes that
+ * start at once get the same key.
  *
- * Throws an OperatorError when the file cannot be read or made, or does not hold a key.
+ * @throws OperatorError when the file cannot be read or made, or does not contain a key.
  */
 export async function loadSecretKey({
   configured,
@@ -32,20 +33,21 @@ export async function loadSecretKey({
   }
 }
 
-/** Undefined when there is no file. */
+/** Returns undefined when there is no file. */
 async function readKey(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    // The second: a file is where the folder should be, and `makeKey` says so.
-    if (hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR")) return undefined;
+    // ENOTDIR: a file is in the place of the folder, and `makeKey` reports it.
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return undefined;
     throw error;
   }
 }
 
 /**
- * Gives back what the file holds afterwards, which is another process's key when that one was first. A link and not a
- * rename, since a rename would put this key in place of one that is already in use; and never a file half written.
+ * Makes the file, and returns what it contains afterwards: the key of another process when that one
+ * was first. Uses a link: a rename would replace a key that is in use, and a plain write could
+ * leave half a file.
  */
 async function makeKey({
   path,
@@ -65,7 +67,7 @@ async function makeKey({
       await file.close();
     }
     await link(draft, path).catch((error: unknown) => {
-      if (!hasCode(error, "EEXIST")) throw error;
+      if (codeOf(error) !== "EEXIST") throw error;
     });
   } finally {
     await rm(draft, { force: true });
@@ -75,14 +77,11 @@ async function makeKey({
 
 function parseKey({ text, path }: { readonly text: string; readonly path: string }): Buffer {
   const key = Buffer.from(text.trim(), "base64");
-  // Node skips what is not base64, so that only writing the key again shows whether the text was one.
+  // Node skips characters that are not base64, so only encoding the key again shows whether the
+  // text was valid.
   if (key.length === keyBytes && key.toString("base64") === text.trim()) return key;
   throw new OperatorError(
     `The file ${path} does not hold a secret key (32 bytes, base64). ` +
       "Restore it: without its key the webhook secrets cannot be decrypted.",
   );
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

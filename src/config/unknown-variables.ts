@@ -4,15 +4,16 @@ import { configDirOf } from "./load.ts";
 import { nearest } from "../kit/did-you-mean.ts";
 import { settings } from "./settings.ts";
 
-/** Beside those of the settings. */
+/** Variables of the service that are no settings. */
 const others = ["SVC_CONFIG_DIR"];
 
-/** What Kubernetes sets in every container for a Service named svc-something. */
+/** Variables that Kubernetes sets in every container for a Service named svc-something. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP)(_|$)/;
 
 /**
- * A sentence for each variable that looks like one of the service and is none: mostly a slip of the finger, whose setting would
- * silently keep its default. One that `service.yaml` uses as `${NAME}` is none of them.
+ * Returns a sentence for each variable that starts with `SVC_` and is unknown. A mistyped setting
+ * would otherwise keep its default without notice. Leaves out variables that `service.yaml` uses as
+ * `${NAME}`.
  */
 export function unknownVariables({
   env,
@@ -32,11 +33,11 @@ export function unknownVariables({
     .filter(([name]) => !new RegExp(`\\$\\{${name}(:-|\\})`).test(file))
     .map(([name]) => {
       const meant = nearest(name, all);
-      return `${name} is no variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+      return `${name} is not a variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
     });
 }
 
-/** Empty for a file that cannot be read: whoever reads the settings says why. */
+/** Returns an empty text for a file that cannot be read: `loadConfig` reports the reason. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");

@@ -1,6 +1,7 @@
 /**
- * Replaces `${NAME}` and `${NAME:-default}` (for a variable that is unset or empty); `$${` stands for `${` itself.
- * In a list, in each of its items. Undefined when nothing is left of a text that had a variable in it.
+ * Replaces `${NAME}`, and `${NAME:-default}` for a variable that is unset or empty. `$${` stands
+ * for `${`. Replaces in each item of a list. The value is undefined when a text with variables
+ * comes out empty.
  */
 export function fillIn(
   value: unknown,

@@ -12,50 +12,59 @@ import {
   visit,
 } from "yaml";
 import type { Document, ErrorCode, Node } from "yaml";
+import { codeOf } from "../kit/errors.ts";
 
-/** Far above what people write; keeps a wrong or hostile file from occupying the start-up. */
+/** Far above what people write. Keeps a wrong or hostile file from blocking the start. */
 const maxBytes = 256 * 1024;
 const maxDepth = 32;
-/** With aliases of aliases refused besides, a file cannot grow beyond reason when they are followed ("billion laughs"). */
+/**
+ * Together with the refusal of aliases within aliased values this bounds the expanded size
+ * ("billion laughs"). yaml's own `maxAliasCount` lets a value that contains its own alias through,
+ * as a cycle.
+ */
 const maxAliases = 100;
 
 /** Steps from the root of a file to a value: keys, and indexes of list items. */
 export type YamlPath = readonly (string | number)[];
 
-/** Something wrong in a file. Line and column begin at 1. */
+/** A fault in a file. Line and column start at 1. */
 export interface Fault {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** `fields.id.type`, `triggers[1]`; empty for the file as a whole. */
+  /** `fields.id.type` or `triggers[1]`; empty for the whole file. */
   readonly key: string;
   /** What was expected. */
   readonly message: string;
 }
 
-/** A YAML text as plain data, with the way back from a value to its place. */
+/** A YAML text as plain data that can name the place of each value. */
 export interface YamlSource {
   readonly file: string;
-  /** Undefined when the text cannot be read: then there are faults. Null for an empty text. */
+  /** Undefined when the text cannot be read, and there are faults. Null for an empty text. */
   readonly value: unknown;
   readonly faults: readonly Fault[];
-  /** A fault at the value that `path` leads to, or at its key; at the nearest value around it when there is none. */
+  /**
+   * Makes a fault at the value of `path`, or at its key. Uses the nearest value around it when
+   * there is none.
+   */
   faultAt(path: YamlPath, message: string, place?: "value" | "key"): Fault;
 }
 
-/** `service.yaml:3:9: http.port: expected ...` */
+/** Formats a fault: `service.yaml:3:9: http.port: expected ...` */
 export function faultText({ file, line, column, key, message }: Fault): string {
   return `${file}:${line}:${column}: ${key === "" ? "" : `${key}: `}${message}`;
 }
 
-/** By file, then by place in it. */
+/** Sorts by file, then by place in it. */
 export function compareFaults(a: Fault, b: Fault): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
   return a.line - b.line || a.column - b.column;
 }
 
 /**
- * Reads a YAML file: UTF-8, at most 256 KiB. What is wrong with it comes back as faults, never as an exception.
+ * Reads a YAML file: UTF-8, at most 256 KiB. Returns what is wrong as faults, and never throws for
+ * it.
  *
  * @param file The name to show in faults.
  */
@@ -67,17 +76,16 @@ export function readYamlFile(path: string, file: string): YamlSource {
     return parseYaml(new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path)), file);
   } catch (error) {
     if (error instanceof TypeError) return unreadable(file, "expected text in UTF-8");
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    return unreadable(file, `cannot be read (${code})`);
+    return unreadable(file, `cannot be read (${codeOf(error) ?? "unknown error"})`);
   }
 }
 
 /**
- * Parses one YAML 1.2 document. No message repeats text of the document: it may hold secrets.
+ * Parses one YAML 1.2 document. No message quotes the document, since it may contain secrets.
  *
  * @param file The name to show in faults.
  */
-export function parseYaml(text: string, file: string): YamlSource {
+function parseYaml(text: string, file: string): YamlSource {
   if (isTooDeep(text)) return unreadable(file, `expected at most ${maxDepth} levels of nesting`);
   const lines = new LineCounter();
   const place = (offset: number): { line: number; column: number } => {
@@ -116,12 +124,15 @@ export function parseYaml(text: string, file: string): YamlSource {
 
 const quoteVariable = 'inside [ ] and { } a variable goes into quotes, as in ["${NAME}"]';
 
-/** In a flow collection a brace ends a plain text, and `${NAME}` begins with one. */
+/**
+ * Returns whether a variable without quotes is the cause: in a flow collection a brace ends a plain
+ * text.
+ */
 function isVariable(text: string, offset: number): boolean {
   return text.startsWith("${", offset - 1);
 }
 
-/** Without what follows in its line from a variable that is not in quotes. */
+/** Leaves out the problems that follow in the same line from a variable without quotes. */
 function withoutEchoes<T extends { readonly pos: readonly [number, number] }>(
   text: string,
   problems: readonly T[],
@@ -139,12 +150,15 @@ function unreadable(file: string, message: string): YamlSource {
   return { file, value: undefined, faults: [fault], faultAt: () => fault };
 }
 
-/** Told from the parser's own stack: composing a document recurses, and a deep one ends the process, not only the call. */
+/**
+ * Reads the depth from the parser's stack: composing a document recurses, and a deep one would end
+ * the process.
+ */
 function isTooDeep(text: string): boolean {
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
     for (const _token of parser.next(lexeme)) continue;
-    // Besides the collections: the document and the scalar at hand.
+    // The stack holds the document and the current scalar in addition to the collections.
     if (parser.stack.length > maxDepth + 2) return true;
   }
   return false;
@@ -157,7 +171,7 @@ function keyText(path: YamlPath): string {
   );
 }
 
-/** Instead of the parser's own messages where those quote the document, or speak of the parser. */
+/** Messages in place of the parser's own that quote the document or name parts of the parser. */
 const syntaxMessages: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: "unexpected text; expected a key and a value, or a list",
   BAD_DIRECTIVE: "expected no directive (%...)",
@@ -169,7 +183,7 @@ const syntaxMessages: Partial<Record<ErrorCode, string>> = {
   TAG_RESOLVE_FAILED: "expected a value without a tag (!...)",
 };
 
-/** What is YAML, but is not taken: keys that reach the prototype of what they are copied to, and aliases that multiply. */
+/** Finds what is valid YAML and still refused: the key `__proto__`, and aliases that multiply. */
 function refusedNode(document: Document.Parsed): { offset: number; message: string } | undefined {
   let aliases = 0;
   let found: { offset: number; message: string } | undefined;
@@ -214,7 +228,8 @@ function offsetOf(document: Document.Parsed, path: YamlPath, at: "value" | "key"
       const pair = parent.items.find(({ key }) => isScalar(key) && key.value === String(step));
       if (pair === undefined) return offset;
       const isLast = index === path.length - 1;
-      // A key without a value has a null value with a place of its own, behind the key, but none in `{ key }`.
+      // A key without a value has a null value with a place behind the key; in `{ key }` it has
+      // none.
       offset = startOf((isLast && at === "key") || !isNode(pair.value) ? pair.key : pair.value);
       node = pair.value;
     } else if (isSeq(parent)) {

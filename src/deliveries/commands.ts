@@ -5,9 +5,9 @@ import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
-/** What the commands need of an open database. */
+/** The parts of an open database that the commands use. */
 export interface DeliveryCommandsContext {
   readonly database: { readonly pool: Pool };
   readonly sql: Sql;
@@ -20,91 +20,99 @@ export interface DeliveryCommandsOptions {
   readonly terminal: Terminal;
 }
 
-/** `deliveries list`, `show` and `retry` (contract, section 8). */
-export function addDeliveryCommands(program: Command, { open, terminal }: DeliveryCommandsOptions): void {
+/** Adds `deliveries list`, `show` and `retry` (contract, section 8). */
+export function addDeliveryCommands(program: Command, options: DeliveryCommandsOptions): void {
   const deliveries = program
     .command("deliveries")
     .description("look at webhook deliveries, and retry failed ones");
-
   deliveries
     .command("list")
     .description("list deliveries, newest first")
     .addOption(new Option("--status <status>", "only those with the status").choices(deliveryStatuses))
     .option("--limit <count>", "at most so many", countOf, 100)
     .option("--json", "print JSON")
-    .action(
-      async (given: {
-        readonly status?: DeliveryStatus;
-        readonly limit: number;
-        readonly json?: boolean;
-      }) => {
-        const { rows, total, isEstimate } = await withHistory((history) =>
-          history.list({ filter: { status: given.status }, skip: 0, take: given.limit }),
-        );
-        const json = given.json === true;
-        printRows(terminal, rows.map(json ? presentDelivery : summaryOf), {
-          json,
-          empty: "There are no deliveries.",
-        });
-        if (json || rows.length >= total) return;
-        const all = `${isEstimate ? "about " : ""}${total.toLocaleString("en")}`;
-        terminal.stderr(`These are the newest ${rows.length.toLocaleString("en")} of ${all}.\n`);
-      },
-    );
-
+    .action((given: ListOptions) => list(options, given));
   deliveries
     .command("show")
     .description("show a delivery and its attempts")
     .argument("<id>", "id of the delivery", parseId)
     .option("--json", "print JSON")
-    .action(async (id: string, given: { readonly json?: boolean }) => {
-      const { delivery, attempts } = await withHistory(async (history) => ({
-        delivery: await getDelivery(history, id),
-        attempts: (await history.attemptsOf(id)).map(presentAttempt),
-      }));
-      const json = given.json === true;
-      if (json) return printRow(terminal, { ...presentDelivery(delivery), attempts }, { json });
-      printRow(terminal, presentDelivery(delivery), { json });
-      // Answers of receivers fill screens; `--json` has them.
-      const lines = attempts.map(({ number, started_at, duration_ms, status_code, error }) => ({
-        number,
-        started_at,
-        duration_ms,
-        status_code,
-        error,
-      }));
-      printRows(terminal, lines, { json, empty: "No attempt has been made yet." });
-    });
-
+    .action((id: string, { json = false }: JsonOption) => show(options, id, json));
   deliveries
     .command("retry")
     .description("make a new delivery of a failed one")
     .argument("<id>", "id of the failed delivery", parseId)
     .option("--json", "print JSON")
-    .action(async (id: string, given: { readonly json?: boolean }) => {
-      const delivery = await withHistory(async (history, limit) => {
-        await getDelivery(history, id);
-        const answer = await history.retry({ id, limit });
-        if (answer.kind === "refused") throw new OperatorError(answer.reason);
-        return answer.delivery;
-      });
-      printRow(terminal, presentDelivery(delivery), { json: given.json === true });
-    });
+    .action((id: string, { json = false }: JsonOption) => retry(options, id, json));
+}
 
-  async function withHistory<T>(
-    work: (history: DeliveryHistory, retryLimit: number) => Promise<T>,
-  ): Promise<T> {
-    return withOpened(open, ({ database, sql, config }) =>
-      work(
-        createDeliveryHistory({
-          sql,
-          listSql: createIndexSql(database.pool),
-          transact: createTransact(database.pool),
-        }),
-        config.webhooks.manualRetryLimit,
-      ),
-    );
-  }
+interface JsonOption {
+  readonly json?: boolean;
+}
+
+interface ListOptions extends JsonOption {
+  readonly status?: DeliveryStatus;
+  readonly limit: number;
+}
+
+async function list(
+  { open, terminal }: DeliveryCommandsOptions,
+  { status, limit, json = false }: ListOptions,
+): Promise<void> {
+  const { rows, total, isEstimate } = await withHistory(open, (history) =>
+    history.list({ filter: { status }, skip: 0, take: limit }),
+  );
+  printRows(terminal, rows.map(json ? presentDelivery : summaryOf), {
+    json,
+    empty: "There are no deliveries.",
+  });
+  if (json || rows.length >= total) return;
+  const all = `${isEstimate ? "about " : ""}${total.toLocaleString("en")}`;
+  terminal.stderr(`These are the newest ${rows.length.toLocaleString("en")} of ${all}.\n`);
+}
+
+async function show({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {
+  const { delivery, attempts } = await withHistory(open, async (history) => ({
+    delivery: await getDelivery(history, id),
+    attempts: (await history.attemptsOf(id)).map(presentAttempt),
+  }));
+  if (json) return printRow(terminal, { ...presentDelivery(delivery), attempts }, { json });
+  printRow(terminal, presentDelivery(delivery), { json });
+  // Only `--json` shows receivers' answers, which can be 16 KiB each.
+  const lines = attempts.map(({ number, started_at, duration_ms, status_code, error }) => ({
+    number,
+    started_at,
+    duration_ms,
+    status_code,
+    error,
+  }));
+  printRows(terminal, lines, { json, empty: "No attempt has been made yet." });
+}
+
+async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {
+  const delivery = await withHistory(open, async (history, limit) => {
+    await getDelivery(history, id);
+    const answer = await history.retry({ id, limit });
+    if (answer.kind === "refused") throw new OperatorError(answer.reason);
+    return answer.delivery;
+  });
+  printRow(terminal, presentDelivery(delivery), { json });
+}
+
+async function withHistory<T>(
+  open: DeliveryCommandsOptions["open"],
+  work: (history: DeliveryHistory, retryLimit: number) => Promise<T>,
+): Promise<T> {
+  return withOpened(open, ({ database, sql, config }) =>
+    work(
+      createDeliveryHistory({
+        sql,
+        listSql: createIndexSql(database.pool),
+        transact: createTransact(database.pool),
+      }),
+      config.webhooks.manualRetryLimit,
+    ),
+  );
 }
 
 async function getDelivery(history: DeliveryHistory, id: string): Promise<DeliveryRow> {
@@ -114,7 +122,7 @@ async function getDelivery(history: DeliveryHistory, id: string): Promise<Delive
   return delivery;
 }
 
-/** What fits on a line of a terminal. */
+/** Returns the columns that fit on a line of a terminal. */
 function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
   const {
     id,

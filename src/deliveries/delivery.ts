@@ -1,7 +1,7 @@
 export const deliveryStatuses = ["pending", "retrying", "delivered", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** Why an attempt got no HTTP answer; `http` is an answer outside 2xx. */
+/** Why an attempt failed; `http` is an answer outside 2xx. */
 export type AttemptError =
   | "dns"
   | "refused"
@@ -13,24 +13,25 @@ export type AttemptError =
   | "protocol"
   | "http";
 
-/** What one POST came to. A value, never an exception. */
+/** Result of one POST: a value, never an exception. */
 export interface AttemptResult {
   readonly startedAt: Date;
   readonly durationMs: number;
-  /** Undefined when 2xx. */
+  /** Undefined for 2xx. */
   readonly error?: AttemptError;
-  /** One line for `last_error`, without secrets; undefined when 2xx. */
+  /** One line for `last_error`, without secrets; undefined for 2xx. */
   readonly detail?: string;
   readonly statusCode?: number;
   readonly responseHeaders?: Readonly<Record<string, string | readonly string[]>>;
   /** At most 16 KiB. */
   readonly responseBody?: Buffer;
   readonly isResponseTruncated: boolean;
-  /** From `Retry-After`, when the answer carried a usable one. */
+  /** From `Retry-After`; undefined without a usable one. */
   readonly retryAfterSeconds?: number;
 }
 
+/** What follows an attempt. */
 export type NextStep =
   | { readonly kind: "delivered" }
   | { readonly kind: "retry"; readonly delayMs: number }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "failed" };

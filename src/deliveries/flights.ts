@@ -1,24 +1,32 @@
-/** Deliveries that this process took in one statement; the row of svc.flights goes when none of them is in hand any more. */
+/**
+ * Deliveries that this process took in one statement. Their row of `svc.flights` is deleted when
+ * the last one is written.
+ */
 export interface Flight {
   readonly id: string;
-  /** Of its deliveries, how many are still in hand. */
-  inHand: number;
+  /** Number of its deliveries that are not written yet. */
+  unwritten: number;
+  /** Whether some of its deliveries were written without the others. */
+  isPartlyWritten?: boolean;
 }
 
-/** Ids of the flights that have nothing in hand once these are written; one entry for each delivery. */
+/** Returns the ids of the flights that end with these writes; one entry per delivery. */
 export function landingOf(flights: readonly Flight[]): readonly string[] {
   const counts = new Map<Flight, number>();
   for (const flight of flights) counts.set(flight, (counts.get(flight) ?? 0) + 1);
-  return [...counts].flatMap(([flight, count]) => (flight.inHand === count ? [flight.id] : []));
+  return [...counts].flatMap(([flight, count]) => (flight.unwritten === count ? [flight.id] : []));
 }
 
 /**
- * Notes that these are written, and the flights of `landed` ended with them. Answers the other flights that have nothing in hand any
- * more: two writes at once each left the end to the other.
+ * Counts these deliveries as written, and the flights of `landed` as ended. Returns the other
+ * flights that have ended too: of two writes at the same time, each left the end to the other.
  */
 export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
-  for (const flight of flights) flight.inHand -= 1;
-  return [...new Set(flights)].flatMap(({ id, inHand }) =>
-    inHand === 0 && !landed.includes(id) ? [id] : [],
+  for (const flight of flights) {
+    flight.unwritten -= 1;
+    flight.isPartlyWritten = true;
+  }
+  return [...new Set(flights)].flatMap(({ id, unwritten }) =>
+    unwritten === 0 && !landed.includes(id) ? [id] : [],
   );
 }

@@ -1,24 +1,30 @@
 import type { DeliveryStatus } from "./delivery.ts";
 
 export interface DeliveryFilter {
-  /** Undefined: everybody's. */
+  /** Undefined: of all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
   readonly status?: DeliveryStatus | undefined;
-  /** As a decimal string. */
+  /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
+  /** Least and greatest id, as decimal strings. */
+  readonly fromId?: string | undefined;
+  readonly toId?: string | undefined;
 }
+
+/** By id: the oldest or the newest first. */
+export type DeliveryOrder = "asc" | "desc";
 
 /** A statement whose first two parameters, $1 and $2, say how many deliveries to skip and to take. */
 export interface ListStatement {
   readonly text: string;
-  /** Those from $3 on. */
+  /** Values of the parameters from $3 on. */
   readonly values: readonly unknown[];
 }
 
-/** A page of the deliveries that a filter lets through, counted from the newest; its rows come in no order. */
-export function listText(filter: DeliveryFilter, columns: string): ListStatement {
-  const { text, values } = idsText(filter);
+/** A page of the deliveries that a filter lets through, counted in the order; its rows come in none. */
+export function listText(filter: DeliveryFilter, order: DeliveryOrder, columns: string): ListStatement {
+  const { text, values } = idsText(filter, order);
   // An array and not a join: the planner, which may know nothing of the filter, could take it for a tenth of the table. The user once
   // more, should somebody have handed the subscription over by SQL.
   const own = filter.userId === undefined ? [] : [filter.userId];
@@ -30,18 +36,27 @@ export function listText(filter: DeliveryFilter, columns: string): ListStatement
   };
 }
 
-/** How many they are, as far as $2. */
+/** Counts the matching deliveries, up to $2. */
 export function countText(filter: DeliveryFilter): ListStatement {
-  const { text, values } = idsText(filter);
+  const { text, values } = idsText(filter, "desc");
   return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
 }
 
 /** What the planner believes their number to be; the parameters are from $1 on. */
-export function estimateText({ userId, subscriptionId, status, eventId }: DeliveryFilter): ListStatement {
+export function estimateText({
+  userId,
+  subscriptionId,
+  status,
+  eventId,
+  fromId,
+  toId,
+}: DeliveryFilter): ListStatement {
   const parameters = createParameters(1);
   const conditions = [
+    fromId === undefined ? [] : `id >= ${parameters.add(fromId)}::bigint`,
+    toId === undefined ? [] : `id <= ${parameters.add(toId)}::bigint`,
     eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
-    // A subscription has one user: both together would be taken for a part of it.
+    // Not both: the planner would multiply the two shares, but a subscription has one user.
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
     status === undefined ? [] : `status = ${parameters.add(status)}`,
@@ -55,20 +70,27 @@ export function estimateText({ userId, subscriptionId, status, eventId }: Delive
 const lastId = "9223372036854775807";
 
 /**
- * Ids, read in their order by the one index that has them so. As a range of that index: of an equality the planner may believe, by old
- * statistics or none, that it is cheaper to sort all that it lets through, or to look through everybody's.
+ * Selects ids in their order, by the one index that has this order. The condition is a range of
+ * that index: for an equality, old statistics can make the planner sort all matches, or read the
+ * deliveries of all users.
  */
-function idsText(filter: DeliveryFilter): ListStatement {
+function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const parameters = createParameters(3);
-  const { userId, subscriptionId, status, eventId } = filter;
+  const { userId, subscriptionId, status, eventId, fromId, toId } = filter;
   const user = userId === undefined ? undefined : `${parameters.add(userId)}::int`;
   const subscription = subscriptionId === undefined ? undefined : `${parameters.add(subscriptionId)}::int`;
   const state = status === undefined ? undefined : `${parameters.add(status)}::text`;
+  const range: Range = {
+    from: fromId === undefined ? "0" : parameters.add(fromId),
+    to: toId === undefined ? lastId : parameters.add(toId),
+  };
   const { values } = parameters;
+  const direction = order.toUpperCase();
   const page = "OFFSET $1::bigint LIMIT $2::bigint";
 
   if (eventId !== undefined) {
-    // No more than the event has. OFFSET 0: or it is looked for from the newest delivery of all on.
+    // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
+    // delivery of all.
     const where = [
       `event_id = ${parameters.add(eventId)}::bigint`,
       subscription === undefined ? [] : `subscription_id = ${subscription}`,
@@ -77,7 +99,7 @@ function idsText(filter: DeliveryFilter): ListStatement {
     ].flat();
     return {
       text: `SELECT id FROM (SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} OFFSET 0) AS of_event
-        ORDER BY id DESC ${page}`,
+        WHERE ${rangeOf([], "id", range)} ORDER BY id ${direction} ${page}`,
       values,
     };
   }
@@ -88,59 +110,97 @@ function idsText(filter: DeliveryFilter): ListStatement {
       : user !== undefined
         ? [["user_id", user] as const]
         : [];
-  // Somebody else's subscription has nothing; to filter it by the user would read all of it.
+  // Checks once that the subscription is the user's. A condition on the user for each row would
+  // read all of the subscription's deliveries.
   const ofOwner =
     user === undefined || subscription === undefined
       ? []
-      : `(SELECT user_id FROM svc.deliveries WHERE ${rangeOf([["subscription_id", subscription]], "id")}
+      : `(SELECT user_id FROM svc.deliveries WHERE ${rangeOf([["subscription_id", subscription]], "id", all)}
           ORDER BY subscription_id DESC, id DESC LIMIT 1) = ${user}`;
 
-  if (status === "pending" || status === "retrying") {
-    // What is at work is in the queue, or in one of the few flights. While a flight ends it may be in both.
-    const queued = [
-      rangeOf(scope, "delivery_id"),
-      ofOwner,
-      `(SELECT status FROM svc.deliveries WHERE id = queued.delivery_id) = ${state}`,
-    ].flat();
-    const inHand = scope.map(([column, value]) => `${column} + 0 = ${value}`);
+  if (status === "pending" || status === "retrying")
     return {
-      text: `SELECT id FROM (
-        (SELECT delivery_id AS id FROM svc.delivery_queue AS queued WHERE ${queued.join(" AND ")}
-          ORDER BY ${orderOf(scope, "delivery_id")} LIMIT $1::bigint + $2::bigint)
-        UNION
-        SELECT id FROM svc.deliveries WHERE ${["id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM svc.flights))", inHand, ofOwner, `status = ${state}`].flat().join(" AND ")}
-      ) AS waiting ORDER BY id DESC ${page}`,
+      text: `${waitingText({ status, scope, range, ofOwner, isState: `= ${state}`, direction })} ${page}`,
       values,
     };
-  }
 
   const isProblem = status === "failed" || status === "cancelled";
   const columns = isProblem && state !== undefined ? [...scope, ["problem", state] as const] : scope;
   const where = [
-    rangeOf(columns, "id"),
+    rangeOf(columns, "id", range),
     isProblem ? "problem IS NOT NULL" : [],
-    // Most are delivered, and the planner takes half for it.
+    // The planner expects half of all for this condition, which is near enough: most are delivered.
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();
   return {
-    text: `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id")} ${page}`,
+    text: `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id", direction)} ${page}`,
     values,
   };
 }
 
+/**
+ * What is at work is in the queue, or in one of the few flights. While a flight ends it may be in both. Pending and retrying ones of all
+ * users have an index each, without most of the others; only `delivery_id + 0` is in its order, so that no other index is taken.
+ */
+function waitingText({
+  status,
+  scope,
+  range,
+  ofOwner,
+  isState,
+  direction,
+}: {
+  readonly status: "pending" | "retrying";
+  readonly scope: readonly Column[];
+  readonly range: Range;
+  readonly ofOwner: string | readonly string[];
+  readonly isState: string;
+  readonly direction: string;
+}): string {
+  const isOfAll = scope.length === 0;
+  const id = isOfAll ? "(delivery_id + 0)" : "delivery_id";
+  const queued = [
+    rangeOf(scope, id, range),
+    isOfAll ? `is_retry IS NOT ${status === "retrying" ? "FALSE" : "TRUE"}` : [],
+    ofOwner,
+    `(SELECT status FROM svc.deliveries WHERE id = queued.delivery_id) ${isState}`,
+  ].flat();
+  const flying = [
+    "id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM svc.flights))",
+    rangeOf([], "(id + 0)", range),
+    scope.map(([column, value]) => `${column} + 0 = ${value}`),
+    ofOwner,
+    `status ${isState}`,
+  ].flat();
+  return `SELECT id FROM (
+      (SELECT delivery_id AS id FROM svc.delivery_queue AS queued WHERE ${queued.join(" AND ")}
+        ORDER BY ${orderOf(scope, id, direction)} LIMIT $1::bigint + $2::bigint)
+      UNION
+      SELECT id FROM svc.deliveries WHERE ${flying.join(" AND ")}
+    ) AS waiting ORDER BY id ${direction}`;
+}
+
 type Column = readonly [name: string, value: string];
 
-function rangeOf(columns: readonly Column[], id: string): string {
-  if (columns.length === 0) return "true";
+/** Least and greatest id: texts of SQL. */
+interface Range {
+  readonly from: string;
+  readonly to: string;
+}
+
+const all: Range = { from: "0", to: lastId };
+
+function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): string {
+  if (columns.length === 0 && from === all.from && to === all.to) return "true";
   const names = [...columns.map(([name]) => name), id].join(", ");
   const valuesWith = (last: string): string =>
     [...columns.map(([, value]) => value), `${last}::bigint`].join(", ");
-  return `(${names}) >= (${valuesWith("0")}) AND (${names}) <= (${valuesWith(lastId)})`;
+  return `(${names}) >= (${valuesWith(from)}) AND (${names}) <= (${valuesWith(to)})`;
 }
 
-function orderOf(columns: readonly Column[], id: string): string {
-  return [...columns.map(([name]) => name), id].map((name) => `${name} DESC`).join(", ");
+function orderOf(columns: readonly Column[], id: string, direction: string): string {
+  return [...columns.map(([name]) => name), id].map((name) => `${name} ${direction}`).join(", ");
 }
 
 function createParameters(first: number): {

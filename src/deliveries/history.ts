@@ -2,7 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { DeliveryStatus } from "./delivery.ts";
-import { listText, estimateText, countText, type DeliveryFilter } from "./history-texts.ts";
+import {
+  listText,
+  estimateText,
+  countText,
+  type DeliveryFilter,
+  type DeliveryOrder,
+} from "./history-texts.ts";
 import { keepFromPruning } from "./prune.ts";
 
 export interface DeliveryRow {
@@ -23,7 +29,7 @@ export interface DeliveryRow {
   readonly lastError: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** Null when it is at its end, is being attempted, or waits for a slot or its subscription. */
+  /** Null when the delivery is finished, in flight, or waits for a slot or its subscription. */
   readonly nextAttemptAt: Date | null;
 }
 
@@ -39,9 +45,18 @@ export interface AttemptRow {
   readonly responseTruncated: boolean;
 }
 
+/** Which deliveries are read. */
+export interface DeliveryPart {
+  readonly filter: DeliveryFilter;
+  /** Default: the newest first. */
+  readonly order?: DeliveryOrder;
+  readonly skip: number;
+  readonly take: number;
+}
+
 export interface DeliveryList {
   readonly rows: readonly DeliveryRow[];
-  /** Exact up to 10,000. An estimate is never less than what this page shows to be there. */
+  /** Exact up to 10,000. An estimate is never below what this page proves. */
   readonly total: number;
   readonly isEstimate: boolean;
 }
@@ -50,25 +65,24 @@ export type RetryAnswer =
   | { readonly kind: "created"; readonly delivery: DeliveryRow }
   | { readonly kind: "refused"; readonly reason: string };
 
-/** What people and their programs read of deliveries, and the manual retry. */
+/** Reads deliveries for people and their programs, and makes manual retries. */
 export interface DeliveryHistory {
-  /** Newest first. */
-  list(options: {
-    readonly filter: DeliveryFilter;
-    readonly skip: number;
-    readonly take: number;
-  }): Promise<DeliveryList>;
+  /** A page, counted. */
+  list(options: DeliveryPart): Promise<DeliveryList>;
+  /** A page, not counted. */
+  read(options: DeliveryPart): Promise<readonly DeliveryRow[]>;
   find(id: string): Promise<DeliveryRow | undefined>;
-  /** In the order in which they were made. */
+  /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
-   * Makes a new delivery of the same event, under a UUID of its own, that is due now. Refused unless the delivery
-   * has failed, its subscription is there, and its chain has had fewer manual retries than `limit`.
+   * Makes a new delivery of the same event, with a UUID of its own, due now. Refuses unless the
+   * delivery has failed, its subscription exists, and its chain has had fewer manual retries than
+   * `limit`.
    */
   retry(options: { readonly id: string; readonly limit: number }): Promise<RetryAnswer>;
 }
 
-/** A total above it is an estimate: to count millions takes a second. */
+/** Larger totals are estimates: counting millions takes a second. */
 const mostCounted = 10_000;
 
 const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
@@ -86,8 +100,8 @@ const attemptsText = `
     response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "responseTruncated"
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 
-// Two retries of one chain at once would both find room under the limit: the root's row lets one in at a time. The next statement
-// then sees what the one before has written.
+// Locks the root's row: two retries of one chain at the same time would both find room under the
+// limit. The next statement sees what the earlier retry has written.
 const lockChainText = `
   SELECT FROM svc.deliveries
   WHERE id = (SELECT root_delivery_id FROM svc.deliveries WHERE id = $1) FOR NO KEY UPDATE`;
@@ -107,8 +121,8 @@ const retryText = `
     FROM failed WHERE status = 'failed' AND "urlNow" IS NOT NULL AND retries < $2
     RETURNING *
   ), queued AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()) FROM made RETURNING due_at
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), false FROM made RETURNING due_at
   )
   SELECT failed.status AS "statusBefore", failed."urlNow", ${columns}, queued.due_at AS "nextAttemptAt"
   FROM failed LEFT JOIN made AS delivery ON true LEFT JOIN queued ON true`;
@@ -117,7 +131,9 @@ type RetriedRow =
   | (DeliveryRow & { readonly statusBefore: string; readonly urlNow: string })
   | { readonly id: null; readonly statusBefore: string; readonly urlNow: string | null };
 
-/** Reads what it answers, however much is kept. */
+/**
+ * Creates a history whose reads cost as much as their answers, however many deliveries there are.
+ */
 export function createDeliveryHistory({
   sql,
   listSql,
@@ -125,29 +141,32 @@ export function createDeliveryHistory({
   tracing = noTracing,
 }: {
   readonly sql: Sql;
-  /** Reads lists by index (`createIndexSql`); they may have a time limit of their own. */
+  /** Reads lists by index (`createIndexSql`), perhaps with a time limit of its own. */
   readonly listSql: Sql;
   readonly transact: Transact;
-  /** A manual retry is part of the trace that asks for it, or else of the failed delivery's. */
+  /** Makes a manual retry part of the request's trace, or else of the failed delivery's. */
   readonly tracing?: Tracing;
 }): DeliveryHistory {
-  /** Of more than 10,000. */
+  /** Estimates a total above 10,000. */
   async function estimate(filter: DeliveryFilter): Promise<number> {
     const { text, values } = estimateText(filter);
     const [row] = await listSql<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }>(text, values);
     return Math.max(mostCounted + 1, row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0);
   }
 
+  async function read({ filter, order = "desc", skip, take }: DeliveryPart): Promise<readonly DeliveryRow[]> {
+    const { text, values } = listText(filter, order, withNextAttempt);
+    const found = await listSql<DeliveryRow & Record<string, unknown>>(text, [skip, take, ...values]);
+    const sign = order === "asc" ? 1 : -1;
+    return found.toSorted((one, other) => sign * Number(BigInt(one.id) - BigInt(other.id)));
+  }
+
   return {
-    async list({ filter, skip, take }) {
+    read,
+    async list({ filter, order, skip, take }) {
       // One more than asked for: whoever follows the links to the end gets them all, however wrong an estimate is.
-      const page = listText(filter, withNextAttempt);
-      const found = await listSql<DeliveryRow & Record<string, unknown>>(page.text, [
-        skip,
-        take + 1,
-        ...page.values,
-      ]);
-      const rows = found.toSorted((one, other) => Number(BigInt(other.id) - BigInt(one.id))).slice(0, take);
+      const found = await read({ filter, ...(order && { order }), skip, take: take + 1 });
+      const rows = found.slice(0, take);
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };

@@ -3,7 +3,10 @@ import { deadHeaders, exchanges, type Lane } from "../broker/topology.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { DeadDelivery } from "./store.ts";
 
-/** Tells the other dispatchers that a delivery waits which is due now. Only its row id travels: the queue in the database is the truth. */
+/**
+ * Returns the message that announces a due delivery to other dispatchers. It carries only the row
+ * id: the queue in the database is the truth.
+ */
 export function deliveryMessage(
   delivery: { readonly id: string; readonly uuid: string },
   lane: Lane,
@@ -16,12 +19,15 @@ export function deliveryMessage(
   };
 }
 
-/** Whether a message is of the form of `deliveryMessage`. */
+/** Returns whether a message has the form of `deliveryMessage`. */
 export function isDeliveryMessage({ body }: IncomingMessage): boolean {
   return /^\{"delivery_id":"[1-9]\d{0,18}"\}$/.test(body.toString("latin1", 0, 64));
 }
 
-/** A delivery whose attempts are spent, for whoever watches svc.dead: the payload that could not be delivered. */
+/**
+ * Returns the dead letter of a failed delivery: the payload that could not be delivered, for
+ * consumers of `svc.dead`.
+ */
 export function deadDeliveryMessage({
   uuid,
   eventUuid,
@@ -52,7 +58,7 @@ export function deadDeliveryMessage({
   };
 }
 
-/** A message that no consumer can handle, as it came. */
+/** Returns the dead letter of a message that no consumer can handle, unchanged. */
 export function deadMessage(message: IncomingMessage, reason: string): OutgoingMessage {
   return {
     exchange: exchanges.dead,

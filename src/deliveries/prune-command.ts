@@ -1,8 +1,8 @@
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
 import type { Pool } from "pg";
+import { parseDuration } from "../kit/cli-arguments.ts";
 import { printDone, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
-import { durationMsOf } from "../kit/duration.ts";
 import { pruneEvents } from "./prune.ts";
 
 export interface PruneCommandOptions {
@@ -18,7 +18,7 @@ interface Options {
 
 const pagesPerReport = 100;
 
-/** `prune`: deletes what is finished and old from the service's own tables. */
+/** Adds `prune`, which deletes old finished events from the service's own tables. */
 export function addPruneCommand(program: Command, { open, terminal }: PruneCommandOptions): void {
   program
     .command("prune")
@@ -47,11 +47,4 @@ export function addPruneCommand(program: Command, { open, terminal }: PruneComma
       const sentence = `${events} events and ${deliveries} deliveries ${plan ? "would be deleted" : "deleted"}.`;
       printDone(terminal, { row: { events, deliveries }, sentence, json });
     });
-}
-
-function parseDuration(text: string): number {
-  const ms = durationMsOf(text);
-  if (ms === undefined)
-    throw new InvalidArgumentError("A duration is a whole number and d, h or m, such as 30d.");
-  return ms;
 }

@@ -3,29 +3,32 @@ import type { Sql, Transact } from "../db/sql.ts";
 /** How much was deleted, or would be. */
 export interface Pruned {
   readonly events: number;
-  /** Their attempts go with them. */
+  /** Deleted together with their attempts. */
   readonly deliveries: number;
 }
 
 interface Page extends Pruned {
-  /** Row id of the last event that was judged, as a decimal string; null when none was. */
+  /** Row id of the last event of the page, as a decimal string; null when the page is empty. */
   readonly last: string | null;
-  /** The event after it, when it has too many deliveries for this page. */
+  /** Row id of the next event, when it has too many deliveries for this page. */
   readonly large: string | null;
-  /** Whether more may be behind it: any event of the page was old. */
+  /** Whether any event of the page was old, so that more may follow. */
   readonly isOld: boolean;
 }
 
-/** Both in the texts and not parameters: the planner would take a tenth of the table for them, and read the whole of it for every page. */
+/**
+ * Part of the SQL text, not parameters: for a parameter the planner expects a tenth of the table,
+ * and reads all of it for every page.
+ */
 const eventsPerPage = 500;
 const deliveriesPerPage = 2_000;
 
-/** Any number that is the project's own for it. */
+/** Key of the advisory lock; any number that nothing else in the project uses. */
 const pruneLock = 7_001;
 
 /**
- * Keeps every page of a prune away until the transaction ends: a page that had judged a delivery before its retry was
- * committed would take the event away from the new one.
+ * Blocks every page of a prune until the transaction ends. A page that judged a delivery before its
+ * retry was committed would delete the retry's event.
  */
 export async function keepFromPruning(sql: Sql): Promise<void> {
   await sql("SELECT pg_advisory_xact_lock_shared($1)", [pruneLock]);
@@ -36,8 +39,8 @@ const isOver = (delivery: string): string => `(${delivery}.status IN ('delivered
       OR ${delivery}.status = 'failed' AND ${delivery}.dead_lettered_at IS NOT NULL) AND ${delivery}.updated_at < ${cutoff}`;
 
 /**
- * One page of events by id, as far as 2000 deliveries go. Of a young event no deliveries are read. OFFSET 0: event by event by the index,
- * whatever the planner believes.
+ * Selects a page of events by id, with at most 2,000 deliveries. Reads no deliveries of young
+ * events. OFFSET 0 makes PostgreSQL read them event by event, by the index.
  */
 const judgedCtes = `
   page AS MATERIALIZED (
@@ -74,13 +77,13 @@ const pruneText = `WITH ${judgedCtes}, without_attempts AS (
     DELETE FROM svc.events WHERE id = ANY(ARRAY(SELECT id FROM gone))
   ) ${judgement}`;
 
-/** An event of more deliveries than a page has. */
+/** Judges an event with more deliveries than a page has. */
 const judgeLargeText = `
   SELECT count(*)::int AS deliveries, coalesce(bool_and(${isOver("delivery")}), true)
     AND NOT EXISTS (SELECT FROM svc.outbox WHERE event_id = $1) AS "isOver"
   FROM svc.deliveries AS delivery WHERE event_id = $1`;
 
-// Its last portion takes the event too, unless a retry has come in between.
+// The last portion deletes the event too, unless a retry was made meanwhile.
 const pruneLargeText = `
   WITH gone AS MATERIALIZED (
     SELECT delivery.id FROM svc.deliveries AS delivery WHERE event_id = $1 AND ${isOver("delivery")} LIMIT ${deliveriesPerPage}
@@ -99,12 +102,13 @@ const pruneLargeText = `
   SELECT (SELECT count(*)::int FROM gone) AS deliveries, (SELECT count(*)::int FROM without_events) AS events`;
 
 /**
- * Deletes events that happened longer than `olderThanMs` ago, with their deliveries and attempts, when all of those are finished for as
- * long, and failed ones are dead-lettered. Pages of at most 500 events and 2000 deliveries, each in a transaction of its own: may be
- * ended at any time, and run beside the service.
+ * Deletes events older than `olderThanMs`, with their deliveries and attempts. All deliveries must
+ * have been finished for that long, and failed ones dead-lettered. Each page of at most 500 events
+ * and 2,000 deliveries has its own transaction. So a prune can be stopped at any time, and run
+ * beside the service.
  *
  * @param isPlan Only counts.
- * @param onProgress Told after each page what is gone so far.
+ * @param onProgress Called after each page with the totals so far.
  */
 export async function pruneEvents({
   transact,
@@ -128,7 +132,7 @@ export async function pruneEvents({
     return transact(async (sql) => {
       if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
       const [row] = await sql<R>(text, [event, olderThanMs]);
-      if (row === undefined) throw new Error("no answer");
+      if (row === undefined) throw new Error("The statement returned no row.");
       return row;
     });
   }
@@ -151,7 +155,7 @@ export async function pruneEvents({
 
   for (let after = "0"; ;) {
     const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
-    // Ids are given out in about the order of time, so that behind a page of young events there are no old ones.
+    // Ids follow time closely: behind a page without old events there are none.
     if (!page.isOld) return pruned;
     note(page);
     if (page.large !== null) await pruneLarge(page.large);

@@ -1,40 +1,37 @@
-import { AppError, validationError, type FieldErrors } from "../kit/errors.ts";
-import { envelope, lastOf, pageOf } from "../http/page.ts";
+import { AppError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
-import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
-import type { DeliveryFilter } from "./history-texts.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { readListParameters } from "../querying/list-parameters.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./present.ts";
+import { deliveryShape, readDeliveryList } from "./list.ts";
+import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
-  /** Of users, at lists of all kinds together. */
+  /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
+  readonly cursors: Cursors;
   /** For the page links. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
 }
 
-/** `webhook-deliveries`: list, show, manual retry (contract, section 4). An admin is a user with the admin flag. */
+/**
+ * Adds `webhook-deliveries`: list, show and manual retry (contract, section 4). Users with the
+ * admin flag see all deliveries.
+ */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
-  const { history, maxPerPage, listTurns, urlOf, manualRetryLimit } = options;
+  const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
-    const filter = filterOf(ctx);
-    const { page, perPage, skip } = pageOf(ctx.query, { maxPerPage });
-    const { rows, total } = await listTurns.run(ctx.state.caller.id, () =>
-      history.list({ filter, skip, take: perPage }),
+    const parameters = readListParameters(ctx.querystring, deliveryShape, { maxPerPage });
+    const { caller } = ctx.state;
+    ctx.body = await listTurns.run(caller.id, () =>
+      readDeliveryList(parameters, { history, caller, cursors, url: urlOf(ctx) }),
     );
-    ctx.body = envelope({
-      data: rows.map(presentDelivery),
-      total,
-      page,
-      perPage,
-      url: urlOf(ctx),
-    });
   });
 
   router.get("/webhook-deliveries/:id", async (ctx) => {
@@ -70,38 +67,4 @@ function isOwn(ctx: ApiContext, delivery: DeliveryRow): boolean {
 
 function unknownDelivery(): AppError {
   return new AppError("delivery.not_found", "The webhook delivery could not be found.");
-}
-
-/** A filter that cannot be applied is refused: leaving it out would answer more than was asked for. */
-function filterOf(ctx: ApiContext): DeliveryFilter {
-  const { caller } = ctx.state;
-  const text = (name: string): string | undefined => lastOf(ctx.query[name]);
-  const webhookId = text("webhook_id");
-  const status = text("status");
-  const eventId = text("event_id");
-  const errors: Record<string, string[]> = {};
-  const subscriptionId = webhookId === undefined ? undefined : integerOf(webhookId);
-  if (webhookId !== undefined && subscriptionId === undefined) {
-    errors["webhook_id"] = ["The webhook id field must be an integer."];
-  }
-  if (status !== undefined && !isStatus(status)) errors["status"] = ["The selected status is invalid."];
-  const event = eventId === undefined ? undefined : rowIdOf(eventId);
-  if (eventId !== undefined && event === undefined)
-    errors["event_id"] = ["The event id field must be an integer."];
-  if (Object.keys(errors).length > 0) throw validationError(errors satisfies FieldErrors);
-  return {
-    userId: caller.isAdmin ? undefined : caller.id,
-    subscriptionId,
-    status: status !== undefined && isStatus(status) ? status : undefined,
-    eventId: event,
-  };
-}
-
-function isStatus(text: string): text is DeliveryStatus {
-  return deliveryStatuses.some((status) => status === text);
-}
-
-function integerOf(text: string): number | undefined {
-  const value = rowIdOf(text);
-  return value === undefined || Number(value) > 2 ** 31 - 1 ? undefined : Number(value);
 }

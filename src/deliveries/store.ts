@@ -14,6 +14,7 @@ import {
   nextDueText,
   putBackText,
   recordText,
+  recordWholeText,
   returnStraysText,
   takeDueText,
   takeParkedText,
@@ -21,7 +22,7 @@ import {
   type TakenRow,
 } from "./store-texts.ts";
 
-/** What the fan-out makes of one event and one matching subscription. */
+/** A delivery of one event to one matching subscription. */
 export interface NewDelivery {
   readonly uuid: string;
   /** Row id of the event, as a decimal string. */
@@ -32,18 +33,20 @@ export interface NewDelivery {
   readonly resource: string;
   readonly url: string;
   readonly maxAttempts: number;
-  /** W3C `traceparent` that its attempts are a part of. */
+  /** W3C `traceparent` of the trace that the attempts join. */
   readonly traceparent?: string | undefined;
-  /** Whether this process attempts it now; otherwise it waits in the queue for a slot. */
+  /** Whether this process attempts the delivery now; otherwise it waits in the queue for a slot. */
   readonly isTaken: boolean;
 }
 
 /** An event that is fanned out. */
 export interface FannedOutEvent {
   readonly id: string;
-  /** A part of the fence: a crash or fail-over of the database that takes back an event gives its id to another. */
+  /**
+   * Part of the fence: after a crash or fail-over, another event may have the row id of a lost one.
+   */
   readonly uuid: string;
-  /** JSON of its record; undefined when no delivery needs it. */
+  /** JSON of the record; undefined when no delivery needs it. */
   readonly data: string | undefined;
 }
 
@@ -56,24 +59,26 @@ export interface TakenDelivery {
   readonly eventUuid: string;
   readonly event: Trigger;
   readonly resource: string;
-  /** Of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
+  /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Whether somebody asked for it. */
+  /** Whether it is a manual retry. */
   readonly isManual: boolean;
-  /** Since it was made or attempted, whichever was last. */
+  /** Time since it was created or last attempted. */
   readonly waitedMs: number;
   readonly ownerId: string | null;
-  /** Of the event, at this moment, by the database's clock. */
+  /** Age of the event by the database's clock. */
   readonly eventAgeMs: number;
-  /** W3C `traceparent` of what made the delivery; null when it was not traced. */
+  /** W3C `traceparent` of what created the delivery; null when that was not traced. */
   readonly traceparent: string | null;
-  /** Of the record's JSON. */
+  /** Size of the record's JSON. */
   readonly bytes: number;
   readonly subscriptionId: number;
-  /** As it is now, so that a corrected URL reaches the retries; null when it was deleted. */
+  /**
+   * The present subscription, so that a corrected URL applies to retries; null when it was deleted.
+   */
   readonly subscription: {
     readonly url: string;
     readonly encryptedSecret: Buffer;
@@ -88,36 +93,49 @@ export interface TakenDelivery {
   } | null;
 }
 
-/** What this process took at once; see svc.flights. */
+/** Deliveries that this process took in one statement; see `svc.flights`. */
 export interface Taken {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
   readonly deliveries: readonly TakenDelivery[];
+  /** Number of rows removed from the queue, which includes those of finished deliveries. */
+  readonly removed: number;
 }
 
-/** What an attempt, or the decision not to make one, does to a delivery. */
+/** Result of an attempt, or of the decision not to make one. */
 export interface Outcome {
   readonly id: string;
-  /** A part of the fence: a crash of the database that takes back an insert gives its id to another delivery. */
+  /**
+   * Part of the fence: after a crash of the database, another delivery may have the row id of a
+   * lost one.
+   */
   readonly uuid: string;
   readonly status: DeliveryStatus;
-  /** Attempts made before. The fence: nothing is written when another process has made one since. */
+  /**
+   * Attempts made before. The fence: nothing is written when another process has made an attempt
+   * since.
+   */
   readonly attemptsBefore: number;
-  /** Until the next attempt; undefined when there is none. */
+  /** Time until the next attempt; undefined when there is none. */
   readonly delayMs?: number;
   readonly lastError?: string;
   /** Undefined when no POST was made. */
   readonly result?: AttemptResult;
 }
 
-/** A delivery that goes back to the queue, without an attempt. */
+/** A delivery that goes back to the queue without an attempt. */
 export interface Return {
   readonly id: string;
-  /** Undefined: it waits for a slot, or for its subscription to be active. */
+  /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
   readonly delayMs: number | undefined;
 }
 
-/** A subscription of which deliveries wait for a slot. */
+/** The fence: only deliveries that the flight still has are put back. */
+export interface ReturnFromFlight extends Return {
+  readonly flightId: string;
+}
+
+/** A subscription with deliveries that wait for a slot. */
 export interface ParkedSubscription {
   readonly subscriptionId: number;
   /** Null when it was deleted. */
@@ -126,7 +144,7 @@ export interface ParkedSubscription {
   readonly isActive: boolean;
 }
 
-/** How many deliveries of a subscription to take, from both ends of its line. */
+/** Numbers of a subscription's deliveries to take from both ends of its line. */
 export interface Wanted {
   readonly subscriptionId: number;
   readonly oldest: number;
@@ -146,13 +164,17 @@ export interface DeadDelivery {
   readonly data: string;
 }
 
-/** What the dispatcher does to the deliveries, their queue and the flights; each function is one statement, and bounded. */
+/**
+ * The dispatcher's statements on deliveries, their queue and the flights. Each function runs one
+ * bounded statement.
+ */
 export interface DeliveryStore {
   /**
-   * Writes the deliveries of events, and takes these out of the outbox in the same commit. What is not in the outbox, because it was fanned
-   * out before, gets none. Answers the ids of those that were written, by UUID.
+   * Writes the deliveries of events, and takes the events out of the outbox in the same commit.
+   * Events that are no longer in the outbox get no deliveries. Returns the ids of new deliveries by
+   * UUID.
    *
-   * @param isComplete False: more deliveries of the same events follow.
+   * @param isComplete False when more deliveries of the same events follow.
    */
   insert(options: {
     readonly events: readonly FannedOutEvent[];
@@ -160,12 +182,17 @@ export interface DeliveryStore {
     readonly isComplete: boolean;
     readonly flightMs: number;
   }): Promise<{
+    /** How many of the events were in the outbox. */
+    readonly eventCount: number;
     readonly flightId: string | undefined;
     readonly ids: ReadonlyMap<string, string>;
-    /** Time of day of the database, in ms since 1970: this machine's need not be the same. */
+    /** The database's time of day in ms since 1970, which may differ from this machine's. */
     readonly databaseTimeMs: number;
   }>;
-  /** Takes deliveries whose time has come, the longest due first, and those after `sinceMs` before now only, when given. */
+  /**
+   * Takes due deliveries, the longest due first. With `sinceMs`, only those that became due less
+   * than that time ago.
+   */
   takeDue(options: {
     readonly limit: number;
     readonly flightMs: number;
@@ -173,43 +200,55 @@ export interface DeliveryStore {
   }): Promise<Taken>;
   /** Takes deliveries that wait for a slot. */
   takeParked(options: { readonly wanted: readonly Wanted[]; readonly flightMs: number }): Promise<Taken>;
-  /** Subscriptions of which deliveries wait for a slot, by id. */
+  /** Returns subscriptions with deliveries that wait for a slot, by id. */
   findParked(options: {
     readonly after: number;
     readonly limit: number;
   }): Promise<readonly ParkedSubscription[]>;
-  /** JSON of the records of events, by event id. */
+  /** Returns the JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Writes outcomes and their attempts, and ends flights; answers the ids of what was written. */
+  /**
+   * Writes outcomes and their attempts, and ends flights. Returns the ids of the deliveries that
+   * were written. Deliveries that an ended flight still has are due: a crash of the database has
+   * lost their earlier writes.
+   *
+   * @param options.isWhole Whether the outcomes are those of all deliveries of these flights.
+   */
   record(options: {
     readonly outcomes: readonly Outcome[];
     readonly landed: readonly string[];
+    readonly isWhole?: boolean;
   }): Promise<ReadonlySet<string>>;
-  /** Puts deliveries back into the queue, and ends flights. */
+  /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
-    readonly returns: readonly Return[];
+    readonly returns: readonly ReturnFromFlight[];
     readonly landed: readonly string[];
   }): Promise<void>;
-  /** Makes the deliveries due of flights whose time is up: the process that took them has died. */
+  /**
+   * Makes the deliveries of overdue flights due: the process that took them has died. Returns how
+   * many.
+   */
   endOverdueFlights(limit: number): Promise<number>;
-  /** The same for all flights at once, of an embedded database that nobody else can be at work on. */
+  /**
+   * Makes the deliveries of all flights due, on an embedded database, which no other process uses.
+   */
   endAllFlights(): Promise<void>;
   /**
-   * Makes the deliveries due that are unfinished, older than `olderThanMs`, and in neither the queue nor a flight: none should be. Looks at a
-   * page of ids after one; answers the last of it, undefined at the end.
+   * Makes unfinished deliveries due that are older than `olderThanMs` and in neither the queue nor
+   * a flight: a safety net. Looks at one page of ids. Returns its last id, undefined at the end.
    */
   returnStrays(options: {
     readonly after: string | undefined;
     readonly limit: number;
     readonly olderThanMs: number;
   }): Promise<{ readonly last: string | undefined; readonly count: number }>;
-  /** Until the next delivery falls due that is not due yet; undefined when none waits. */
+  /** Returns the time in ms until the next delivery is due; undefined when none is scheduled. */
   nextDueInMs(): Promise<number | undefined>;
-  /** Cancels deliveries whose subscription is gone; answers how many. */
+  /** Cancels deliveries of a deleted subscription. Returns how many. */
   cancelOrphans(options: { readonly subscriptionId: number; readonly limit: number }): Promise<number>;
-  /** Subscriptions by id that are gone, and of which deliveries are in the queue. */
+  /** Returns the ids of deleted subscriptions that have deliveries in the queue. */
   findOrphaned(limit: number): Promise<readonly number[]>;
-  /** Failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
+  /** Returns failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
   findUndeadLettered(options: {
     readonly limit: number;
     readonly olderThanMs: number;
@@ -219,29 +258,7 @@ export interface DeliveryStore {
 
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
-    async insert({ events, deliveries, isComplete, flightMs }) {
-      const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
-        events.map(({ id }) => id),
-        events.map(({ data }) => data ?? null),
-        deliveries.map(({ uuid }) => uuid),
-        deliveries.map(({ eventId }) => eventId),
-        deliveries.map(({ eventUuid }) => eventUuid),
-        deliveries.map(({ subscriptionId }) => subscriptionId),
-        deliveries.map(({ userId }) => userId),
-        deliveries.map(({ resource }) => resource),
-        deliveries.map(({ url }) => url),
-        deliveries.map(({ maxAttempts }) => maxAttempts),
-        deliveries.map(({ traceparent }) => traceparent ?? null),
-        deliveries.map(({ isTaken }) => isTaken),
-        flightMs,
-        events.map(({ uuid }) => uuid),
-      ]);
-      return {
-        flightId: rows[0]?.flightId ?? undefined,
-        databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
-        ids: new Map(rows.map(({ uuid, id }) => [uuid, id])),
-      };
-    },
+    insert: (options) => insert(sql, options),
     async takeDue({ limit, flightMs, sinceMs }) {
       return takenIn(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null]));
     },
@@ -261,33 +278,12 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data }) => [id, data]));
     },
-    async record({ outcomes: given, landed }) {
-      // In the order in which everybody else locks deliveries.
-      const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
-      const written = await sql<{ id: string }>(recordText, [
-        outcomes.map(({ id }) => id),
-        outcomes.map(({ status }) => status),
-        outcomes.map(({ attemptsBefore }) => attemptsBefore),
-        outcomes.map(({ delayMs }) => delayMs ?? null),
-        outcomes.map(({ lastError }) => lastError ?? null),
-        outcomes.map(({ result }) => result?.startedAt ?? null),
-        outcomes.map(({ result }) => result?.durationMs ?? null),
-        outcomes.map(({ result }) => result?.statusCode ?? null),
-        outcomes.map(({ result }) => result?.error ?? null),
-        outcomes.map(({ result }) =>
-          result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
-        ),
-        outcomes.map(({ result }) => result?.responseBody ?? null),
-        outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
-        outcomes.map(({ uuid }) => uuid),
-        landed,
-      ]);
-      return new Set(written.map(({ id }) => id));
-    },
+    record: (options) => record(sql, options),
     async putBack({ returns, landed }) {
       await sql(putBackText, [
         returns.map(({ id }) => id),
         returns.map(({ delayMs }) => delayMs ?? null),
+        returns.map(({ flightId }) => flightId),
         landed,
       ]);
     },
@@ -326,11 +322,78 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
   };
 }
 
+async function insert(
+  sql: Sql,
+  { events, deliveries, isComplete, flightMs }: Parameters<DeliveryStore["insert"]>[0],
+): ReturnType<DeliveryStore["insert"]> {
+  const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
+    events.map(({ id }) => id),
+    events.map(({ data }) => data ?? null),
+    deliveries.map(({ uuid }) => uuid),
+    deliveries.map(({ eventId }) => eventId),
+    deliveries.map(({ eventUuid }) => eventUuid),
+    deliveries.map(({ subscriptionId }) => subscriptionId),
+    deliveries.map(({ userId }) => userId),
+    deliveries.map(({ resource }) => resource),
+    deliveries.map(({ url }) => url),
+    deliveries.map(({ maxAttempts }) => maxAttempts),
+    deliveries.map(({ traceparent }) => traceparent ?? null),
+    deliveries.map(({ isTaken }) => isTaken),
+    flightMs,
+    events.map(({ uuid }) => uuid),
+  ]);
+  return {
+    eventCount: rows[0]?.events ?? 0,
+    flightId: rows[0]?.flightId ?? undefined,
+    databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
+    ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
+  };
+}
+
+async function record(
+  sql: Sql,
+  { outcomes: given, landed, isWhole = false }: Parameters<DeliveryStore["record"]>[0],
+): Promise<ReadonlySet<string>> {
+  // In the order of ids, in which all statements lock deliveries.
+  const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
+  const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
+    outcomes.map(({ id }) => id),
+    outcomes.map(({ status }) => status),
+    outcomes.map(({ attemptsBefore }) => attemptsBefore),
+    outcomes.map(({ delayMs }) => delayMs ?? null),
+    outcomes.map(({ lastError }) => lastError ?? null),
+    outcomes.map(({ result }) => result?.startedAt ?? null),
+    outcomes.map(({ result }) => result?.durationMs ?? null),
+    outcomes.map(({ result }) => result?.statusCode ?? null),
+    outcomes.map(({ result }) => result?.error ?? null),
+    outcomes.map(({ result }) =>
+      result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
+    ),
+    outcomes.map(({ result }) => result?.responseBody ?? null),
+    outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
+    outcomes.map(({ uuid }) => uuid),
+    landed,
+  ]);
+  return new Set(written.map(({ id }) => id));
+}
+
 function takenIn(rows: readonly TakenRow[]): Taken {
-  const deliveries = rows.map((row) => {
-    const { flightId: _, url, encryptedSecret, isActive, userId, name, email, isAdmin, ...delivery } = row;
+  const taken = rows.filter(({ flightId }) => flightId !== null);
+  const deliveries = taken.map((row) => {
+    const {
+      flightId: _,
+      removed: __,
+      url,
+      encryptedSecret,
+      isActive,
+      userId,
+      name,
+      email,
+      isAdmin,
+      ...delivery
+    } = row;
     const user = { id: userId, name, email, isAdmin };
     return { ...delivery, subscription: url === null ? null : { url, encryptedSecret, isActive, user } };
   });
-  return { flightId: rows[0]?.flightId, deliveries };
+  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
 }

@@ -12,10 +12,11 @@ import { pause } from "../kit/worker.ts";
 import { listenEmbedded } from "./embedded-server.ts";
 import { acquireLock, readHolder } from "./process-lock.ts";
 
+/** An open embedded database, of this process or of another. */
 export interface EmbeddedDatabase {
-  /** Serves any number of connections, of any process of the same user. */
+  /** The URL for any number of connections, of any process of the same user. */
   readonly url: string;
-  /** False: another live process runs the database, and `close` leaves it alone. */
+  /** False when another live process runs the database; `close` then does nothing. */
   readonly isOwner: boolean;
   close(): Promise<void>;
 }
@@ -25,17 +26,22 @@ const socketName = ".s.PGSQL.5432";
 /** `sun_path` holds 107 bytes and a NUL on Linux, 103 on macOS. */
 const maxSocketPathBytes = 103;
 const retryMs = 100;
-/** A new one takes 40 MB. */
+/** A new database takes 40 MB. */
 const newDatabaseBytes = 64 * 1024 ** 2;
 
 /**
- * Opens the embedded database of a data dir: the one that a live process already runs, else in this process.
- * A new data dir is filled first, which takes seconds. What was committed survives the death of the process, not a
- * power cut: PGlite never calls fsync. It has no timers either, so `statement_timeout` does nothing. Throws OperatorError when it can have neither.
+ * Opens the embedded database of a data dir: the one that a live process runs, else one in this
+ * process. Fills a new data dir first, which takes seconds.
  *
- * @param mustOwn Waits for the end of a process that runs the database, instead of going down with it.
- * @param openTimeoutMs How long to wait for that, or for a process that holds the database but does not answer.
- * @param signal Gives up waiting.
+ * Commits survive the death of the process, but not a power cut: PGlite never calls fsync. PGlite
+ * has no timers, so `statement_timeout` has no effect.
+ *
+ * @param mustOwn Waits for the end of another process that runs the database, instead of using that
+ *   one's.
+ * @param openTimeoutMs How long to wait for that, or for a process that holds the lock and does not
+ *   answer.
+ * @param signal Aborts the wait.
+ * @throws OperatorError when neither is possible.
  */
 export async function openEmbedded({
   dataDir,
@@ -54,10 +60,11 @@ export async function openEmbedded({
   const lockFile = path.join(root, "postgres.lock");
   const deadline = performance.now() + openTimeoutMs;
   const isTimeUp = (): boolean => performance.now() > deadline || signal.aborted;
-  let isTold = false;
-  let isTriedOut = false;
+  let hasWarned = false;
+  let hasTriedOut = false;
   for (;;) {
-    // Asked first, and not only when the lock is alive: the holder may live in another container on the same volume.
+    // Try the holder first, even with a dead pid: it may run in another container on the same
+    // volume.
     const holder = await readHolder(lockFile);
     if (holder !== undefined && (await answers(urlOf(holder.note), openTimeoutMs))) {
       if (!mustOwn) return { url: urlOf(holder.note), isOwner: false, close: async () => undefined };
@@ -66,17 +73,17 @@ export async function openEmbedded({
           `The embedded database in ${root} is run by process ${holder.pid}, svc or svc-admin. Stop that one, or give this one ` +
             "a data dir of its own (SVC_DATA_DIR); any number of processes can share a PostgreSQL (DATABASE_URL) and a RabbitMQ (AMQP_URL).",
         );
-      if (!isTold)
-        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting for its end");
-      isTold = true;
+      if (!hasWarned)
+        log.warn({ pid: holder.pid }, "another process runs the embedded database; waiting until it ends");
+      hasWarned = true;
       await pause(retryMs, signal);
       continue;
     }
 
-    // Once, and not where another process runs the database: then it is that one that writes.
-    if (!isTriedOut)
+    // Once, and not where another process runs the database: then that process writes.
+    if (!hasTriedOut)
       await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
-    isTriedOut = true;
+    hasTriedOut = true;
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);
     if (lock.kind === "acquired") {
@@ -108,9 +115,9 @@ async function start({
 }): Promise<EmbeddedDatabase> {
   const startedAt = performance.now();
   const socketPath = path.join(socketDir, socketName);
-  // Left by a process that was killed; the lock says that it is nobody's.
+  // A killed process left it; the lock shows that no process uses it.
   await rm(socketPath, { force: true });
-  // Listening before there is a database: whoever starts at the same time waits here instead of looking again and again.
+  // Listen before the database is open: a process that starts now waits here instead of polling.
   const server = await listenEmbedded({ socketPath, log });
   let db: PGlite;
   try {
@@ -134,7 +141,8 @@ async function start({
 
 async function openPGlite(root: string): Promise<PGlite> {
   const folder = folderIn(root);
-  // There until the first start is through: a folder that a killed start left half filled is filled anew.
+  // Exists until the first start is done: a folder that a killed start left half filled is filled
+  // again.
   const unfinished = path.join(root, "postgres.unfinished");
   if (await isThere(unfinished)) await rm(folder, { recursive: true, force: true });
   const isNew = !(await isThere(folder));
@@ -144,7 +152,7 @@ async function openPGlite(root: string): Promise<PGlite> {
   }
   const db = await PGlite.create(folder, { relaxedDurability: false, extensions: { pg_trgm } }).catch(
     (error: unknown) => {
-      // What PGlite throws is not always an error.
+      // PGlite also throws values that are not errors.
       const reason = error instanceof Error ? messageOf(error) : JSON.stringify(error);
       throw new OperatorError(
         `The embedded database in ${folder} does not start: ${reason}. It is a folder of another version or damaged, or its disk is full.`,
@@ -160,7 +168,10 @@ function folderIn(root: string): string {
   return path.join(root, "postgres");
 }
 
-/** In the data dir, or, when its path is too long for a socket, in a folder of this user under the system's temporary one. */
+/**
+ * Makes the folder of the socket: in the data dir, or in the system's temporary folder when that
+ * path is too long for a socket.
+ */
 async function prepareSocketDir(root: string): Promise<string> {
   const near = path.join(root, "socket");
   const hash = createHash("sha256").update(root).digest("hex").slice(0, 16);
@@ -169,7 +180,7 @@ async function prepareSocketDir(root: string): Promise<string> {
   );
   if (folder === undefined) throw new OperatorError(`No path is short enough for a socket: ${near}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // A socket in a folder that someone else made is theirs to replace.
+  // The owner of a folder could replace the socket in it.
   const { uid, mode } = await lstat(folder).then((found) => {
     if (!found.isDirectory()) throw new OperatorError(`${folder} is not a folder.`);
     return found;
@@ -183,7 +194,10 @@ function urlOf(socketDir: string): string {
   return `postgresql://postgres@localhost:5432/postgres?host=${encodeURIComponent(socketDir)}`;
 }
 
-/** Waits for a database that is being started; false at once when nobody listens. */
+/**
+ * Returns whether a database answers, and waits for one that is starting. False at once when no
+ * process listens.
+ */
 async function answers(url: string, timeoutMs: number): Promise<boolean> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: timeoutMs });
   client.on("error", () => undefined);

@@ -1,22 +1,30 @@
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
+import { codeOf } from "../kit/errors.ts";
 
 /** The process that a lock file names. */
 export interface Holder {
   readonly pid: number;
-  /** From /proc: tells a process from a later one with the same pid, which is the rule in containers. Null where there is no /proc. */
+  /**
+   * Start time from /proc. Distinguishes a process from a later one with the same pid, which is
+   * common in containers. Null without /proc.
+   */
   readonly startedAt: string | null;
-  /** What the holder wants others to know. */
+  /** A text of the holder for other processes. */
   readonly note: string;
 }
 
+/** The result of taking a lock. */
 export type Acquired =
   | { readonly kind: "acquired"; release(): Promise<void> }
-  /** Undefined: taken this moment, or being given up. */
+  /** Undefined while another process takes the lock or gives it up. */
   | { readonly kind: "held"; readonly holder: Holder | undefined };
 
 const abandonedAfterMs = 5000;
 
-/** Takes the lock file unless a live process holds it. The lock of a process that is gone is broken, by one process only. */
+/**
+ * Takes the lock file unless a live process holds it. Breaks the lock of a dead process, in one
+ * process only.
+ */
 export async function acquireLock(file: string, note: string): Promise<Acquired> {
   const mine: Holder = { pid: process.pid, startedAt: await startOf(process.pid), note };
   const text = JSON.stringify(mine);
@@ -34,14 +42,16 @@ export async function acquireLock(file: string, note: string): Promise<Acquired>
   return { kind: "held", holder };
 }
 
-/** Undefined when nobody holds the lock. The process named may be gone. */
+/** Returns the process that the lock file names; it may be dead. Undefined without a lock. */
 export async function readHolder(file: string): Promise<Holder | undefined> {
   return holderOf(await readText(file));
 }
 
 /**
- * Two processes that find the same dead lock must not both remove it: the slower one would remove the new lock
- * of the faster. So whoever removes it holds a second file meanwhile, and looks again. False when another process is at it.
+ * Removes the lock of a dead process. Returns false when another process does it.
+ *
+ * Two processes that find the same dead lock must not both remove it: the slower one would remove
+ * the new lock of the faster. The remover therefore holds a second file, and reads the lock again.
  */
 async function breakLock(file: string, found: string): Promise<boolean> {
   const guard = `${file}.break`;
@@ -61,8 +71,8 @@ async function isAlive({ pid, startedAt }: Holder): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: alive, and another user's.
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    // EPERM: the process lives, and belongs to another user.
+    if (codeOf(error) === "ESRCH") return false;
   }
   const now = await startOf(pid);
   return startedAt === null || now === null || now === startedAt;
@@ -70,7 +80,8 @@ async function isAlive({ pid, startedAt }: Holder): Promise<boolean> {
 
 async function startOf(pid: number): Promise<string | null> {
   const line = await readText(`/proc/${pid}/stat`);
-  // The command's name, in parentheses, may hold anything; the start time is the 20th item after it.
+  // The command's name, in parentheses, may contain anything; the start time is the 20th item after
+  // it.
   return line?.slice(line.lastIndexOf(")") + 2).split(" ")[19] ?? null;
 }
 
@@ -84,13 +95,13 @@ function holderOf(text: string | undefined): Holder | undefined {
   }
 }
 
-/** False when it is there already. */
+/** Returns false when the file exists. */
 async function createFile(file: string, text: string): Promise<boolean> {
   try {
     await writeFile(file, text, { flag: "wx", mode: 0o600 });
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if (codeOf(error) === "EEXIST") return false;
     throw error;
   }
 }

@@ -1,16 +1,21 @@
-/** One message of a PostgreSQL client, sorted by what a server with a single backend does with it. */
+/**
+ * One message of a PostgreSQL client, classified by how a server with a single backend handles it.
+ */
 export interface Message {
   readonly kind:
     | "startup"
-    /** Asks for TLS or GSS, to be answered with one byte. */
+    /** Asks for TLS or GSS; the answer is one byte. */
     | "encryption"
-    /** Of the extended protocol; the answer may wait for the end of the batch. */
+    /** A message of the extended protocol whose answer may wait for the end of the batch. */
     | "part"
     | "flush"
     /** Sync, a simple query or a function call: the backend answers and is free. */
     | "end"
     | "terminate"
-    /** Cancel requests, which a backend on this thread can never hear, and what is not the protocol. */
+    /**
+     * Cancel requests, which a backend on this thread cannot receive, and bytes of another
+     * protocol.
+     */
     | "unreadable";
   readonly bytes: Buffer;
 }
@@ -28,7 +33,10 @@ const kinds: Readonly<Record<string, Message["kind"]>> = {
   X: "terminate",
 };
 
-/** Splits what was received into whole messages and the rest. Format: PostgreSQL manual, "Message Formats". */
+/**
+ * Splits received bytes into whole messages and a rest. Format: PostgreSQL manual, "Message
+ * Formats".
+ */
 export function readMessages(
   received: Buffer,
   isStarted: boolean,
@@ -59,7 +67,7 @@ function startupKind(bytes: Buffer): Message["kind"] {
   return code >> 16 === protocolVersion3 ? "startup" : "unreadable";
 }
 
-/** A fatal ErrorResponse: the client reads it and the connection ends. */
+/** Makes a fatal ErrorResponse, after which the connection ends. */
 export function errorResponse({
   code,
   message,

@@ -4,11 +4,16 @@ import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
 import type { Trigger } from "../mapping/definition.ts";
 
-/** What writes one resource's changes into `svc.events`, in the writer's own transaction. */
+/**
+ * SQL that records the changes of one resource in `svc.events`, in the writer's own transaction.
+ */
 export interface Capture {
-  /** Changes when the statements do. */
+  /** Changes when the statements change. */
   readonly hash: string;
-  /** Statements that replace whatever was installed under the resource's name; they only remove it when it has no triggers. */
+  /**
+   * Statements that replace what is installed for the resource. Without triggers they only remove
+   * it.
+   */
   readonly install: readonly string[];
 }
 
@@ -18,30 +23,36 @@ const operations: Readonly<Record<Trigger, string>> = {
   on_delete: "DELETE",
 };
 
-/** PostgreSQL passes at most 100 arguments to a function; a pair takes two. */
+/** PostgreSQL passes at most 100 arguments to a function, and a pair takes two. */
 const maxPairs = 50;
 
-/** Names of the triggers that a resource's table and every table below it must have: of its rows, and of TRUNCATE when deletes are captured. */
+/**
+ * Returns the names of the triggers that a resource's table, and every table below it, must have:
+ * one for rows, and one for TRUNCATE when deletes are captured.
+ */
 export function captureTriggerNames(definition: Definition): readonly string[] {
   return triggersOf(definition).map(({ name }) => name);
 }
 
 /**
- * The statements that install a resource's capture.
+ * Returns the statements that install a resource's capture.
  *
- * The functions run with the rights of the role that migrates, so that writers of the table need none on `svc`, and under a
- * search path that no writer can bend. They send no NOTIFY: that takes a lock over all commits of the database.
- * A change of a row that leaves every mapped column as it was makes no event, nor does a session with
- * `session_replication_role = replica` (a restore, a logical replica).
+ * The functions run with the rights of the role that migrates, so that writers of the table need no
+ * rights on `svc`. Their search path is fixed. They send no NOTIFY, which takes a lock over all
+ * commits of the database. An UPDATE that leaves every mapped column as it was makes no event.
+ * Neither does a session with `session_replication_role = replica` (a restore, a logical replica).
  */
 export function captureOf(definition: Definition): Capture {
   const install = [...removeCapture(definition), ...createStatements(definition)];
   return { hash: createHash("sha256").update(install.join(";\n")).digest("hex"), install };
 }
 
-/** The statements that remove a resource's capture from whichever table it is on; no fault when there is none, or no table. */
+/**
+ * Returns the statements that remove a resource's capture from its table. No-ops without a capture
+ * or a table.
+ */
 export function removeCapture({ name }: { readonly name: string }): readonly string[] {
-  // The cascade reaches its triggers only: nothing else can depend on a trigger function.
+  // CASCADE drops only the triggers: nothing else can depend on a trigger function.
   return [rowFunction(name), truncateFunction(name)].map((call) => `DROP FUNCTION IF EXISTS ${call} CASCADE`);
 }
 
@@ -54,15 +65,15 @@ function truncateFunction(resource: string): string {
 }
 
 interface CaptureTrigger {
-  /** Not quoted, as that of the function is. */
+  /** Not quoted, unlike the name of the function. */
   readonly name: string;
   readonly when: string;
   readonly forEach: "ROW" | "STATEMENT";
   readonly call: string;
   readonly body: string;
-  /** Of the function, besides those of both. */
+  /** Settings of this function, in addition to those of both. */
   readonly settings: string;
-  /** SQL: whether a table below the resource's is to be given one of its own. */
+  /** SQL condition: whether a table below needs a trigger of its own. */
   readonly isNeededBelow: string;
 }
 
@@ -85,9 +96,9 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
     forEach: "STATEMENT",
     call: truncateFunction(name),
     body: truncateBody(definition),
-    // TRUNCATE asks no policy of rows. Each of them gets its event, or this is an error.
+    // TRUNCATE ignores row policies, so reading the rows must ignore them too, or fail.
     settings: " SET row_security = off",
-    // PostgreSQL 15 has none of these on foreign tables.
+    // PostgreSQL 15 has no TRUNCATE triggers on foreign tables.
     isNeededBelow: "kind <> 'f'",
   };
   return [ofRows, ofTruncate];
@@ -110,9 +121,11 @@ function createStatements(definition: Definition): readonly string[] {
 }
 
 /**
- * The statement that puts the triggers on every table below the resource's that lacks them, however deep. PostgreSQL itself puts a row
- * trigger on each partition, also on later ones; one of TRUNCATE it does not, and children by INHERITS get neither.
- * Their argument tells them from those of the table itself: they are silent once their table is taken out of it.
+ * Returns the statement that adds the missing triggers to every table below the resource's, however
+ * deep. PostgreSQL itself adds row triggers to partitions, later ones too. It adds no TRUNCATE
+ * triggers to them, and neither kind to children by INHERITS.
+ *
+ * The argument `below` marks these triggers: they do nothing once their table is detached.
  */
 export function captureBelow(definition: Definition): string {
   const creating = triggersOf(definition).map(
@@ -139,7 +152,10 @@ END
 `)}`;
 }
 
-/** What both functions begin with. Two IFs, because one with both conditions would run a query for each row of any table. */
+/**
+ * First statements of both functions. Two IFs, because a single condition would run its query for
+ * each row of any table.
+ */
 const silentUnlessPart = `IF TG_NARGS > 0 THEN
     IF NOT EXISTS (
       WITH RECURSIVE above (relid) AS (SELECT TG_RELID UNION SELECT inhparent FROM pg_inherits JOIN above ON inhrelid = relid)
@@ -176,12 +192,14 @@ END
 }
 
 /**
- * TRUNCATE fires the trigger of each table that it empties, those below a partitioned one included: each takes its own rows, and a
- * partitioned table those of the partitions that have no trigger yet.
+ * Returns the body for TRUNCATE, which fires the trigger of each table that it empties, partitions
+ * included. Each trigger records its own rows. A partitioned table also records the rows of
+ * partitions without a trigger.
  *
- * It removes rows that its transaction does not see: those committed after the snapshot of a REPEATABLE READ or SERIALIZABLE one.
- * No query of that transaction can find them, so it is refused when anything at all was committed since. That nobody did is told
- * by the transactions' numbers: those that ran then, and all from the next one on, as far as they are given.
+ * TRUNCATE also removes rows that a REPEATABLE READ or SERIALIZABLE transaction cannot see: those
+ * committed after its snapshot. No query can find them, so the function refuses TRUNCATE when any
+ * transaction has committed since the snapshot. It looks at every transaction that was running
+ * then, and at every later id that has been assigned.
  */
 function truncateBody(definition: Definition): string {
   const insert = insertOf({
@@ -263,8 +281,9 @@ function snapshotOf(definition: Definition, row: string): string {
 }
 
 /**
- * How a column travels in the snapshot; `decoders` lead back. Numbers of arbitrary size go as text, since those of JSON lose digits
- * in JavaScript; so do JSON documents, since `json` may hold what `jsonb` refuses (`\u0000`), and that would fail the writer.
+ * Encoding of a column in the snapshot; `decoders` reverse it. Numbers of arbitrary size are text,
+ * since JSON numbers lose digits in JavaScript. JSON documents are text too, since `json` may hold
+ * what `jsonb` refuses (`\u0000`), which would fail the writer.
  */
 const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
   Int: "json",
@@ -287,7 +306,7 @@ function encoded({ type, isList }: Field, column: string): string {
   return isList ? base64ListOf(column) : base64Of(column);
 }
 
-/** `encode` breaks its lines after 76 characters; `Buffer` does not mind. */
+/** `encode` breaks lines after 76 characters, which `Buffer` ignores. */
 function base64Of(bytes: string): string {
   return `encode(${bytes}, 'base64')`;
 }
@@ -304,8 +323,8 @@ function dollarQuoted(body: string): string {
 }
 
 /**
- * A captured row as Prisma would have read it. A field that was mapped after the event is null (an empty list for a list), and
- * one that is not mapped any more is left out.
+ * Returns a captured row as Prisma would have read it. A field that was mapped after the event is
+ * null, or an empty list. A field that is no longer mapped is left out.
  */
 export function rowOfSnapshot(
   definition: Pick<Definition, "fields">,
@@ -327,7 +346,7 @@ const asIs = (value: unknown): unknown => value;
 const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
   Int: asIs,
   BigInt: (value) => BigInt(String(value)),
-  // JSON has no NaN and no infinities: PostgreSQL writes them as strings.
+  // PostgreSQL writes NaN and the infinities as strings: JSON has no such numbers.
   Float: Number,
   Decimal: (value) => new Decimal(String(value)),
   String: asIs,
@@ -339,7 +358,7 @@ const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
   Enum: asIs,
 };
 
-/** A `timestamp` has no offset and is UTC, as Prisma has it; a `date` is midnight UTC, which it is to `Date` as well. */
+/** Reads a `timestamp`, which has no offset, as UTC, as Prisma does. A `date` is midnight UTC. */
 function dateOf(text: string): Date {
   return new Date(/T[\d:.]+$/.test(text) ? `${text}Z` : text);
 }

@@ -4,7 +4,10 @@ import { exchanges } from "../broker/topology.ts";
 import type { EventEnvelope } from "./event.ts";
 import type { OutboxEvent } from "./outbox.ts";
 
-/** An event as the fan-out has it: everything of the envelope, with the record as the bytes that every delivery carries. */
+/**
+ * An event as the fan-out receives it: the envelope, with the record as the bytes that every
+ * delivery carries.
+ */
 export interface PublishedEvent extends Omit<EventEnvelope, "data"> {
   /** Row id, as a decimal string. */
   readonly id: string;
@@ -12,14 +15,15 @@ export interface PublishedEvent extends Omit<EventEnvelope, "data"> {
   readonly data: Buffer;
 }
 
-/** Row id of the event; where `data` begins in the body, and how long it is; and the seal over both and the body. */
+/**
+ * `id`: row id of the event. `data`: offset and length of the record in the body. `seal`: signature
+ * over both and the body.
+ */
 const headers = { id: "x-svc-id", data: "x-svc-data", seal: "x-svc-seal" } as const;
 
 /**
- * An event as it is published. `data` is put in as it is and told by its place, so that a record of 1 MB is serialised once and parsed
- * never on its way to the receivers.
- *
- * @param data JSON.
+ * Returns the message of an event. The record is inserted as it is and found by its offset. So a
+ * record of 1 MB is serialised once, and never parsed on its way to the receivers.
  */
 export function eventMessage({
   event,
@@ -57,16 +61,16 @@ export function eventMessage({
   };
 }
 
-/** The event, or undefined when the message is not one of this service's own. */
+/** Returns the event of a message; undefined when this service has not made the message. */
 export function eventOf(message: IncomingMessage, seal: Seal): PublishedEvent | undefined {
   const { body } = message;
   const id = message.headers[headers.id];
   const place = message.headers[headers.data];
-  // Without spaces, so that nothing that was sealed can be read in other parts.
+  // No spaces, so that the sealed parts cannot be split at another place.
   if (typeof id !== "string" || !/^\d+$/.test(id)) return undefined;
   if (typeof place !== "string" || !/^\d+:\d+$/.test(place)) return undefined;
   if (!seal.isValid([id, " ", place, " ", body], message.headers[headers.seal])) return undefined;
-  // What is sealed has the form that `eventMessage` gave it.
+  // The seal is valid, so the body has the form that `eventMessage` gave it.
   const [start = 0, length = 0] = place.split(":").map(Number);
   const rest = `${body.toString("utf8", 0, start)}null${body.toString("utf8", start + length)}`;
   const { data: _, ...envelope } = JSON.parse(rest) as EventEnvelope;

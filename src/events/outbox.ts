@@ -1,8 +1,14 @@
 import type { Sql } from "../db/sql.ts";
 import type { Trigger } from "../mapping/definition.ts";
-import { parseSnapshot, type Position, type Scan, type Scanned, type Snapshot } from "./outbox-cursor.ts";
+import {
+  parseSnapshot,
+  type Position,
+  type Scan,
+  type Scanned,
+  type TransactionSnapshot,
+} from "./outbox-cursor.ts";
 
-/** A captured record change on its way to the broker. */
+/** A captured record change that is not fanned out yet. */
 export interface OutboxEvent {
   /** Row id, as a decimal string. */
   readonly id: string;
@@ -11,44 +17,45 @@ export interface OutboxEvent {
   readonly trigger: Trigger;
   readonly recordId: string;
   readonly ownerId: string | null;
-  /** As the capture trigger encoded it; capture.ts decodes it. */
+  /** As the capture trigger encoded it; `rowOfSnapshot` decodes it. */
   readonly snapshot: Readonly<Record<string, unknown>>;
-  /** When it happened: UTC, microseconds, trailing `Z`. */
+  /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
-  /** W3C `traceparent` of what wrote the record; null when the writer is not traced. */
+  /** W3C `traceparent` of the writer; null when the writer is not traced. */
   readonly traceparent: string | null;
-  /** Of the snapshot, about. */
+  /** Approximate size of the snapshot. */
   readonly bytes: number;
-  /** Of the writer, as a decimal string. */
+  /** Id of the writer's transaction, as a decimal string. */
   readonly transaction: string;
 }
 
-/** Which events of the outbox are this relay's to publish. */
+/** The events of the outbox that one relay publishes. */
 export interface Share {
-  /** What it wrote itself. */
+  /** `application_name` of the relay's process: it publishes the events that this process wrote. */
   readonly name: string;
-  /** Names of the other relays at work, whose own events are left to them. */
+  /** Names of the other running relays, which publish their own events. */
   readonly others: readonly string[];
-  /** What nobody of them wrote is shared out by the event's id: this is the remainder of this relay. */
+  /** Events of other writers are divided by their ids: this is the relay's remainder. */
   readonly index: number;
 }
 
 export interface OutboxRead {
-  /** Process of PostgreSQL that answered. */
+  /** Process of PostgreSQL that ran the statement. */
   readonly session: number;
-  readonly snapshot: Snapshot;
-  /** Each once. */
+  readonly snapshot: TransactionSnapshot;
+  /** Each event once. */
   readonly events: readonly OutboxEvent[];
   readonly scanned: readonly Scanned[];
 }
 
-/** The events that are not fanned out; the fan-out takes them away. Nothing here writes. */
+/** The events that are not fanned out yet. The fan-out removes them; nothing here writes. */
 export interface Outbox {
   /**
-   * Reads the scans, all in one snapshot, in turns: no resource waits for the many of another.
+   * Reads all scans in one snapshot. Takes events of all resources in turn, so that a backlog of
+   * one holds up no other.
    *
-   * @param known Ids that are not to be read again.
-   * @param maxBytes Of the snapshots; the first event is read however large it is.
+   * @param known Ids to leave out.
+   * @param maxBytes Limit of the snapshots' sizes; a larger first event is read all the same.
    */
   read(options: {
     readonly scans: readonly Scan[];
@@ -57,18 +64,19 @@ export interface Outbox {
     readonly limit: number;
     readonly maxBytes: number;
   }): Promise<OutboxRead>;
-  /** Those of the events that are still there. */
+  /** Returns the events with these ids that are still in the outbox. */
   find(ids: readonly string[]): Promise<readonly OutboxEvent[]>;
-  /** Ids of those that are still there. */
+  /** Returns the ids that are still in the outbox. */
   waiting(ids: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Every resource of which something waits. */
+  /** Returns every resource that has events in the outbox. */
   resources(): Promise<readonly string[]>;
 }
 
 const eventColumns = `event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
     event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
 
-// Positions and not "id > last": ids and transaction ids are given out in another order than commits happen (see outbox-cursor.ts).
+// Positions and not "id > last": ids and transaction ids are given out in another order than
+// commits happen (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
@@ -103,7 +111,7 @@ interface ReadRow extends Omit<OutboxEvent, "uuid"> {
   readonly readIn: string;
   readonly session: number;
   readonly foundInAll: number;
-  /** Of the scan, from 1; null when nothing was found. */
+  /** Number of the scan, from 1; null when nothing was found. */
   readonly number: number | null;
   readonly place: number;
   readonly ofScan: number;
@@ -117,7 +125,7 @@ const findText = `
 
 const waitingText = `SELECT event_id AS id FROM svc.outbox WHERE event_id = ANY($1::bigint[])`;
 
-// From one resource to the next by the index, however many events each has.
+// Goes from one resource to the next by the index, however many events each has.
 const resourcesText = `
   WITH RECURSIVE waiting AS (
     (SELECT resource FROM svc.outbox ORDER BY resource LIMIT 1)
@@ -145,7 +153,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
         maxBytes,
       ]);
       const [first] = rows;
-      if (first === undefined) throw new Error("no answer");
+      if (first === undefined) throw new Error("The statement returned no row.");
       const found = rows.filter(({ number }) => number !== null);
       const scanned = scans.map((scan, index): Scanned => {
         const own = found.filter(({ number }) => number === index + 1);
@@ -157,7 +165,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
           hasMore: !isWhole || own.length === limit,
         };
       });
-      // An event that somebody deleted by hand has no row any more.
+      // An event that was deleted by hand has no row.
       const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
       const events = [...new Map(present.map((row) => [row.id, row])).values()];
       return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
@@ -175,7 +183,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
   };
 }
 
-/** Where an event is in the order of its resource's events. */
+/** Returns the position of an event in the order of its resource's events. */
 export function positionOf({ transaction, id }: Pick<OutboxEvent, "transaction" | "id">): Position {
   return { transaction: BigInt(transaction), event: BigInt(id) };
 }

@@ -2,7 +2,10 @@ import { exchanges } from "../broker/topology.ts";
 import { traceparentOf, unsampledTraceparent, type Span, type Tracing } from "../telemetry/tracing.ts";
 import type { OutboxEvent } from "./outbox.ts";
 
-/** The span of one event's publish: part of the writer's trace, or the first of its own when the writer is not traced. */
+/**
+ * Begins the span of one event's publish: part of the writer's trace, or a new trace when the
+ * writer is not traced.
+ */
 export function beginPublish(
   tracing: Tracing,
   {

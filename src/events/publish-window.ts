@@ -2,40 +2,47 @@ import type { OutboxEvent } from "./outbox.ts";
 
 type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "bytes">;
 
-/** Events that are being published, or were and are not known to be fanned out. What waits beyond stays in the outbox: there it costs the broker and the dispatchers no memory. */
+/**
+ * Events in flight: being published, or published and not known to be fanned out. The others stay
+ * in the outbox, where they take no memory of the broker and the dispatchers.
+ */
 export interface PublishWindow {
   has(id: string): boolean;
   get(id: string): WindowedEvent | undefined;
   ids(): readonly string[];
-  /** Ids of those of a transaction from this one on. */
+  /** Returns the ids of events whose transaction is this one or a later one. */
   idsSince(transaction: bigint): readonly string[];
   hasRoom(): boolean;
-  /** Whether there is room for a backlog: most of the window is for what is new, which would have to wait behind it in the broker's one queue. */
+  /**
+   * Returns whether there is room for old events. Most of the window is for new ones, which would
+   * wait behind a backlog in the broker's one queue.
+   */
   hasRoomToCatchUp(): boolean;
-  /** For how many events and bytes there is room. */
+  /** Returns how many more events and bytes fit. */
   room(): { readonly events: number; readonly bytes: number };
   enter(event: WindowedEvent): void;
   leave(id: string): void;
   /**
-   * Learns which of the events asked about are still in the outbox. Those that have been out of it for long enough leave; answers their ids.
+   * Records which of the asked events are still in the outbox. Removes events that have been out of
+   * it for long enough, and returns their ids.
    */
   note(asked: ReadonlySet<string>, waiting: ReadonlySet<string>): readonly string[];
-  /** Ids of those still in the outbox that entered so long ago. */
+  /** Returns the ids of events that are still in the outbox after this time. */
   olderThan(ms: number): readonly string[];
 }
 
 interface Entry {
   readonly event: WindowedEvent;
   readonly sinceMs: number;
-  /** Since when it has been out of the outbox: it takes no room any more. */
+  /** Time at which the event left the outbox; from then on it takes no room. */
   goneSinceMs: number | undefined;
 }
 
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
 /**
- * A crash of the database can bring an event back that was gone, when the commit that took it out was not on disk yet (where
- * `synchronous_commit` is off: for three times `wal_writer_delay`, 0.6 s).
+ * A crash of the database can bring an event back: the commit that removed it may not be on disk.
+ * Without `synchronous_commit` that takes three times `wal_writer_delay`, 0.6 s.
  */
 const sureAfterMs = 2_000;
 

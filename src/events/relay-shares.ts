@@ -1,15 +1,20 @@
 import type { Sql } from "../db/sql.ts";
 import type { Share } from "./outbox.ts";
 
-/** Says that a relay is at work, and shares the outbox out among those that are. */
+/** Announces a running relay, and divides the outbox among all that run. */
 export interface RelayShares {
-  /** Says so, and answers this relay's share as it is from now on. To be called at least once a second. */
+  /**
+   * Renews the announcement, and returns the relay's present share. Call it at least once a second.
+   */
   beat(): Promise<Share>;
-  /** Leaves the share to the others at once. */
+  /** Gives the share to the other relays at once. */
   leave(): Promise<void>;
 }
 
-/** A relay that has not said so for as long has died, stands still, or has no broker: the others publish its events too. */
+/**
+ * A relay that is silent for this long has died, is stopped, or has no broker: the others publish
+ * its events too.
+ */
 const lifeSeconds = 4;
 
 const beatText = `
@@ -23,11 +28,14 @@ const beatText = `
 const leaveText = `DELETE FROM svc.relays WHERE name = $1`;
 
 /**
- * A lease in a table and no advisory lock: one that a stopped process (SIGSTOP) holds would hold up its events until it goes on, and a
- * session's lock does not work behind PgBouncer. Two relays that differ for a moment about who is at work publish an event twice
- * or late, which is harmless: the fan-out takes it once, and each looks at the whole outbox again when its share changes.
+ * Creates shares on a lease in a table, not on an advisory lock. A stopped process (SIGSTOP) would
+ * hold such a lock until it continues, and session locks do not work behind PgBouncer.
  *
- * @param name `application_name` of the connections through which this process writes records: that is how its events are known.
+ * Two relays that disagree for a moment publish an event twice or late. Both are harmless: the
+ * fan-out takes an event once, and a relay reads the whole outbox when its share changes.
+ *
+ * @param name `application_name` of the connections through which this process writes records; it
+ *   marks their events.
  */
 export function createRelayShares({ sql, name }: { readonly sql: Sql; readonly name: string }): RelayShares {
   return {

@@ -1,14 +1,14 @@
-/** Resources that fail as a whole, and when each may be asked again. */
+/** Resources that fail as a whole, with the time of their next try. */
 export interface RestingResources {
   has(resource: string): boolean;
-  /** Those whose time has come. */
+  /** Returns the resources whose pause is over. */
   due(): readonly string[];
   /**
-   * Leaves a resource alone; answers for how long, in ms: twice as long each time, and a second while the database is away, which says
-   * nothing about the resource.
+   * Pauses a resource. Returns the pause in ms: it doubles with each failure. While the database is
+   * away it is one second, which says nothing about the resource.
    */
   rest(resource: string, options: { readonly isPassing: boolean }): number;
-  /** Answers whether it was resting. */
+  /** Ends the pause of a resource. Returns whether it had one. */
   wake(resource: string): boolean;
 }
 

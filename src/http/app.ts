@@ -2,7 +2,7 @@ import Koa from "koa";
 import { AppError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { HttpMetrics } from "../telemetry/metrics/http.ts";
-import type { Rate } from "../config/settings.ts";
+import type { Rate } from "../config/kinds.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { createForwardedLimit } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";

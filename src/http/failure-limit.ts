@@ -1,4 +1,4 @@
-import type { Rate } from "../config/settings.ts";
+import type { Rate } from "../config/kinds.ts";
 import { addressBlock } from "./client-address.ts";
 
 /** Counts what went wrong for each client address. */

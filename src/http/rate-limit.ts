@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { AppError } from "../kit/errors.ts";
-import type { Rate } from "../config/settings.ts";
+import type { Rate } from "../config/kinds.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**

@@ -1,25 +1,25 @@
 import { hostname, userInfo } from "node:os";
 
-/** On whose behalf something is changed, and from where: what `svc.audit` keeps of it. */
+/** Who makes a change, and from where: what `svc.audit` keeps of it. */
 export interface Actor {
   readonly kind: "user" | "operator" | "service";
-  /** Of a user. */
+  /** Id of a user. */
   readonly id?: number;
-  /** Of the token that the user's request carried. */
+  /** Id of the token that the user's request carried. */
   readonly tokenId?: number;
-  /** The operating system's user of an operator; the program of a process of the service. */
+  /** The operating system's user of an operator, or the program of a process of the service. */
   readonly name?: string;
-  /** Address of the client, or name of the host; undefined when the client has gone. */
+  /** The client's address or the host's name. Undefined when the client has gone. */
   readonly source: string | undefined;
   readonly requestId?: string;
 }
 
-/** Who runs `svc-admin`. In a container that is the container's user. */
+/** Returns the operator that runs `svc-admin`. In a container that is the container's user. */
 export function operatorActor(): Actor {
   return { kind: "operator", name: userName(), source: hostname() };
 }
 
-/** A process that acts by itself. */
+/** Returns the actor of a change that a process of the service makes by itself. */
 export function serviceActor(program: string): Actor {
   return { kind: "service", name: program, source: hostname() };
 }
@@ -28,7 +28,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a number that has no name.
+    // A container may run under a uid that has no name.
     return `uid ${process.getuid?.() ?? "unknown"}`;
   }
 }

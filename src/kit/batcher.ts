@@ -1,10 +1,13 @@
 /**
- * Gathers items while the previous batch is at work, so that batches grow with the load and a lone item waits for nothing.
+ * Gathers items while the previous batch runs. Batches grow with the load, and a single item does
+ * not wait.
  */
 export interface Batcher<Item, Result> {
-  /** Settles with the item's own result once its batch is done; rejects when the batch failed as a whole. */
+  /**
+   * Settles with the item's own result once its batch is done. Rejects when the whole batch failed.
+   */
   add(item: Item): Promise<Result>;
-  /** Resolves when nothing is waiting or at work. */
+  /** Resolves when no item is waiting or running. */
   drain(): Promise<void>;
 }
 
@@ -15,7 +18,9 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * @param handle Answers one result per item, in the items' order.
+ * Creates a batcher.
+ *
+ * @param handle Returns one result per item, in the items' order.
  * @param maxItems Most items of one batch.
  * @param maxWeight Most weight of one batch, unless its first item is heavier.
  */

@@ -4,17 +4,23 @@ import type { Readable, Writable } from "node:stream";
 import Table from "cli-table3";
 import { messageOf, OperatorError } from "./errors.ts";
 
-/** Where a command's answer goes, and what else there is to say. */
+/** Where a command writes its answer and its remarks. */
 export interface Terminal {
-  /** The answer. Adds no line break. */
+  /** Writes the answer. Adds no line break. */
   readonly stdout: (text: string) => void;
-  /** Faults and remarks. Adds no line break. */
+  /** Writes faults and remarks. Adds no line break. */
   readonly stderr: (text: string) => void;
-  /** Asks a person; rejects when they go away without an answer. Undefined when nobody is there to be asked. */
+  /**
+   * Asks a person a question. Rejects when the input ends without an answer. Undefined without a
+   * terminal.
+   */
   readonly ask: ((question: string) => Promise<string>) | undefined;
 }
 
-/** The streams of the process as a terminal. Questions go to stderr, so that the answer can still be piped on. */
+/**
+ * Makes a terminal of the streams of the process. Questions go to stderr, so that stdout can be
+ * piped.
+ */
 export function createTerminal({
   stdin,
   stdout,
@@ -39,12 +45,13 @@ function createAsk({
   readonly stdin: Readable;
   readonly stderr: Writable;
 }): Terminal["ask"] {
-  /** Lines that were typed or pasted before their question came. */
+  /** Lines that were typed or pasted before their question. */
   const ahead: string[] = [];
   return async (question) => {
     if (ahead.length > 0) stderr.write(`${question}${ahead[0] ?? ""}\n`);
     else {
-      // One interface per question: while one is open, Ctrl-C closes it instead of ending the program.
+      // One interface per question: while one is open, Ctrl-C closes it instead of ending the
+      // program.
       const lines = createInterface({ input: stdin, output: stderr, prompt: question });
       lines.on("line", (line) => ahead.push(line));
       lines.prompt();
@@ -58,14 +65,17 @@ function createAsk({
   };
 }
 
-/** A row of an answer: what `--json` prints as it is, and people see as text. Keys as in the API. */
+/**
+ * A row of an answer: `--json` prints it as it is, and a table shows it as text. Keys as in the
+ * API.
+ */
 export type OutputRow = Readonly<Record<string, unknown>>;
 
 /**
  * Prints a list: a JSON array, or a table with the keys of the first row as its head.
  *
- * @param empty Says that there is nothing.
- * @param widths Characters of each column, in which longer text is wrapped. Default: as wide as the text.
+ * @param empty The text for an empty list.
+ * @param widths Characters of each column; longer text is wrapped. Default: as wide as the text.
  */
 export function printRows(
   terminal: Terminal,
@@ -87,7 +97,7 @@ export function printRows(
   terminal.stdout(`${table.toString()}\n`);
 }
 
-/** Prints one thing: a JSON object, or a table with a line per key. */
+/** Prints one object: as JSON, or as a table with a line per key. */
 export function printRow(terminal: Terminal, row: OutputRow, { json }: { readonly json: boolean }): void {
   if (json) return printJson(terminal, row);
   const table = new Table({ style: plain });
@@ -95,7 +105,7 @@ export function printRow(terminal: Terminal, row: OutputRow, { json }: { readonl
   terminal.stdout(`${table.toString()}\n`);
 }
 
-/** Prints what was done: a JSON object, or a sentence. */
+/** Prints what the command did: a JSON object, or a sentence. */
 export function printDone(
   terminal: Terminal,
   { row, sentence, json }: { readonly row: OutputRow; readonly sentence: string; readonly json: boolean },
@@ -108,10 +118,10 @@ function printJson(terminal: Terminal, value: unknown): void {
   terminal.stdout(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** No colours: a table is piped and pasted as often as it is looked at. */
+/** No colours, since tables are often piped and pasted. */
 const plain = { head: [], border: [] };
 
-/** The table cuts off a word that is longer than its column; this one goes on in the next line. */
+/** Breaks words that are longer than the column: cli-table3 would cut them off. */
 function breakWords(text: string, width: number | undefined): string {
   return width === undefined ? text : text.replace(new RegExp(`\\S{${width}}(?=\\S)`, "g"), "$&\n");
 }
@@ -123,15 +133,20 @@ function cellOf(value: unknown): string {
   return visible(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Names and addresses come from elsewhere: their control characters would steer the terminal. */
+/**
+ * Replaces control characters, which would steer the terminal: names and addresses come from users.
+ */
 function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }
 
-/** What is said about a failure: its message, without a stack. The one renderer of errors for the command line. */
+/**
+ * Returns the message of a failure, without a stack. The only renderer of errors for the command
+ * line.
+ */
 export function describeFailure(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
-  // Prisma puts the call and the source lines first, and what went wrong last.
+  // Prisma puts the call and the source lines first, and the reason last.
   const paragraphs = messageOf(error)
     .trim()
     .split(/\n\s*\n/);
@@ -139,7 +154,7 @@ export function describeFailure(error: unknown): string {
   return (isPrisma ? paragraphs.at(-1) : paragraphs.join("\n\n")) ?? "";
 }
 
-/** Opens, works and closes again, whether the work succeeds or not. */
+/** Opens something, works with it, and closes it, whether the work succeeds or not. */
 export async function withOpened<C extends { close(): Promise<void> }, T>(
   open: () => Promise<C>,
   work: (opened: C) => Promise<T>,

@@ -1,7 +1,12 @@
-/** Longer words are nobody's slip of the finger, and the table below grows with the square of the length. */
+/**
+ * A longer word is not a typing error, and the time of `distanceBetween` grows with the square of
+ * it.
+ */
 const longestWord = 64;
 
-/** The known word nearest to a mistyped one; undefined when none is near enough to be what was meant. */
+/**
+ * Returns the known word nearest to a mistyped one. Undefined when no known word is near enough.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const typed = word.toLowerCase();
   if (typed.length > longestWord) return undefined;
@@ -14,15 +19,24 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** The end of a message about an unknown word: what was probably meant, else all that is known, else nothing. */
+/** Returns `; did you mean "x"?`, or an empty text when no known word is near enough. */
+export function questionOf(word: string, known: Iterable<string>): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+}
+
+/**
+ * Returns the end of a message about an unknown word: the nearest known word, else up to 30 known
+ * words. Empty when there are more.
+ */
 export function hint(word: string, known: Iterable<string>): string {
   const words = [...known];
-  const meant = nearest(word, words);
-  if (meant !== undefined) return `; did you mean "${meant}"?`;
+  const question = questionOf(word, words);
+  if (question !== "") return question;
   return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}` : "";
 }
 
-/** Edits (insert, remove, replace, swap of neighbours) that turn `a` into `b`. */
+/** Counts the edits (insert, remove, replace, swap of neighbours) that turn `a` into `b`. */
 function distanceBetween(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > longestWord) return Infinity;
   let beforeLast: number[] = [];

@@ -1,6 +1,9 @@
 import { safeMessage } from "./safe-message.ts";
 
-/** Every error code that the service answers with, and the HTTP status of each. The README's error table is held to this one by a test. */
+/**
+ * Every error code that the service answers with, and its HTTP status. A test holds the documented
+ * table to this one.
+ */
 export const errorStatus = {
   "request.malformed": 400,
   "token.missing": 401,
@@ -31,18 +34,21 @@ export const errorStatus = {
 
 export type ErrorCode = keyof typeof errorStatus;
 
-/** Field name (dot keys for nested values) to its messages, in the order in which the rules failed. */
+/**
+ * The messages by field name (dot keys for nested values), in the order in which the rules failed.
+ */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
+/** What an AppError may carry in addition to its code and message. */
 export interface AppErrorOptions {
-  /** For the log only; never shown. */
+  /** For the log only, never shown. */
   readonly cause?: unknown;
   readonly errors?: FieldErrors;
   /** Extra response headers, for example `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A fault with a message that is fit to be shown to whoever made the request. */
+/** A fault of a request, with a message that the client may see. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly errors: FieldErrors | undefined;
@@ -62,8 +68,7 @@ export class AppError extends Error {
 }
 
 /**
- * A 422 with the summary of all messages: the first one, then how many more there are
- * (`reference/validation.md`, "422 summary").
+ * Returns a 422 whose summary is the first message and the number of the others, as Laravel has it.
  */
 export function validationError(errors: FieldErrors, cause?: unknown): AppError {
   const messages = Object.values(errors).flat();
@@ -73,9 +78,9 @@ export function validationError(errors: FieldErrors, cause?: unknown): AppError 
   return new AppError("validation.failed", summary, { errors, cause });
 }
 
-/** A start-up or operator fault: one or more lines to show on stderr, without a stack. */
+/** A fault of the start or of an operator's input: lines to show on stderr, without a stack. */
 export class OperatorError extends Error {
-  /** What is wrong, one by one, when it is more than one thing; else the message. */
+  /** Each fault on its own; the message when there is only one. */
   readonly faults: readonly string[];
 
   constructor(
@@ -88,7 +93,18 @@ export class OperatorError extends Error {
   }
 }
 
-/** The message of anything that was thrown, without what it may have caught of somebody's data (see `safeMessage`). */
+/**
+ * Returns the `code` of an error of Node, PostgreSQL or another library: `ENOENT`, `42P01`.
+ * Undefined without one.
+ */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/**
+ * Returns the message of a thrown value, without data of users that it may quote (see
+ * `safeMessage`).
+ */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? safeMessage(error) : String(error);
 }

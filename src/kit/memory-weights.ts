@@ -1,10 +1,14 @@
 /**
- * Bytes of memory for one byte of a request's body: its chunks, the text, its strings in what is parsed, the copy that is validated, what goes
- * to the database and comes back, the event, the answer. Measured with the attacks of bench/.
+ * Bytes of memory per byte of a request's body. It counts the chunks, the text, the parsed strings
+ * and the validated copy; then the statement, its result, the event and the answer. Measured with
+ * `npm run attack`.
  */
 export const memoryPerBodyByte = 12;
 
-/** The least that the memory budget must be: a user has half of it, and a body of the largest size must fit into that. */
+/**
+ * Returns the least memory budget: one user may take half of it, and a body of the largest size
+ * must fit into that.
+ */
 export function leastBudgetOf(bodyLimitBytes: number): number {
   return 2 * memoryPerBodyByte * bodyLimitBytes;
 }

@@ -1,11 +1,12 @@
-/** Errors that this service words itself: for people to read as they are. */
+/** Errors with messages of this service: shown as they are. */
 const ownErrors = new Set(["AppError", "OperatorError"]);
 
 /**
- * The message of an error without what it may have caught of somebody's data. Pure.
+ * Returns the message of an error without data that it may quote. Pure.
  *
- * PostgreSQL quotes the value that it cannot read, Prisma prints the arguments of the whole call, a JSON parser the text around the
- * fault, and errors of clients the URL that they were given. What is left says what went wrong, and not with which value.
+ * PostgreSQL quotes the value that it cannot read. Prisma prints the arguments of the whole call; a
+ * JSON parser the text around the fault; HTTP clients the URL. The rest says what went wrong,
+ * without the value.
  */
 export function safeMessage(error: Error): string {
   if (ownErrors.has(error.name)) return error.message;
@@ -14,17 +15,20 @@ export function safeMessage(error: Error): string {
 
 function withoutValues(error: Error): string {
   const { message } = error;
-  // The call's arguments come first, the complaint last.
+  // Prisma prints the call's arguments first, the reason last.
   const text = error.name.startsWith("PrismaClient") ? lastLineOf(message) : message;
   const isAboutValue =
     isValueState(error) ||
     error.name === "PrismaClientValidationError" ||
     (error instanceof SyntaxError && message.includes("JSON"));
-  // From the first quotation mark to the last: a value may hold some itself.
+  // From the first quotation mark to the last, since a value may contain quotation marks.
   return isAboutValue ? text.replace(/"[^]*"/, '"…"').replace(/'[^]{2,}'/, "'…'") : text;
 }
 
-/** Whether PostgreSQL complained of a value: SQLSTATE class 22, in pg's error, the adapter's or Prisma's. */
+/**
+ * Returns whether PostgreSQL refused a value: SQLSTATE class 22, in the error of pg, of the adapter
+ * or of Prisma.
+ */
 function isValueState(error: Error): boolean {
   const { code, cause } = error as Error & { readonly code?: unknown };
   const original = (cause as { readonly originalCode?: unknown } | undefined)?.originalCode;
@@ -39,8 +43,8 @@ function lastLineOf(text: string): string {
 }
 
 /**
- * Of a URL its scheme and host: user names, passwords, paths and queries may each be a secret.
- * Word by word: a pattern over the whole text would take time with the square of its length.
+ * Keeps the scheme and host of each URL: a user name, password, path or query may be a secret. Goes
+ * word by word: a pattern over the whole text would take time with the square of its length.
  */
 function withoutUrlSecrets(text: string): string {
   return text.replace(/[^\s"'`]+/g, (word) => withoutPath(withoutCredentials(word)));

@@ -1,10 +1,12 @@
-/** Lets so many of one holder do something at one time; the others of that holder wait, in the order in which they came. */
+/**
+ * Limits what each holder does at one time. The others of that holder wait, first in, first out.
+ */
 export interface Turns<Id extends number | string = number> {
-  /** Undefined when there is a place at once. */
+  /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;
-  /** Gives the place to the next of the holder that waits. */
+  /** Passes the place to the next of the holder that waits. */
   leave(holder: Id): void;
-  /** Does something in its turn. */
+  /** Runs `act` when the holder has a place. */
   run<T>(holder: Id, act: () => Promise<T>): Promise<T>;
 }
 
@@ -13,7 +15,11 @@ interface Holder {
   readonly waiting: (() => void)[];
 }
 
-/** @param places Of each holder. */
+/**
+ * Creates turns.
+ *
+ * @param places Places of each holder.
+ */
 export function createTurns<Id extends number | string = number>(places: number): Turns<Id> {
   const holders = new Map<Id, Holder>();
   const turns: Turns<Id> = {

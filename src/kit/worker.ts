@@ -1,21 +1,26 @@
-/** A loop with a name. `run` settles only after `signal` aborts, or rejects when it cannot go on. */
+/**
+ * A loop with a name. `run` settles only after `signal` aborts, or rejects when it cannot go on.
+ */
 export interface Worker {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Waits `ms`, or less when `signal` aborts; never rejects. */
+/** Waits `ms`, or less when `signal` aborts. Never rejects. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return createAlarm().wait(ms, signal);
 }
 
-/** A pause that another part of the process can cut short; a wake before the pause is not forgotten. */
+/**
+ * A pause that another part of the process can end early. A wake before the pause ends it at once.
+ */
 export interface Alarm {
   wake(): void;
-  /** For one waiter at a time. */
+  /** Waits for the alarm, `ms` at most. Only one waiter at a time. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
+/** Creates an alarm that is not ringing. */
 export function createAlarm(): Alarm {
   let isRung = false;
   let ring: (() => void) | undefined;
@@ -24,7 +29,8 @@ export function createAlarm(): Alarm {
       if (ring === undefined) isRung = true;
       else ring();
     },
-    // Not by AbortSignal.any: in Node 20 every call leaves some 70 bytes on a signal that lives as long as the process.
+    // Not AbortSignal.any: in Node 20 each call leaves 70 bytes on a signal that lives as long as
+    // the process.
     wait(ms, signal) {
       return new Promise((resolve) => {
         const end = (): void => {
@@ -51,7 +57,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Whether `work` ends, well or not, within `limitMs`. A rejection in time is thrown; a later one is nobody's concern. */
+/**
+ * Returns whether `work` ends, well or not, within `limitMs`. Throws a rejection in time, and
+ * ignores a later one.
+ */
 export async function endsWithin(limitMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, limitMs, false)));

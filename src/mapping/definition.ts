@@ -1,9 +1,11 @@
 import type { RuleSpecs } from "../validation/syntax.ts";
 import type { Caller } from "../kit/caller.ts";
 
+/** The changes that a resource can send webhooks for. */
 export const triggers = ["on_create", "on_update", "on_delete"] as const;
 export type Trigger = (typeof triggers)[number];
 
+/** The types of fields. */
 export const fieldTypes = [
   "Int",
   "BigInt",
@@ -19,13 +21,16 @@ export const fieldTypes = [
 ] as const;
 export type FieldType = (typeof fieldTypes)[number];
 
+/** The default of a field: a literal, or a value that the database makes. */
 export type FieldDefault =
   | { readonly kind: "literal"; readonly value: unknown }
   | { readonly kind: "now" | "autoincrement" | "uuid" };
 
+/** What happens to a record when the one that it references is deleted. */
 export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
 export type DeleteAction = (typeof deleteActions)[number];
 
+/** A field's reference to the key or a unique field of a resource. */
 export interface Reference {
   readonly resource: string;
   readonly field: string;
@@ -34,6 +39,7 @@ export interface Reference {
   readonly onDelete: DeleteAction;
 }
 
+/** A field of a resource. */
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
@@ -53,29 +59,46 @@ export interface Field {
   readonly references?: Reference;
 }
 
-/** A relation as seen from one resource: `one` follows this resource's own reference, `many` is the inverse of another's. */
+/**
+ * A relation of one resource: `one` follows its own reference, `many` is the inverse of another's.
+ */
 export interface Relation {
   readonly name: string;
   readonly kind: "one" | "many";
-  /** The resource at the other end. */
+  /** The other resource. */
   readonly resource: string;
-  /** Field of this resource, and field of the other, that hold the same value. */
+  /** The field of this resource and the field of the other that have the same value. */
   readonly localField: string;
   readonly foreignField: string;
-  /** Shared by the two ends, unique in the set. */
+  /** Shared by the two ends, and unique among all relations. */
   readonly relationName: string;
 }
 
+/** A node of a transform. */
 export type TransformNode =
-  /** `customer.id`: a field, or relations and a field. A step through a missing relation gives null. */
+  /**
+   * `customer.id`: a field, or relations and a field. A missing relation on the path gives null.
+   */
   | { readonly kind: "path"; readonly path: readonly string[] }
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, TransformNode])[] };
 
+/** Who sees and changes all records. */
 export type AdminRule =
   | { readonly kind: "flag" }
   | { readonly kind: "nobody" }
   | { readonly kind: "emails"; readonly emails: readonly string[] };
+
+export const operations = ["read", "create", "update", "delete", "reference"] as const;
+export type AccessOperation = (typeof operations)[number];
+
+/** Who may do something with a record; admins of the resource may do everything. */
+export type AccessRule =
+  | { readonly kind: "owner" | "everyone" | "admin" }
+  /** A Prisma filter, in which texts such as `$user.id` stand for who asks. */
+  | { readonly kind: "filter"; readonly where: Readonly<Record<string, unknown>> };
+
+export type Access = Readonly<Record<AccessOperation, AccessRule>>;
 
 /** Prisma `findMany` arguments. */
 export interface BaseQuery {
@@ -84,24 +107,30 @@ export interface BaseQuery {
   readonly where?: Readonly<Record<string, unknown>>;
 }
 
-/** How a list counts: all of them, exactly only up to 10,000, or not at all. */
+/** How a list counts its records: exactly, exactly only up to 10,000, or not at all. */
 export const countModes = ["exact", "estimated", "none"] as const;
 export type CountMode = (typeof countModes)[number];
 
-/** A record as the models client gives it: relations included by name. */
+/** A record of the models client, with included relations by name. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What the code module beside a mapping file may export; an export wins over the key of the same name. */
+/**
+ * The exports of the code module beside a mapping file. An export wins over the key of the same
+ * name.
+ */
 export interface CodeModule {
   readonly transform?: (model: Row) => unknown;
   readonly createRules?: () => RuleSpecs;
   readonly updateRules?: () => RuleSpecs;
   readonly isAdmin?: (user: Caller) => boolean;
-  /** Gets and answers Prisma `findMany` arguments. The owner filter is added afterwards and cannot be widened. */
+  /**
+   * Changes Prisma `findMany` arguments. The owner filter is added afterwards and cannot be
+   * widened.
+   */
   readonly applySearch?: (query: BaseQuery, search: string) => BaseQuery;
   readonly baseQuery?: () => BaseQuery;
   readonly webhookMaxAttempts?: () => number;
-  /** Seconds. */
+  /** In seconds. */
   readonly webhookBackoff?: () => readonly number[];
 }
 
@@ -119,19 +148,20 @@ export interface Definition {
   readonly triggers: readonly Trigger[];
   /** Undefined: every field under its own name. */
   readonly transform?: TransformNode & { readonly kind: "object" };
-  /** Undefined: derived from the fields, see rules.ts. */
+  /** Undefined: derived from the fields, see derive-rules.ts. */
   readonly createRules?: RuleSpecs;
   readonly updateRules?: RuleSpecs;
   /** Name of a field. */
   readonly ownerColumn?: string;
   readonly isAdmin: AdminRule;
+  readonly access: Access;
   readonly searchableColumns: readonly string[];
   /**
-   * Paths of the record's JSON that a request may filter by; with a `transform` in code, field names.
-   * Undefined: all that `transform` shows, and none with a `transform` in code.
+   * Paths of the record's JSON that a request may filter by; field names with a `transform` in
+   * code. Undefined: all that `transform` shows, and none with a `transform` in code.
    */
   readonly filterable?: readonly string[];
-  /** Likewise, to sort by. */
+  /** The same, to sort by. */
   readonly sortable?: readonly string[];
   /** Relations that a request may ask for by `include`. */
   readonly includes: readonly string[];
@@ -142,17 +172,17 @@ export interface Definition {
   readonly supportsUpdate: boolean;
   readonly supportsDelete: boolean;
   readonly webhookMaxAttempts?: number;
-  /** Seconds. */
+  /** In seconds. */
   readonly webhookBackoff?: readonly number[];
   readonly code: CodeModule;
-  /** Of the code module's text. */
+  /** Hash of the code module's text. */
   readonly codeHash?: string;
   /**
-   * A sentence about a part of the mapping file, with the way there from the working folder:
-   * `config/resources/orders.yaml:5:3: fields.id: ...`. The path is of keys and list items.
+   * Makes a sentence about a part of the mapping file, with its place relative to the working
+   * folder: `config/resources/orders.yaml:5:3: fields.id: ...`. The path has keys and list indexes.
    */
   readonly remark: (path: readonly (string | number)[], message: string) => string;
 }
 
-/** Every resource that is served, by name. */
+/** Every resource, by name. */
 export type Definitions = ReadonlyMap<string, Definition>;

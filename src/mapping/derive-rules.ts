@@ -4,12 +4,15 @@ import { defaultLength } from "./storable.ts";
 
 type Rules = (string | Readonly<Record<string, unknown>>)[];
 
-/** Rules for a resource that gives none: the fields that a client may set, required unless optional or with a default. */
+/**
+ * Derives the rules of a resource without its own: the fields that a client may set, required
+ * unless optional or with a default.
+ */
 export function deriveCreateRules(definition: Definition): RuleSpecs {
   return rulesOf(definition, ({ isOptional, default: given }) => isOptional || given !== undefined);
 }
 
-/** The same, with every field left out at will; the key never changes. */
+/** Derives the same rules with every field optional. The key never changes. */
 export function deriveUpdateRules(definition: Definition): RuleSpecs {
   return rulesOf({ ...definition, fields: definition.fields.filter((field) => !field.isKey) }, () => true);
 }
@@ -27,7 +30,7 @@ function rulesOf(definition: Definition, mayBeAbsent: (field: Field) => boolean)
   );
 }
 
-/** Not what the database or the service fills in. */
+/** Returns whether a client may set the field: neither the database nor the service fills it. */
 function isSettable(field: Field, { ownerColumn }: Definition): boolean {
   const isGenerated = field.default !== undefined && field.default.kind !== "literal";
   return !isGenerated && !field.isUpdatedAt && field.name !== ownerColumn;
@@ -36,7 +39,7 @@ function isSettable(field: Field, { ownerColumn }: Definition): boolean {
 function presenceOf(field: Field, mayBeAbsent: boolean): Rules {
   const nullable = field.isOptional ? ["nullable"] : [];
   if (mayBeAbsent) return ["sometimes", ...nullable];
-  // `required` refuses `[]` and `{}`, which are values like any other here.
+  // `required` refuses `[]` and `{}`, which are valid values here.
   return [field.isList || field.type === "Json" ? "present" : "required", ...nullable];
 }
 
@@ -45,7 +48,7 @@ const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
   Int: () => ["integer"],
   BigInt: () => ["integer"],
   Float: () => ["numeric"],
-  // bail: for a text that is no number, "must be a number" says it all.
+  // bail: for a text that is no number, "must be a number" is enough.
   Decimal: ({ scale }) =>
     scale === undefined ? ["numeric"] : ["bail", "numeric", { decimal: scale === 0 ? 0 : [0, scale] }],
   Boolean: () => ["boolean"],

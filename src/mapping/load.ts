@@ -3,31 +3,32 @@ import { join, relative } from "node:path";
 import { OperatorError } from "../kit/errors.ts";
 import { compareFaults, faultText, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
+import { readAccess } from "./read/access.ts";
 import { readBaseQuery } from "./read/base-query.ts";
 import { loadCode } from "./read/code.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
 import { readFields } from "./read/fields.ts";
-import { checkNames } from "./read/names.ts";
+import { checkNames } from "./read/check-names.ts";
 import { checkIncludes, checkListPaths } from "./read/list-keys.ts";
 import { linkRelations } from "./read/relations.ts";
-import { checkRules } from "./read/rules.ts";
-import { readTransform } from "./read/transform.ts";
+import { checkRules } from "./read/check-rules.ts";
+import { readTransform } from "./read/transform-tree.ts";
 
-/** What the mapping files came to. */
+/** The definitions of the mapping files, or their faults. */
 export interface Check {
   /** Sorted by name; undefined when there are faults. */
   readonly definitions: Definitions | undefined;
-  /** Of all files, by file and place. Paths are relative to the configuration folder. */
+  /** Faults of all files, by file and place. Paths are relative to the configuration folder. */
   readonly faults: readonly Fault[];
 }
 
 const folder = "resources";
 
 /**
- * Reads every mapping file, `resources/*.yaml` and `*.yml`, with the code modules that they name.
+ * Reads every mapping file, `resources/*.yaml` and `*.yml`, with its code module.
  *
- * @param configDir The configuration folder, absolute.
+ * @param configDir Absolute path of the configuration folder.
  */
 export async function checkDefinitions(configDir: string): Promise<Check> {
   const files = await listFiles(configDir);
@@ -58,7 +59,7 @@ export async function checkDefinitions(configDir: string): Promise<Check> {
 }
 
 /**
- * Like `checkDefinitions`, for programs that cannot go on with a fault.
+ * Does the same as `checkDefinitions`, for programs that cannot go on with a fault.
  *
  * @throws OperatorError that lists every fault.
  */
@@ -71,7 +72,7 @@ export async function loadDefinitions(configDir: string): Promise<Definitions> {
   return definitions;
 }
 
-/** All faults as an operator reads them, with paths that lead there from the working folder. */
+/** Formats all faults for an operator, with paths relative to the working folder. */
 export function describeFaults(faults: readonly Fault[], configDir: string): string {
   const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
   const lines = faults.map((fault) => `  ${shownFault(fault, configDir)}`);
@@ -84,7 +85,7 @@ function shownFault(fault: Fault, configDir: string): string {
   return faultText({ ...fault, file: join(shown, fault.file) });
 }
 
-/** Undefined when there is no such folder. Hidden files are those of editors. */
+/** Returns undefined without such a folder. Hidden files are those of editors. */
 async function listFiles(configDir: string): Promise<readonly string[] | undefined> {
   try {
     const names = await readdir(join(configDir, folder));
@@ -97,7 +98,7 @@ async function listFiles(configDir: string): Promise<readonly string[] | undefin
   }
 }
 
-/** Of two with one name, which is a fault, the first. */
+/** Returns the drafts by name; the first of two with one name, which is a fault. */
 function byName(all: readonly Draft[]): Drafts {
   const drafts = new Map<string, Draft>();
   for (const draft of all) {
@@ -107,7 +108,7 @@ function byName(all: readonly Draft[]): Drafts {
   return drafts;
 }
 
-/** Undefined when a part that must be there has a fault, which is reported by then. */
+/** Returns undefined when a required part has a fault, which is reported already. */
 function toDefinition({
   draft,
   drafts,
@@ -120,6 +121,7 @@ function toDefinition({
   const { content, source } = draft;
   const transform = readTransform(draft, drafts);
   const baseQuery = readBaseQuery(draft, drafts);
+  const access = readAccess(draft, drafts);
   checkRules(draft, drafts);
   checkOwnerColumn(draft);
   checkSearchableColumns(draft);
@@ -146,6 +148,7 @@ function toDefinition({
     ...(content.updateRules !== undefined && { updateRules: content.updateRules }),
     ...(content.ownerColumn !== undefined && { ownerColumn: content.ownerColumn }),
     isAdmin: toAdminRule(content.isAdmin ?? "flag"),
+    access,
     searchableColumns: content.searchableColumns ?? [],
     ...(content.filterable !== undefined && { filterable: content.filterable }),
     ...(content.sortable !== undefined && { sortable: content.sortable }),
@@ -189,10 +192,7 @@ function checkSearchableColumns(draft: Draft): void {
     const field = findField({ draft, name, path });
     if (names.indexOf(name) < index) draft.report(path, `"${name}" is in the list already`);
     else if (field !== undefined && (field.type !== "String" || field.isList)) {
-      draft.report(
-        path,
-        `expected a String field, since a search looks for a part of a text; ${typeOf(field)}`,
-      );
+      draft.report(path, `expected a String field, since a search compares text; ${typeOf(field)}`);
     }
   }
 }

@@ -10,11 +10,11 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
 };
 
 /**
- * The Prisma schema of the models client: one model per definition, in the order of the definitions.
- * Pure: the same definitions give the same text.
+ * Returns the Prisma schema of the models client: one model per definition, in their order. Pure.
  *
- * An enum is a String, checked by the table's CHECK constraint, which the migration makes: values can be added without `ALTER TYPE`.
- * Keys are followed by the references to them when they change (`onUpdate: Cascade`, as Prisma does by default).
+ * An enum is a String with a CHECK constraint, which the migration makes: values can be added
+ * without `ALTER TYPE`. When a key changes, the references to it follow (`onUpdate: Cascade`,
+ * Prisma's default).
  */
 export function prismaSchemaOf(definitions: Definitions): string {
   const header = block("datasource db", [`provider = "postgresql"`]);
@@ -23,8 +23,8 @@ export function prismaSchemaOf(definitions: Definitions): string {
 }
 
 /**
- * One definition's model without the other resources' references to it: what its own table is made from. It changes when that table may
- * have to, and not with another mapping file.
+ * Returns one definition's model without the references of other resources to it. It describes the
+ * resource's own table only, so another mapping file does not change it.
  */
 export function tableModelOf(definition: Definition, definitions: Definitions): string {
   const relations = definition.relations.filter(({ kind }) => kind === "one");
@@ -32,8 +32,8 @@ export function tableModelOf(definition: Definition, definitions: Definitions): 
 }
 
 /**
- * What a mapping file asks of a column of a table that the service makes: its type, whether it may be null, and its default, in the words of
- * the Prisma schema. They change when, and only when, the file asks for something else.
+ * Returns the wish of a mapping file for a column: its type, nullability and default, in the words
+ * of the Prisma schema. A part changes if and only if the file asks for something else.
  */
 export function columnWishOf(field: Field): Readonly<Record<"type" | "nullability" | "default", string>> {
   const type = [`${prismaType(field)}${field.isList ? "[]" : ""}`, nativeType(field, true)];
@@ -53,7 +53,10 @@ function modelOf(definition: Definition, definitions: Definitions): string {
   ]);
 }
 
-/** Key and unique columns have an index already; PostgreSQL makes none for a foreign key. */
+/**
+ * Returns whether the field needs an index. Key and unique columns have one; PostgreSQL makes none
+ * for a foreign key.
+ */
 function isIndexDue(field: Field): boolean {
   return !field.isKey && !field.isUnique && (field.isIndexed || field.references !== undefined);
 }
@@ -78,8 +81,8 @@ function prismaType({ type }: Field): string {
 }
 
 /**
- * `@db` attributes shape the tables that the service makes. A table that someone else made keeps its own types, so
- * none is stated, except `Uuid`: a comparison of a uuid column with text is an error in PostgreSQL.
+ * Returns the `@db` attribute of a column of a managed table. An existing table keeps its own
+ * types, so none is given, except `Uuid`: PostgreSQL cannot compare a uuid column with text.
  */
 function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Uuid") return "@db.Uuid";
@@ -99,7 +102,7 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
     if (expression !== undefined) return [`@default(dbgenerated(${quote(expression)}))`];
     return [`@default(${literalOf(field, field.default.value)})`];
   }
-  // Made by the database, so that a writer other than this service gets one too.
+  // Made by the database, so that other writers get one too.
   if (field.default.kind === "uuid")
     return [
       `@default(dbgenerated("${field.type === "Uuid" ? "gen_random_uuid()" : "(gen_random_uuid())::text"}"))`,
@@ -108,9 +111,9 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
 }
 
 /**
- * The default as an expression, for the literals that Prisma writes but does not know again in a live column: it would set them anew at
- * every migration. Undefined for all others. PostgreSQL keeps the cast from text as it is written, and folds any shorter form into
- * another spelling.
+ * Returns a default as an SQL expression, for literals that Prisma does not recognise in a live
+ * column: it would set them again at every migration. Undefined for all others. PostgreSQL keeps
+ * the cast from text as written, and rewrites any shorter form.
  */
 function expressionOf(field: Field, value: unknown): string | undefined {
   const { type, isList, precision, scale } = field;
@@ -122,7 +125,7 @@ function expressionOf(field: Field, value: unknown): string | undefined {
   return `('${text}'::text)::${name}${digits}${isList ? "[]" : ""}`;
 }
 
-/** None of their literals has a character that is special in a text or in an array. */
+/** Their literals contain no character that is special in a text or in an array. */
 const forgottenTypes: Partial<Record<FieldType, string>> = {
   BigInt: "bigint",
   Float: "double precision",
@@ -136,7 +139,7 @@ function literalOf(field: Field, value: unknown): string {
   if (field.isList && Array.isArray(value))
     return `[${value.map((item) => literalOf({ ...field, isList: false }, item)).join(", ")}]`;
   if (field.type === "Json") return quote(JSON.stringify(value));
-  // Prisma knows no exponents.
+  // Prisma reads no exponents.
   if (field.type === "Float") return new Decimal(String(value)).toFixed();
   if (field.type === "DateTime") return quote(new Date(String(value)).toISOString());
   return bareLiterals.includes(field.type) ? String(value) : quote(String(value));
@@ -148,7 +151,8 @@ function relationLine(relation: Relation, definition: Definition, definitions: D
     throw new Error(`${definition.name}.${relation.name}: no resource ${relation.resource}`);
   const name = `name: ${quote(relation.relationName)}`;
   const foreign = relation.kind === "many" ? fieldOf(other, relation.foreignField) : undefined;
-  // The referencing field is unique: at most one record is at the other end, and Prisma wants it said.
+  // A unique referencing field has at most one record at the other end, which Prisma's schema must
+  // say.
   if (foreign !== undefined) {
     const suffix = foreign.isUnique || foreign.isKey ? "?" : "[]";
     return `${relation.name} ${other.model}${suffix} @relation(${name})`;
@@ -174,7 +178,7 @@ function block(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.map((line) => `  ${line}\n`).join("")}}`;
 }
 
-/** JSON's escapes are the ones of Prisma's string literals. */
+/** Quotes a text: JSON has the escapes of Prisma's string literals. */
 function quote(text: string): string {
   return JSON.stringify(text);
 }

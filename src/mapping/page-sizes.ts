@@ -1,14 +1,20 @@
-/** Remembers for each user how many records of a resource fit into one answer, where fewer did than were asked for. */
+/**
+ * Remembers for each user how many records of a resource fit into one answer, where the asked
+ * number did not.
+ */
 export interface PageSizes {
-  /** How many to read for at first; undefined for as many as are asked for. */
+  /** Returns how many records to read first; undefined for as many as are asked for. */
   likely(userId: number): number | undefined;
   note(userId: number, list: { readonly asked: number; readonly size: number }): void;
 }
 
-/** Users that are remembered, of each resource. */
+/** Most users that are remembered for each resource. */
 const maxUsers = 1000;
 
-/** By user, as each sees records of its own: a list that does not fit is read up to four times, and one user's must not shorten another's. */
+/**
+ * Creates the memory of one resource. By user, since each sees its own records: a list that does
+ * not fit is read up to four times, and must not shorten another user's.
+ */
 export function createPageSizes(): PageSizes {
   const sizes = new Map<number, number>();
   return {
@@ -16,7 +22,7 @@ export function createPageSizes(): PageSizes {
     note(userId, { asked, size }) {
       sizes.delete(userId);
       if (size >= asked) return;
-      // A little more the next time, since the large ones may be gone.
+      // A little more the next time, since the large records may be gone.
       sizes.set(userId, Math.ceil(size * 1.25));
       const [oldest] = sizes.keys();
       if (sizes.size > maxUsers && oldest !== undefined) sizes.delete(oldest);

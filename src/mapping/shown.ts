@@ -9,24 +9,24 @@ export interface Step {
 
 /** A place in the JSON of a record. */
 export interface Shown {
-  /** Keys from the record down to it; lists are passed over. */
+  /** Keys from the record down to it, without those of lists. */
   readonly keys: readonly string[];
   readonly steps: readonly Step[];
-  /** The field behind it; undefined where there is none, or none that can be reached. */
+  /** The field behind it; undefined without one, or when it cannot be reached. */
   readonly field?: Field;
-  /** What is there in place of a field, to complete "x is ...". */
+  /** What the place has instead of a field, to complete "x is ...". */
   readonly instead?: string;
 }
 
-/** `include` of the base query; "any": what a code module includes is known only when it runs. */
+/** `include` of the base query. "any": a code module decides what it includes. */
 export type Included = Readonly<Record<string, unknown>> | undefined | "any";
 
 /**
- * Lists every place of a record's JSON as the key `transform` makes it. With a `transform` in code,
- * nobody knows its places, and what is listed are the fields under their own names.
+ * Lists every place of a record's JSON that the key `transform` makes. The places of a `transform`
+ * in code are unknown: the list then has the fields under their own names.
  *
- * @param definitions May lack resources that have faults; what leads there is marked as unknown.
- * @returns By the keys with dots between them. Of two places with the same, the first.
+ * @param definitions May lack resources with faults; a place that leads there is marked as unknown.
+ * @returns The places by their keys with dots between; the first of two places with the same keys.
  */
 export function shownPlaces(
   definition: Definition,
@@ -86,12 +86,13 @@ function placesOfPath(
   return [{ keys, steps, instead: "an object" }, ...placesOfFields(to, beyond)];
 }
 
-/** Set as `instead` where a fault elsewhere hides what is behind a place. */
+/** The value of `instead` where a fault elsewhere hides the content of a place. */
 export const unknown = "unknown";
 
 /**
- * What is included below a relation. A relation that is not included shows null. One that is
- * included in part (`where`, `take`, `skip`) is hidden too: a filter would tell of the other records.
+ * Returns what is included below a relation. A relation that is not included shows null. One that
+ * is included in part (`where`, `take`, `skip`) is hidden, since a filter would reveal the other
+ * records.
  */
 function includedAt(included: Included, name: string): Included | "hidden" {
   if (included === "any") return "any";
@@ -102,23 +103,26 @@ function includedAt(included: Included, name: string): Included | "hidden" {
   return Object.keys(parts).length > 0 ? "hidden" : (include as Included);
 }
 
-/** Whether several records may be at the other end: a unique field there allows one. */
+/** Returns whether the other end may have several records: a unique field there allows one. */
 export function leadsToMany(relation: Relation, to: Definition): boolean {
   const field = to.fields.find(({ name }) => name === relation.foreignField);
   return relation.kind === "many" && field?.isUnique !== true && field?.isKey !== true;
 }
 
-/** A place that was asked for, and the keys below it when it is a Json field's. */
+/** A requested place, and the keys below it inside a Json field. */
 export interface Found {
   readonly place: Shown;
   readonly jsonPath?: readonly string[];
 }
 
-/** Keeps hostile input away from the search for a `Json` field, which takes the square of the length. */
+/**
+ * Keeps hostile input away from the search for a `Json` field, whose time grows with the square of
+ * the length.
+ */
 export const longestPath = 1000;
 
 /**
- * Returns the place of a path, or the `Json` field above it with the rest of the path; undefined
+ * Returns the place of a path, or the `Json` field above it with the rest of the path. Undefined
  * when there is neither.
  */
 export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Found | undefined {
@@ -134,7 +138,7 @@ export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Fou
   return undefined;
 }
 
-/** Why a place cannot be filtered, to complete "x is ..."; undefined when it can. */
+/** Returns why a place cannot be filtered, to complete "x is ..."; undefined when it can. */
 export function filterFault({ place: { field, instead }, jsonPath }: Found): string | undefined {
   if (field === undefined) return instead ?? unknown;
   if (field.type === "Bytes") return "of type Bytes";
@@ -143,7 +147,7 @@ export function filterFault({ place: { field, instead }, jsonPath }: Found): str
   return jsonPath === undefined ? "a whole Json value; expected a path in it" : undefined;
 }
 
-/** Likewise, for sorting. */
+/** Returns why a place cannot be sorted, to complete "x is ..."; undefined when it can. */
 export function sortFault({ place, jsonPath }: Found): string | undefined {
   const { field, steps } = place;
   if (jsonPath !== undefined) return "a part of a Json value, which has no order";

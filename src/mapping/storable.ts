@@ -1,24 +1,28 @@
-import { isContainer } from "../validation/body.ts";
+import { isContainer } from "../validation/body-paths.ts";
 import { isDeeperThan, maxDepth } from "../validation/clean.ts";
 
 /**
- * Most characters of a String whose field has no `length`, 64 Ki. Code points, which `length`, the rule `max` and PostgreSQL's varchar
- * count too: 256 KB at most, of four bytes each.
+ * Most characters of a String without `length`: 64 Ki code points, 256 KB at most. `length`, the
+ * rule `max` and PostgreSQL's varchar count code points, too.
  */
 export const defaultLength = 65_536;
 
-/** What PostgreSQL's text cannot hold, to complete "must not contain ..."; undefined when it can. */
+/**
+ * Returns what PostgreSQL's text cannot store, to complete "must not contain ..."; undefined when
+ * it can.
+ */
 export function textFault(text: string): string | undefined {
   if (text.includes("\0")) return "NUL characters";
   return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
 }
 
-/** Prisma writes the `values` beside the first in place of the object, and leaves the second out. */
+/** Prisma replaces an object with the first key by its `values`, and drops the second. */
 const misreadKeys = ["__prismaRawParameters__", "__proto__"];
 
 /**
- * Why a JSON value cannot be stored as it is, to complete "must not ..."; undefined when it can. The only place that decides on it, for
- * values from clients and for defaults in mapping files: what `jsonb` refuses, and what Prisma takes for a part of its own protocol.
+ * Returns why a JSON value cannot be stored as it is, to complete "must not ..."; undefined when it
+ * can. Decides for values of clients and for defaults in mapping files: `jsonb` refuses some, and
+ * Prisma reads some as a part of its own protocol.
  */
 export function jsonFault(value: unknown): string | undefined {
   if (isDeeperThan(value, maxDepth)) return `be nested more than ${maxDepth} levels deep`;
@@ -26,7 +30,12 @@ export function jsonFault(value: unknown): string | undefined {
   return content === undefined ? undefined : `contain ${content}`;
 }
 
-/** @param isInConstructor Whether an object around it has a key `constructor`, which keeps Prisma from taking out what it put around a `$type`. */
+/**
+ * Finds content that cannot be stored.
+ *
+ * @param isInConstructor Whether an object around it has a key `constructor`: Prisma then leaves
+ *   its own wrapping of a `$type` in place.
+ */
 function contentFault(value: unknown, isInConstructor: boolean): string | undefined {
   if (typeof value === "string") return textFault(value);
   // 1e400 in the body is Infinity here, and would be stored as null.

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 
-/** One SQL statement, or several, and what it is there for. */
+/** One or more SQL statements, and their purpose. */
 export interface Step {
   /** For messages: `orders: capture trigger`. */
   readonly title: string;
@@ -17,28 +17,31 @@ export interface CoreMigration {
   readonly checksum: string;
 }
 
-/** Name to checksum of the core migrations that a database has. */
+/** The checksum of each core migration of a database, by its name. */
 export type AppliedMigrations = Readonly<Record<string, string>>;
 
-/** The same from src/migration and from dist/migration. */
+/** The path is the same from src/migration and from dist/migration. */
 const coreFolder = new URL("../../prisma/migrations/", import.meta.url);
 
-/** Shared by all processes that migrate; no meaning but that nobody else uses it. */
+/** An advisory lock that all processes take which migrate; any number that no other lock uses. */
 const lockKey = 7_382_914_405;
 
-/** Changing a table waits for the transactions that use it, and everybody else waits behind the change. */
+/**
+ * A change of a table waits for the transactions that use it, and all later ones wait behind the
+ * change.
+ */
 const lockTimeoutMs = 30_000;
 
 const lockNotAvailable = "55P03";
 
-/** Every core migration that this version knows, in the order in which they are applied. */
+/** Reads every core migration of this version, in the order in which they are applied. */
 export async function loadCoreMigrations(): Promise<readonly CoreMigration[]> {
   const entries = await readdir(coreFolder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   return Promise.all(
     names.toSorted().map(async (name) => {
       const sql = await readFile(new URL(`${name}/migration.sql`, coreFolder), "utf8");
-      // A checkout with other line ends is the same migration.
+      // A checkout with other line ends has the same migration.
       const checksum = createHash("sha256").update(sql.replaceAll("\r\n", "\n")).digest("hex");
       return { name, sql, checksum };
     }),
@@ -46,8 +49,10 @@ export async function loadCoreMigrations(): Promise<readonly CoreMigration[]> {
 }
 
 /**
- * The migrations that a database lacks.
- * Throws OperatorError when it has one that this version does not know, or another text under a name that it knows.
+ * Returns the migrations that a database lacks.
+ *
+ * @throws OperatorError when the database has one that this version does not know, or another text
+ *   under a known name.
  */
 export function pendingMigrations(
   known: readonly CoreMigration[],
@@ -69,10 +74,10 @@ export function pendingMigrations(
   return known.filter(({ name }) => applied[name] === undefined);
 }
 
-/** The steps that apply core migrations and note them down. */
+/** Returns the steps that apply and record core migrations. */
 export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
-  // Not by the Prisma engine's applyMigrations: that keeps its book in a table `_prisma_migrations` of the schema `public`, where an
-  // application that uses Prisma itself has its own.
+  // Not the Prisma engine's applyMigrations: it records in `public._prisma_migrations`, where an
+  // application that uses Prisma has its own records.
   return pending.map(({ name, sql, checksum }) => ({
     title: `core migration ${name}`,
     sql: `${sql.trim()}\nINSERT INTO svc.migrations (name, checksum) VALUES ('${name}', '${checksum}')`,
@@ -80,13 +85,14 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 }
 
 /**
- * Runs `work` in one transaction on a connection of its own, and commits it unless it throws.
+ * Runs `work` in one transaction on a connection of its own, and commits unless it throws.
  *
- * Only one such transaction runs at a time: on PostgreSQL by an advisory lock that ends with it (a session's lock would be lost
- * behind a pooler such as PgBouncer); on the embedded database, where all sockets are one session and an advisory lock
- * excludes nobody, since that runs one transaction after another.
+ * Only one such transaction runs at a time. On PostgreSQL an advisory lock of the transaction holds
+ * this; a lock of the session would be lost behind a pooler such as PgBouncer. On the embedded
+ * database all sockets are one session, where an advisory lock excludes nothing. Its transactions
+ * run one after another.
  *
- * @param isReadOnly For a plan: neither waits for others nor can change anything.
+ * @param isReadOnly For a plan: waits for no other transaction, and cannot change anything.
  */
 export async function inMigrationTransaction<T>({
   url,
@@ -98,12 +104,12 @@ export async function inMigrationTransaction<T>({
   readonly work: (client: Client) => Promise<T>;
 }): Promise<T> {
   const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
-  // A connection that is lost fails the query at work; without a listener it would end the process too.
+  // A lost connection fails the current query; without a listener it would also end the process.
   client.on("error", () => undefined);
   await client.connect();
   try {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
-    // A role or database may carry limits meant for requests, and a search path that leads elsewhere.
+    // A role or database may have limits for requests, and another search path.
     await client.query(`
       SET LOCAL statement_timeout = 0;
       SET LOCAL idle_in_transaction_session_timeout = 0;
@@ -117,12 +123,16 @@ export async function inMigrationTransaction<T>({
     await client.query("COMMIT");
     return result;
   } finally {
-    // Rolls back what was not committed. That the connection was lost is known by then.
+    // Rolls back what was not committed. A lost connection has failed the query before.
     await client.end().catch(() => undefined);
   }
 }
 
-/** Runs the steps in order. Throws OperatorError naming the one that failed; the caller's transaction is then lost. */
+/**
+ * Runs the steps in order.
+ *
+ * @throws OperatorError naming the step that failed; the caller's transaction is then lost.
+ */
 export async function runSteps(client: ClientBase, steps: readonly Step[]): Promise<void> {
   for (const { title, sql } of steps) {
     try {
@@ -145,11 +155,7 @@ function reasonOf(error: unknown): string {
     error instanceof Error && "detail" in error && typeof error.detail === "string"
       ? ` (${error.detail})`
       : "";
-  // In full: whoever changes tables has to find the row that stands in the way.
+  // In full, since the operator has to find the row that stands in the way.
   const message = error instanceof Error ? error.message : String(error);
   return `PostgreSQL says: ${message}${detail}`;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

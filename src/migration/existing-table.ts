@@ -1,12 +1,15 @@
 import type { LiveColumn, LiveRelation } from "./live-tables.ts";
-import { hint, nearest } from "../kit/did-you-mean.ts";
+import { hint, questionOf } from "../kit/did-you-mean.ts";
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
-/** What a mapping file and the table that it maps say differently; every entry a sentence that names the place in the file. */
+/**
+ * Differences between a mapping file and its table. Each is a sentence that names the place in the
+ * file.
+ */
 export interface TableFindings {
-  /** Reads or events would go wrong. */
+  /** Differences that break reads or events. */
   readonly faults: readonly string[];
-  /** Single requests might. */
+  /** Differences that may break single requests. */
   readonly notes: readonly string[];
 }
 
@@ -28,10 +31,11 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
 };
 
 /**
- * Holds the mapping of an existing table, `managed: false`, against the table.
+ * Compares the mapping of an existing table (`managed: false`) with the table.
  *
- * @param relations Everything in the schema that has a table's place; the definition's may be missing.
- * @param columns Those of the table.
+ * @param relations Every table, view and foreign table of the schema; the definition's may be
+ *   missing.
+ * @param columns Columns of the table.
  */
 export function checkExistingTable({
   definition,
@@ -76,7 +80,7 @@ function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]):
   const primary = columns.filter(({ isPrimary }) => isPrimary).map(({ name }) => name);
   if (primary.length > 1)
     return `the key of "${table}" has several columns (${primary.join(", ")}), which is not supported`;
-  // That it is missing is said by then.
+  // The missing column is reported already.
   if (column === undefined) return undefined;
   return primary.length === 0
     ? `the table "${table}" has no primary key, and its column "${column.name}" is not unique by itself`
@@ -85,8 +89,7 @@ function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]):
 
 function missing(field: Field, columns: readonly LiveColumn[]): string {
   const names = columns.map(({ name }) => name);
-  const meant = nearest(field.column, names);
-  const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  const question = questionOf(field.column, names);
   return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
 }
 
@@ -126,7 +129,9 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
   return notes;
 }
 
-/** A number or UUID that the service does not make itself. */
+/**
+ * Returns whether the table must fill the field: a number or UUID that the service does not make.
+ */
 function isLeftToTable(
   { name, default: given }: Field,
   { supportsCreate, createRules, code }: Definition,

@@ -1,8 +1,9 @@
 import type { ClientBase, Pool } from "pg";
 import type { AppliedMigrations } from "./core-migrations.ts";
 import { tablesSchema } from "../db/names.ts";
+import { codeOf } from "../kit/errors.ts";
 
-/** What the last migration wrote down about a resource. */
+/** The record of the last migration about a resource. */
 export interface InstalledResource {
   readonly name: string;
   readonly table: string;
@@ -10,27 +11,33 @@ export interface InstalledResource {
   readonly hash: string;
 }
 
-/** What a database has had installed. */
+/** What migrations have installed in a database. */
 export interface Installed {
   readonly migrations: AppliedMigrations;
   readonly resources: readonly InstalledResource[];
-  /** The service's triggers that fire on the tables of those resources. */
+  /** The enabled triggers of the service on the tables of those resources. */
   readonly triggers: readonly InstalledTrigger[];
 }
 
-/** A trigger that fires on a resource's table. */
+/** An enabled trigger on a resource's table. */
 export interface InstalledTrigger {
   readonly name: string;
   readonly table: string;
-  /** Partitions and children of the table, however deep, on which one of the same name does not fire. */
+  /**
+   * Partitions and children of the table, at any depth, on which the trigger of this name does not
+   * fire.
+   */
   readonly missing: readonly {
     readonly table: string;
-    /** Whether it is a partition that has no such trigger at all: PostgreSQL puts none of TRUNCATE on a new one. */
+    /**
+     * Whether it is a partition without such a trigger: PostgreSQL adds no TRUNCATE trigger to a
+     * new one.
+     */
     readonly isNew: boolean;
   }[];
 }
 
-export const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [] };
+const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [] };
 
 const installedQuery = `
   WITH RECURSIVE own AS (
@@ -66,29 +73,28 @@ const installedQuery = `
       FROM own
     ) AS triggers`;
 
-/** In one query. Fails with an `undefined_table` or `invalid_schema_name` where the service's tables are not there yet. */
+/**
+ * Reads what is installed, in one query. Fails with `undefined_table` or `invalid_schema_name`
+ * where the service's tables do not exist yet.
+ */
 async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
   const { rows } = await client.query<Installed>(installedQuery, [tablesSchema]);
   return rows[0] ?? nothingInstalled;
 }
 
-/** What is installed, in one query. */
+/** Returns what is installed, in one query; nothing where the service's tables do not exist. */
 export async function findInstalled(pool: Pool): Promise<Installed> {
   try {
     return await readInstalled(pool);
   } catch (error) {
-    if (unmigratedCodes.includes(codeOf(error))) return nothingInstalled;
+    if (unmigratedCodes.includes(codeOf(error) ?? "")) return nothingInstalled;
     throw error;
   }
 }
 
-const unmigratedCodes: readonly unknown[] = ["42P01", "3F000"];
+const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
-/** The same inside a transaction, which an error would end. */
+/** Does the same inside a transaction, which an error would end. */
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('svc.migrations') IS NOT NULL AS "isThere"`,

@@ -9,28 +9,28 @@ export interface WantedTable {
   /** Whether the API creates records in it. */
   readonly supportsCreate: boolean;
   /**
-   * Of a table made by a version that kept no record of its parts: whether its mapping file is still the one that the table was last
-   * brought to. Undefined for every other table.
+   * For a table from a version that kept no record of its parts: whether its mapping file changed
+   * since the last migration. Undefined for every other table.
    */
   readonly before: "same" | "changed" | undefined;
 }
 
-/** What of the engine's changes may be done. */
+/** The part of the engine's changes that may be made. */
 export interface Verdict {
   readonly statements: readonly Statement[];
-  /** By `keyOf`, what goes, together with a column or by itself. */
+  /** By `keyOf`: what is dropped, by itself or together with a column. */
   readonly dropped: ReadonlySet<string>;
-  /** By `keyOf`, and the table of each. */
+  /** By `keyOf`: the table of each added object. */
   readonly added: ReadonlyMap<string, string>;
-  /** The tables of all that is done. */
+  /** The tables that any change touches. */
   readonly touched: ReadonlySet<string>;
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
-  /** The clauses that would undo what somebody changed by hand. */
+  /** The clauses that would undo a change by hand. */
   readonly left: readonly Deed[];
 }
 
-/** A clause and the object that it is about. */
+/** A clause and the object that it changes. */
 export interface Deed {
   readonly statement: Statement;
   readonly clause: Clause;
@@ -39,17 +39,18 @@ export interface Deed {
   readonly object: LiveObject | undefined;
 }
 
-/** Who an object is from, as far as the record tells. */
+/** Where an object comes from, by the record. */
 type Origin = "made" | "found" | "remade" | "theirs";
 
 /**
  * Decides on the changes of the schema engine. Pure.
  *
- * What the mapping file asks of a column and did not change is left as somebody changed it by hand; what it did change is done. Of indexes
- * and constraints, only those are dropped or replaced that the service made.
+ * Where the mapping file did not change its wish for a column, a change by hand stays. Where it
+ * did, the change is made. Of indexes and constraints, only those of the service are dropped or
+ * replaced.
  *
- * @param objects Of the managed tables.
- * @param sequences That belong to their columns.
+ * @param objects Objects of the managed tables.
+ * @param sequences Sequences that belong to their columns.
  */
 export function judgeChanges({
   statements,
@@ -133,7 +134,7 @@ function deedOf(
   return { statement, clause, table, key, object: live.get(key) };
 }
 
-/** The deeds that are not done: they would undo a change by hand. */
+/** Returns the deeds that are not done, since they would undo a change by hand. */
 function leftOf({
   deeds,
   tables,
@@ -158,7 +159,7 @@ function leftOf({
     return last !== false && last[part] === wish[part];
   };
   const columns = deeds.filter(isAskedBefore);
-  // What the engine drops and makes again together with such a column.
+  // The parts that the engine drops and makes again together with such a column.
   const whole = columns.filter(({ clause }) => clause.action === "drop");
   const parts = deeds.filter(
     ({ clause, table, object }) =>
@@ -169,7 +170,7 @@ function leftOf({
   const counters = deeds.filter(({ clause }) => {
     if (clause.kind !== "sequence") return false;
     if (clause.action !== "drop") {
-      // Made and given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
+      // Made and then given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
       const giving = deeds.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
       return columns.some(
         (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
@@ -181,7 +182,7 @@ function leftOf({
     const isOurs = known?.isMade ?? (owner !== undefined && tables.get(owner.table)?.before !== undefined);
     return !isOurs || columns.some(({ key }) => key === ownerKey);
   });
-  // A table has one primary key, and one of the same columns serves under any name.
+  // A table has one primary key, which serves under any name when its columns are the same.
   const keys = deeds.filter(({ clause, table }) => {
     const asked = /^ADD CONSTRAINT "[^"]+" PRIMARY KEY \((.+)\)$/.exec(clause.sql)?.[1];
     return objects.some(
@@ -228,7 +229,7 @@ function refusalOf(
   const sql = statement.head + clause.sql;
   return (
     `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it${origin === "remade" ? " (somebody made it again)" : ""}: ` +
-    `it is not touched. Give it another name, change it yourself (the mapping file comes to: ${sql}), or change the mapping file of ${table}.`
+    `it is not touched. Give it another name, change it yourself (the mapping file asks for: ${sql}), or change the mapping file of ${table}.`
   );
 }
 
@@ -270,15 +271,15 @@ function changedTables(
   );
 }
 
-/** What goes with an index or a constraint. */
+/** Returns the sentence about the loss of an index or a constraint. */
 export function lossOf(object: LiveObject, isMade: boolean): string {
   const what = `${sentenceStart(object)} (${object.definition})`;
   return isMade
-    ? `${what} is no longer in the mapping file, and would be dropped. What it promises would hold no longer.`
+    ? `${what} is no longer in the mapping file, and would be dropped, with the guarantee that it gives.`
     : `${what} was not made by svc, and would go together with a column that is dropped.`;
 }
 
-/** `The unique index a of the table b`. */
+/** Returns the start of a sentence: `The unique index a of the table b`. */
 export function sentenceStart({ what, name, table }: LiveObject): string {
   return `The ${what} ${name} of the table ${table}`;
 }

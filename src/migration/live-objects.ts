@@ -1,32 +1,33 @@
 import type { ClientBase } from "pg";
 import { tablesSchema } from "../db/names.ts";
 
-/** Kinds that the service makes, and `other` for what it never does. */
+/** Kinds of objects that the service makes, and `other` for the rest. */
 export type ObjectKind = "column" | "index" | "constraint" | "other";
 
-/** A part of a table, or something that depends on it. */
+/** A part of a table, or an object that depends on it. */
 export interface LiveObject {
   readonly table: string;
-  /** `index` includes primary keys and unique constraints, which are the work of one. */
+  /** `index` includes primary keys and unique constraints, which have one. */
   readonly kind: ObjectKind;
   readonly name: string;
   /** For people: `unique index`. */
   readonly what: string;
   /** In PostgreSQL's own words. */
   readonly definition: string;
-  /** Of the same table; the ones it is made of, and goes with. */
+  /** Columns of the same table that it uses; it is dropped with them. */
   readonly columns: readonly string[];
   readonly comment: string | null;
-  /** Whether it is a column that must have a value and gives itself none. */
+  /** Whether it is a column that must have a value and has no default. */
   readonly isNeeded: boolean;
   /**
-   * Whether the schema engine sees all that there is to it. It takes an index for another's like that differs in its predicate, its
-   * collation or its nulls alone, or that PostgreSQL could not finish; and a foreign key that is deferrable or not checked yet.
+   * Whether the schema engine sees the whole object. The engine ignores the predicate, collation
+   * and nulls of an index, and whether PostgreSQL could finish it. It ignores that a foreign key is
+   * deferrable or not validated.
    */
   readonly isPlain: boolean;
 }
 
-/** Names an object in maps and sets: no two of a database have the same kind, table and name. */
+/** Returns the key of an object in maps and sets. A database has each kind, table and name once. */
 export function keyOf(kind: ObjectKind | "table", table: string, name: string): string {
   return JSON.stringify([kind, table, name]);
 }
@@ -87,7 +88,7 @@ const liveQuery = `
   JOIN pg_rewrite AS rul ON rul.oid = dep.objid JOIN pg_class AS cls ON cls.oid = rul.ev_class AND cls.relkind IN ('v', 'm')
   ORDER BY 1, 2, 3`;
 
-/** Everything on the named tables, except for the service's own triggers. */
+/** Reads all objects of the named tables, without the service's own triggers. */
 export async function readObjects(
   client: ClientBase,
   tables: readonly string[],
@@ -96,7 +97,10 @@ export async function readObjects(
   return (await client.query<LiveObject>(liveQuery, [tablesSchema, tables])).rows;
 }
 
-/** What has one of the names in the schema, where tables, indexes, sequences and views share one set of names. */
+/**
+ * Reads what has one of the names in the schema. Tables, indexes, sequences and views share one set
+ * of names.
+ */
 export async function readRelations(
   client: ClientBase,
   names: readonly string[],
@@ -112,14 +116,14 @@ export async function readRelations(
   return rows;
 }
 
-/** A sequence, and the column that it belongs to and goes with, as a serial column's does. */
+/** A sequence and the column that owns it, as with a serial column. */
 export interface OwnedSequence {
   readonly name: string;
   readonly table: string;
   readonly column: string;
 }
 
-/** The sequences of the named tables. */
+/** Reads the sequences of the named tables. */
 export async function readSequences(
   client: ClientBase,
   tables: readonly string[],

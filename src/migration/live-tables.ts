@@ -1,30 +1,35 @@
 import type { ClientBase, Pool } from "pg";
 import { tablesSchema } from "../db/names.ts";
 
+/** A table, view or foreign table in the schema of the resources. */
 export interface LiveRelation {
   readonly name: string;
   /** `table` includes partitioned ones. */
   readonly kind: "table" | "view" | "foreign table";
 }
 
+/** A column of a live table. */
 export interface LiveColumn {
   readonly table: string;
   readonly name: string;
   /** As a person would write it: `character varying(40)`. */
   readonly type: string;
-  /** Name of the type, of a list its items', of a domain the one beneath: `varchar`; `enum` for every enum. */
+  /**
+   * Name of the type: `varchar`. A list has its items' type, a domain its base type, every enum
+   * `enum`.
+   */
   readonly baseType: string;
   readonly isList: boolean;
   readonly isNullable: boolean;
-  /** Has a default, counts itself, or is computed. */
+  /** Whether it has a default, is an identity, or is generated. */
   readonly isFilled: boolean;
-  /** The primary key, or unique, by itself. */
+  /** Whether it is the primary key, or unique, by itself. */
   readonly isKey: boolean;
-  /** The primary key, or one of its columns. */
+  /** Whether it is the primary key, or one of its columns. */
   readonly isPrimary: boolean;
 }
 
-/** What is in the schema of the resources' tables. */
+/** The tables, views and enums in the schema of the resources. */
 export interface LiveSchema {
   readonly relations: readonly LiveRelation[];
   /** Names of the enum types. */
@@ -40,6 +45,7 @@ const schemaQuery = `
   SELECT typname, 'enum' FROM pg_type WHERE typnamespace = to_regnamespace($1) AND typtype = 'e'
   ORDER BY name`;
 
+/** Reads the tables, views and enums in the schema of the resources. */
 export async function readSchema(client: ClientBase): Promise<LiveSchema> {
   const { rows } = await client.query<{ name: string; kind: LiveRelation["kind"] | "enum" }>(schemaQuery, [
     tablesSchema,
@@ -69,7 +75,7 @@ const columnsQuery = `
   WHERE cls.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2) AND att.attnum > 0 AND NOT att.attisdropped
   ORDER BY cls.relname, att.attnum`;
 
-/** The columns of the named tables, table by table, in their order. */
+/** Reads the columns of the named tables, table by table, in their order. */
 export async function readColumns(
   client: ClientBase | Pool,
   tables: readonly string[],

@@ -3,17 +3,18 @@ import { readColumns } from "./live-tables.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { parseRules } from "../validation/syntax.ts";
 
-/** What a rule `unique` or `exists` looks into: a resource, or else a table. */
+/** The target of a rule `unique` or `exists`: a resource, or else a table. */
 interface TableLookup {
   readonly table: string;
   readonly column: string;
-  /** A sentence with the way to the rule. */
+  /** Makes a sentence that names the place of the rule. */
   readonly remark: (message: string) => string;
 }
 
 /**
- * What is wrong with the tables that the rules `unique` and `exists` name instead of a resource; each a sentence that names the place
- * in the mapping file. Asks the database only when there are such rules. Those that a code module gives are known only when it runs.
+ * Finds faults in the tables that the rules `unique` and `exists` name instead of a resource. Each
+ * is a sentence that names the place in the mapping file. Queries the database only when there are
+ * such rules. Rules of a code module are known only when it runs.
  */
 export async function lookupFaults(
   client: ClientBase | Pool,
@@ -46,7 +47,7 @@ function lookupsOf(definition: Definition): readonly TableLookup[] {
   });
 }
 
-/** A table that is yet to be made has its columns from the mapping file. */
+/** Returns whether the mapping file gives the table the column, which may not exist yet. */
 function hasColumn(definition: Definition | undefined, name: string): boolean {
   return definition?.fields.some((field) => field.name === name || field.column === name) === true;
 }

@@ -4,25 +4,27 @@ import { quoteName, quoteTable, quoteText, tablesSchema } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
 
 /**
- * A row of `svc.made`: the service's record of what it made in the managed tables, so that it touches nothing else.
+ * A row of `svc.made`: the record of what the service made in the managed tables. The service
+ * changes nothing else.
  *
- * The key is the name: object ids and column numbers do not survive pg_dump and restore. An index or a constraint that somebody dropped
- * and made again in another way is told by its definition; a column that somebody dropped and made again cannot be told.
+ * The key is the name, since object ids and column numbers change with pg_dump and restore. The
+ * definition shows that an index or a constraint was replaced by hand. A column that was replaced
+ * by hand cannot be recognised.
  */
 export interface MadeObject {
   readonly table: string;
   readonly kind: ObjectKind | "table";
   readonly name: string;
-  /** False for what somebody else made just as the mapping file has it: used, and never dropped. */
+  /** False for an object of somebody else that equals the mapping file: used, and never dropped. */
   readonly isMade: boolean;
-  /** Of an index or constraint PostgreSQL's; of a column the `ColumnWish`, as JSON. */
+  /** PostgreSQL's definition of an index or constraint; the `ColumnWish` of a column, as JSON. */
   readonly definition: string;
 }
 
-/** What the mapping file asks of a column, part by part. The texts are compared and never read. */
+/** The wish of the mapping file for a column, part by part. The texts are only compared. */
 export type ColumnWish = Readonly<Record<ColumnPart, string>>;
 
-/** The whole record. Empty in a database of a version that kept none. */
+/** Reads the whole record. Empty in a database of a version that kept none. */
 export async function readMade(client: ClientBase): Promise<readonly MadeObject[]> {
   const { rows: found } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('svc.made') IS NOT NULL AS "isThere"`,
@@ -34,22 +36,31 @@ export async function readMade(client: ClientBase): Promise<readonly MadeObject[
   return rows;
 }
 
-/** The record by `keyOf`. */
+/** Returns the record by `keyOf`. */
 export function byKey(made: readonly MadeObject[]): ReadonlyMap<string, MadeObject> {
   return new Map(made.map((one) => [keyOf(one.kind, one.table, one.name), one]));
 }
 
-/** Whether a live object is the one on record. A check has the service's signature too: its wording follows its column's type. */
+/**
+ * Returns whether a live object is the one on record. A check is also recognised by its comment,
+ * since its wording follows the type of its column.
+ */
 export function isSame(object: LiveObject, made: MadeObject): boolean {
   return object.kind === "column" || object.definition === made.definition || isSigned(object);
 }
 
-/** Whether a check has the comment that the service gives its own: the condition as it was written. See value-checks.ts. */
+/**
+ * Returns whether a check has the comment of the service: the condition as it was written. See
+ * value-checks.ts.
+ */
 export function isSigned({ what, comment }: LiveObject): boolean {
   return what === "check" && comment !== null && /^"[^"]+" (?:IN \(|<@ ARRAY\[)/.test(comment);
 }
 
-/** Statements that replace what is on record of a table. They run after the objects are made, and take their definitions from there. */
+/**
+ * Returns statements that replace the record of a table. They run after the objects are made, and
+ * read their definitions.
+ */
 export function recordStatements(
   table: string,
   made: readonly Omit<MadeObject, "table">[],

@@ -13,33 +13,37 @@ import { byKey, readMade, recordStatements } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { quoteName, tablesSchema } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
-import { compareOwn } from "./own-changes.ts";
+import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
-/** What brings the managed tables to the models, and what speaks against it. */
+/** The steps that bring the managed tables to the models, and the objections. */
 export interface TablesPlan {
   readonly steps: readonly Step[];
-  /** What would be lost; each a sentence. */
+  /** Losses, each a sentence. */
   readonly losses: readonly string[];
-  /** What the rows and objects that are there do not allow. */
+  /** Changes that the existing rows and objects do not allow. */
   readonly impossible: readonly string[];
-  /** What might fail, without loss. */
+  /** Steps that may fail, without loss. */
   readonly notes: readonly string[];
-  /** What somebody else made or changed, and stays as it is. */
+  /** Objects that somebody else made or changed, and that stay. */
   readonly leftAlone: readonly string[];
 }
 
-/** The engine's warnings that tell of a possible failure and not of a loss: the transaction undoes what fails. Any other is a loss. */
+/**
+ * The engine's warnings of a possible failure, which the transaction undoes. Any other warning is a
+ * loss.
+ */
 const harmless = /^(A unique constraint covering|The primary key for)/;
 
 /**
- * Plans the changes of the managed tables. What the service did not make, in them or beside them, is kept out of the engine's sight.
+ * Plans the changes of the managed tables. Hides from the engine what the service did not make, in
+ * them or beside them.
  *
  * @param wanted Tables that may be made and changed.
- * @param limits What the values of their columns must keep to.
- * @param checks What their enum columns may hold.
+ * @param limits Limits for the values of their columns.
+ * @param checks Values that their enum columns may have.
  */
 export async function planTables({
   client,
@@ -65,25 +69,9 @@ export async function planTables({
     ({ table, before }) =>
       before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
   );
-  const valueChecks = planValueChecks({
-    checks,
-    objects,
-    made,
-    unrecorded: new Set(unrecorded.map(({ table }) => table)),
-  });
-
-  const change =
-    managed.length === 0
-      ? { statements: [], warnings: [], impossible: [], seen: new Set<string>() }
-      : await compareOwn({
-          client,
-          schemaText,
-          externalTables: there.filter((name) => !managed.includes(name)).map(qualified),
-          externalEnums: live.enums.map(qualified),
-          managed,
-          objects,
-          made,
-        });
+  const unrecordedTables = new Set(unrecorded.map(({ table }) => table));
+  const valueChecks = planValueChecks({ checks, objects, made, unrecorded: unrecordedTables });
+  const change = await compareManaged({ client, schemaText, live, managed, objects, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
   const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
@@ -91,9 +79,8 @@ export async function planTables({
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, warnings });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
-  const gone = new Set(record.map(({ table }) => table).filter((table) => !there.includes(table)));
-  for (const table of managed) gone.delete(table);
-
+  const gone = new Set(record.map(({ table }) => table));
+  for (const table of [...there, ...managed]) gone.delete(table);
   const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
 
   return {
@@ -103,12 +90,10 @@ export async function planTables({
         .map((statement) => repaired(statement, sequences))
         .map((sql) => ({ title: titleOf(sql), sql })),
       ...valueChecks.after,
-      ...[...next.rows, ...[...gone].map((table) => [table, []] as const)].map(([table, rows]) => ({
-        title: `${table}: note down what svc made`,
-        sql: recordStatements(table, rows).join(";\n"),
-      })),
+      ...next.rows.map(([table, rows]) => recordStep(table, rows)),
+      ...[...gone].map((table) => recordStep(table, [])),
     ],
-    // A check that goes together with its column is said by both.
+    // Both report a check that is dropped together with its column.
     losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
     impossible: [
       ...verdict.impossible,
@@ -123,6 +108,37 @@ export async function planTables({
       ...inTheWay(wanted, objects),
     ],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
+  };
+}
+
+/** Compares the managed tables with the models, if there are any. */
+async function compareManaged({
+  client,
+  schemaText,
+  live,
+  managed,
+  objects,
+  made,
+}: Pick<Parameters<typeof compareOwn>[0], "client" | "schemaText" | "managed" | "objects" | "made"> & {
+  readonly live: LiveSchema;
+}): Promise<OwnChanges> {
+  if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
+  const others = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
+  return compareOwn({
+    client,
+    schemaText,
+    externalTables: others.map(qualified),
+    externalEnums: live.enums.map(qualified),
+    managed,
+    objects,
+    made,
+  });
+}
+
+function recordStep(table: string, rows: Parameters<typeof recordStatements>[1]): Step {
+  return {
+    title: `${table}: record what svc made`,
+    sql: recordStatements(table, rows).join(";\n"),
   };
 }
 
@@ -143,7 +159,7 @@ function changedByHand(left: readonly Deed[]): readonly string[] {
   });
 }
 
-/** The engine's sentences on a column of the table, by what is changed about it. */
+/** The engine's sentences about a column, by the part that changes. */
 const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[] = [
   {
     part: "type",
@@ -154,7 +170,10 @@ const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[
   { part: "nullability", pattern: /^Made the column `([^`]+)` on table `([^`]+)` required/s },
 ];
 
-/** Whether a sentence of the engine is about a clause that is not run. Others on the same column stay. */
+/**
+ * Returns whether a sentence of the engine is about a clause that does not run. Other sentences
+ * about the column stay.
+ */
 function isAbout(text: string, { clause, table }: Deed): boolean {
   if (clause.kind !== "column") return false;
   return remarks.some(({ part, pattern }) => {
@@ -163,7 +182,7 @@ function isAbout(text: string, { clause, table }: Deed): boolean {
   });
 }
 
-/** What is to be made under a name that something else has. */
+/** Finds indexes to make whose name is taken. */
 async function findTaken(
   client: Client,
   { added, dropped }: Verdict,
@@ -180,11 +199,11 @@ async function findTaken(
   );
   return relations.map(({ name, what }) => {
     const table = names.find((one) => one.name === name)?.table ?? "";
-    return `The index ${name} of the table ${table} cannot be made: svc did not make what has that name already, the ${what}. Give that another name.`;
+    return `The index ${name} of the table ${table} cannot be made: the ${what}, which svc did not make, already has that name. Give that another name.`;
   });
 }
 
-/** Columns of somebody else that no record of the API can have a value in. */
+/** Finds columns of somebody else that must have a value and that no record of the API can fill. */
 function inTheWay(wanted: readonly WantedTable[], objects: readonly LiveObject[]): readonly string[] {
   return objects
     .filter(({ kind, table, name, isNeeded }) => {
@@ -202,15 +221,15 @@ function qualified(name: string): string {
   return `${tablesSchema}.${name}`;
 }
 
-/** The whole of the SQL in one line, except for a new table's columns. */
+/** Returns the SQL in one line, without the columns of a new table. */
 function titleOf(sql: string): string {
   const line = sql.replace(/\s+/g, " ");
   return /^CREATE TABLE (?:"(?:[^"]|"")*"\.?)+/.exec(line)?.[0] ?? line;
 }
 
 /**
- * The engine changes a counting Int key to BigInt by `SET DATA TYPE BIGSERIAL`, and back by `SERIAL`, which are no types that a column can be
- * changed to, and leave the end of its sequence where it was.
+ * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
+ * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
   const changes = clauses.flatMap(({ name, sql: clause }) => {

@@ -3,19 +3,20 @@ import { keyOf, type LiveObject } from "./live-objects.ts";
 import type { MadeObject } from "./made.ts";
 import type { ChecksPlan } from "./value-checks.ts";
 
-/** What is to be written down of the managed tables, and said about them. */
+/** The next record of the managed tables, and remarks on it. */
 export interface NextRecord {
-  /** Of each table whose record changes, all of it. */
+  /** All rows of each table whose record changes. */
   readonly rows: readonly (readonly [table: string, rows: readonly Omit<MadeObject, "table">[]])[];
   readonly notes: readonly string[];
   readonly leftAlone: readonly LiveObject[];
 }
 
 /**
- * Tells what will be on record once the plan is done. Pure.
+ * Returns the record after the plan is done. Pure.
  *
- * A part is the service's own when the plan makes it, when it is on record, or when a version without a record made the table and the part
- * is as the mapping file has it. One that somebody else made just so is written down as found: it is used, and never dropped.
+ * A part belongs to the service when the plan makes it, or when it is on record. In a table from a
+ * version without a record, a part that equals the mapping file belongs to it, too. A part of
+ * somebody else that equals the mapping file is recorded as found: it is used, and never dropped.
  */
 export function nextRecord({
   wanted,
@@ -28,7 +29,7 @@ export function nextRecord({
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
-  /** By `keyOf`, the parts that the comparison saw: those that it did not touch are as the mapping file has them. */
+  /** By `keyOf`: the parts that the comparison saw. Those that it left equal the mapping file. */
   readonly seen: ReadonlySet<string>;
   readonly verdict: Verdict;
   readonly valueChecks: ChecksPlan;
@@ -43,11 +44,13 @@ export function nextRecord({
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
       notes.push(
-        `The table ${table} was made by a version of svc that kept no record of its parts: what is there as the mapping file has it counts as made by svc, and everything else as made by somebody else.`,
+        `The table ${table} was made by a version of svc that kept no record of its parts: parts that equal the mapping file count as made by svc, and all others as made by somebody else.`,
       );
-    // Of a table that is found as a whole, one note will do.
-    const told = found.filter(({ kind }) => kind === "table");
-    notes.push(...(told.length > 0 ? told : found).map(({ kind, name }) => foundNote(table, kind, name)));
+    // One note for a table that was found as a whole.
+    const wholeTable = found.filter(({ kind }) => kind === "table");
+    notes.push(
+      ...(wholeTable.length > 0 ? wholeTable : found).map(({ kind, name }) => foundNote(table, kind, name)),
+    );
     leftAlone.push(
       ...live.filter(({ kind, name, isPlain }) => {
         const key = keyOf(kind, table, name);
@@ -85,7 +88,7 @@ function rowsOf({
   const parts: readonly Row[] = live
     .filter(({ kind, what }) => kind === "index" || what === "foreign key")
     .map(({ kind, name, definition, isPlain }) => {
-      // One that is not plain was made again in another way, under the name of one of the service's.
+      // A part that is not plain was replaced by hand, under the name of one of the service's.
       return { kind, name, isMade: isPlain && isMade(kind, name), definition };
     });
   const added = [...verdict.added].flatMap(([key, of]) => {
@@ -116,10 +119,13 @@ function rowsOf({
 
 function foundNote(table: string, kind: Row["kind"], name: string): string {
   const what = kind === "table" ? `The table ${table}` : `The ${kind} ${name} of the table ${table}`;
-  return `${what} is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.`;
+  return `${what} already exists as the mapping file has it, and is used. svc did not make it, and will never drop it.`;
 }
 
-/** Whether the record of a table is to be written: it is another one, or the plan touches what its definitions are of. */
+/**
+ * Returns whether the record of a table must be written: it changes, or the plan touches what its
+ * definitions describe.
+ */
 function isDue({
   table,
   next,

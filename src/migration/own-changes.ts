@@ -4,16 +4,18 @@ import { isSame, type MadeObject } from "./made.ts";
 import { compareSchema, type SchemaChange, type Sight } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
 
-/** What the schema engine would change about the parts of tables that it may see. */
+/** The changes that the schema engine would make to the parts that it may see. */
 export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
   readonly statements: readonly Statement[];
-  /** By `keyOf`, the parts that it saw. */
+  /** By `keyOf`: the parts that it saw. */
   readonly seen: ReadonlySet<string>;
 }
 
 /**
- * Compares the managed tables with the models. The engine sees what the service made, and what has the name of something that the
- * models ask for: whether that is the same thing, only the engine can tell. All else stays out of its sight, and so as it is.
+ * Compares the managed tables with the models.
+ *
+ * The engine sees what the service made. It also sees what has the name of a wanted object: only
+ * the engine can tell whether the two are equal. Everything else is hidden, and stays as it is.
  */
 export async function compareOwn({
   client,
@@ -29,7 +31,7 @@ export async function compareOwn({
   readonly externalTables: readonly string[];
   readonly externalEnums: readonly string[];
   readonly managed: readonly string[];
-  /** Of the managed tables. */
+  /** Objects of the managed tables. */
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
 }): Promise<OwnChanges> {
@@ -75,7 +77,7 @@ function sightOf(managed: readonly string[], shown: readonly LiveObject[]): Sigh
     !managed.includes(table) || keys.has(keyOf("column", table, name));
   const isWhole = (kind: "index" | "constraint", table: string, name: string): boolean => {
     const object = keys.get(keyOf(kind, table, name));
-    // An index on a column that is not in sight would lead the engine nowhere.
+    // An index on a hidden column would refer the engine to a missing column.
     return object?.columns.every((one) => column(table, one)) === true;
   };
   return {

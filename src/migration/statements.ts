@@ -1,23 +1,23 @@
 import type { ObjectKind } from "./live-objects.ts";
 import { quoteName, quoteText } from "../db/names.ts";
 
-/** What a clause of the schema engine's statements does, to which object of which table. */
+/** What a clause of the schema engine's statements does, and to which object. */
 export interface Clause {
   readonly sql: string;
   readonly action: "add" | "drop" | "alter" | "other";
   readonly kind: ObjectKind | "table" | "sequence";
   readonly name: string;
-  /** Of an altered column. */
+  /** The altered part of a column. */
   readonly part?: ColumnPart;
 }
 
-/** What can be changed about a column. */
+/** The parts of a column that can change. */
 export type ColumnPart = "type" | "nullability" | "default";
 
 /** A statement of the schema engine. */
 export interface Statement {
   readonly sql: string;
-  /** Undefined for `DROP INDEX` and sequences, which name none. */
+  /** Undefined for `DROP INDEX` and sequences, whose statements name no table. */
   readonly table: string | undefined;
   /** The statement up to its first clause; only `ALTER TABLE` has more than one. */
   readonly head: string;
@@ -26,7 +26,7 @@ export interface Statement {
 
 type Reading = readonly [RegExp, (...groups: string[]) => readonly Omit<Clause, "sql">[]];
 
-/** A table's and a field's name have no quotes in them; see resources/mapping. */
+/** Names of tables and fields contain no quotes: the JSON Schema of mapping files refuses them. */
 const named = '"([^"]+)"';
 
 const clauseReadings: readonly Reading[] = [
@@ -47,7 +47,7 @@ const clauseReadings: readonly Reading[] = [
     new RegExp(`^ADD CONSTRAINT ${named} (PRIMARY|UNIQUE|FOREIGN)`),
     (name = "", kind = "") => [{ action: "add", kind: kind === "FOREIGN" ? "constraint" : "index", name }],
   ],
-  // Whether of an index or of a foreign key is told by the table.
+  // The table shows whether it is of an index or of a foreign key.
   [new RegExp(`^DROP CONSTRAINT ${named}$`), (name = "") => [{ action: "drop", kind: "constraint", name }]],
   [
     new RegExp(`^RENAME CONSTRAINT ${named} TO ${named}$`),
@@ -82,7 +82,7 @@ const statementReadings: readonly Reading[] = [
 /**
  * Reads a statement of the schema engine.
  *
- * @throws Error for a statement of another form: what it would touch cannot be told, so it must not run.
+ * @throws Error for a statement of another form: it must not run, since its effect is unknown.
  */
 export function readStatement(sql: string): Statement {
   const [altered, table] = new RegExp(`^ALTER TABLE ${named}\\s+`).exec(sql) ?? [];
@@ -113,7 +113,7 @@ function readClause(sql: string, readings: readonly Reading[]): readonly Clause[
   throw new Error(`The schema engine gave a statement of a form that is not known: ${sql}`);
 }
 
-/** The statement with these clauses alone, undefined without any. */
+/** Returns the statement with these clauses only; undefined without any. */
 export function withClauses(statement: Statement, clauses: readonly Clause[]): Statement | undefined {
   if (clauses.length === 0) return undefined;
   if (clauses.length === statement.clauses.length) return statement;
@@ -121,7 +121,7 @@ export function withClauses(statement: Statement, clauses: readonly Clause[]): S
   return { ...statement, clauses, sql: statement.head + parts.join(",\n") };
 }
 
-/** The engine names the sequence of a column that is to count itself without quotes. */
+/** Quotes the sequences of counting columns, which the engine names without quotes. */
 export function withQuotedSequences(scripts: readonly string[]): readonly string[] {
   const names = scripts.flatMap((script) =>
     [...script.matchAll(/^CREATE SEQUENCE ([^"\n]+?);?$/gm)].map(([, name = ""]) => name),
@@ -138,7 +138,7 @@ export function withQuotedSequences(scripts: readonly string[]): readonly string
   );
 }
 
-/** Splits at the separators that are in no quotes and no brackets. */
+/** Splits at separators outside quotes and brackets. */
 export function topLevelParts(sql: string, separator = ","): readonly string[] {
   const parts: string[] = [];
   let start = 0;

@@ -4,7 +4,7 @@ import { isSame, isSigned, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
-/** A column that may hold nothing but the listed values (null aside). */
+/** A column that may have only the listed values (or null). */
 export interface ValueCheck {
   readonly table: string;
   readonly column: string;
@@ -12,32 +12,34 @@ export interface ValueCheck {
   readonly values: readonly string[];
 }
 
-/** What brings the CHECK constraints of enum columns to the mapping files. */
+/** The changes of the CHECK constraints of enum columns. */
 export interface ChecksPlan {
-  /** To take before the columns change. */
+  /** Steps before the columns change. */
   readonly before: readonly Step[];
-  /** To take after. */
+  /** Steps after the columns changed. */
   readonly after: readonly Step[];
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
-  /** What there is in the end, of what the mapping files ask for. */
+  /** The checks of the mapping files as they are in the end. */
   readonly checks: readonly {
     readonly table: string;
     readonly name: string;
     readonly isMade: boolean;
     readonly isNew: boolean;
   }[];
-  /** By `keyOf`. */
+  /** By `keyOf`: the dropped checks. */
   readonly dropped: ReadonlySet<string>;
 }
 
 const ending = "_svc_values";
 
 /**
- * Plans the CHECK constraints. PostgreSQL gives a condition back in another wording, so each has its condition as comment; that
- * is also what tells one of ours in a database of a version that kept no record.
+ * Plans the CHECK constraints. PostgreSQL changes the wording of a condition, so each constraint
+ * has its condition as a comment. The comment also marks the service's checks in a database of a
+ * version that kept no record.
  *
- * @param objects Of every managed table: a constraint of ours that is not given any more is dropped.
+ * @param objects Objects of every managed table: a check of the service that is no longer wanted is
+ *   dropped.
  * @param unrecorded The tables of a version that kept no record.
  */
 export function planValueChecks({

@@ -2,20 +2,20 @@ import type { ClientBase } from "pg";
 import type { Definition, Field } from "../mapping/definition.ts";
 import { quoteName, quoteTable } from "../db/names.ts";
 
-/** What the values of a column must keep to, for PostgreSQL to cast them to the column's type. */
+/** The limit for the values of a column, so that PostgreSQL can cast them to its new type. */
 export interface ValueLimit {
   readonly table: string;
   readonly column: string;
   readonly isList: boolean;
   /** Completes "the column is to hold ...". */
   readonly expected: string;
-  /** A condition on `value` that those meet which do not keep to it. */
+  /** An SQL condition on `value` that is true beyond the limit. */
   readonly broken: string;
-  /** Whether the cast changes no value that keeps to it. */
+  /** Whether the cast changes no value within the limit. */
   readonly isLossless: boolean;
 }
 
-/** The limits that the types of a definition's columns set. */
+/** Returns the limits that the types of a definition's columns set. */
 export function valueLimitsOf({ table, fields }: Definition): readonly ValueLimit[] {
   return fields.flatMap((field) => {
     const limit = limitOf(field);
@@ -30,7 +30,7 @@ function limitOf({
   scale = 0,
 }: Field): Pick<ValueLimit, "expected" | "broken" | "isLossless"> | undefined {
   if (type === "String" && length !== undefined) {
-    // PostgreSQL would cut spaces at the end without a word, so they count.
+    // Spaces at the end count, since PostgreSQL would cut them without a warning.
     const broken = `char_length(value::text) > ${length}`;
     return { expected: `at most ${length} characters`, broken, isLossless: true };
   }
@@ -49,8 +49,8 @@ function limitOf({
   };
 }
 
-/** How many rows hold a value beyond the limit. */
-export async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
+/** Counts the rows with a value beyond the limit. */
+async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
   const { table, column, isList, broken } = limit;
   const values = `SELECT ${quoteName(column)} AS value FROM ${quoteTable(table)}`;
   const condition = isList ? `EXISTS (SELECT FROM unnest(value) AS items (value) WHERE ${broken})` : broken;
@@ -63,8 +63,8 @@ export async function countBroken(client: ClientBase, limit: ValueLimit): Promis
 const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
- * Looks at the values where the engine warns of a cast, which it says of every narrower type: some cannot be cast at all, flag or no flag,
- * and where all fit nothing is lost.
+ * Checks the values where the engine warns of a cast, as it does for every narrower type. Some
+ * values cannot be cast, with any flag; where all fit, nothing is lost.
  */
 export async function findNarrowed({
   client,
@@ -90,5 +90,5 @@ export async function findNarrowed({
 
 function tooWide({ table, column, expected }: ValueLimit, count: number): string {
   const rows = count === 1 ? "1 row has" : `${count} rows have`;
-  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Mend the values first; none is cut.`;
+  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Change the values first; none is cut.`;
 }

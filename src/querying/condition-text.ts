@@ -1,6 +1,6 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import type { Field } from "../mapping/definition.ts";
-import { isAlways, type Condition, type Parameter } from "./condition.ts";
+import { isAlways, type Condition, type Parameter, isColumn, type StatementColumn } from "./condition.ts";
 
 /** The values of a statement in the order of its placeholders. */
 export interface Parameters {
@@ -17,6 +17,9 @@ export function createParameters(): Parameters {
   return {
     values,
     add(value) {
+      if (Array.isArray(value) && value.some(isColumn))
+        return `ARRAY[${value.map((one: Parameter) => this.add(one)).join(", ")}]`;
+      if (isColumn(value as Parameter)) return (value as StatementColumn).column;
       values.push(value);
       return `$${values.length}`;
     },

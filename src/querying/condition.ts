@@ -2,7 +2,12 @@ import type { Field } from "../mapping/definition.ts";
 import type { Link } from "./links.ts";
 
 /** A value as a statement takes it; a list of them binds a PostgreSQL array. */
-export type Parameter = string | number | boolean | Buffer | null;
+export type Parameter = string | number | boolean | Buffer | null | StatementColumn;
+
+/** A column of the statement in the place of a value: `u.id`. */
+export interface StatementColumn {
+  readonly column: string;
+}
 
 export type Comparison = "=" | "<>" | "<" | "<=" | ">" | ">=";
 
@@ -71,7 +76,38 @@ export function isAlways(condition: Condition): boolean {
   return condition.kind === "all" && condition.of.length === 0;
 }
 
+export function isNever(condition: Condition): boolean {
+  return condition.kind === "any" && condition.of.length === 0;
+}
+
 /** Returns the text as a part of a LIKE pattern in which nothing has a meaning of its own. */
 export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");
+}
+
+/** Whether a value in it is NULL, so that a part of it is unknown and never true. */
+export function comparesWithNull(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "all":
+    case "any":
+      return condition.of.some(comparesWithNull);
+    case "not":
+    case "notFalse":
+    case "related":
+      return comparesWithNull(condition.of);
+    case "compare":
+      return condition.value === null;
+    case "in":
+    case "list":
+      return condition.values.includes(null);
+    case "null":
+    case "like":
+    case "json":
+    case "version":
+      return false;
+  }
+}
+
+export function isColumn(value: Parameter): value is StatementColumn {
+  return typeof value === "object" && value !== null && "column" in value;
 }

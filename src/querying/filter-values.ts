@@ -1,4 +1,4 @@
-import type { FieldType } from "../mapping/definition.ts";
+import type { Field, FieldType } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
 import { parseDateText } from "../validation/dates.ts";
 import { isInteger, isNumeric, toDecimal } from "../validation/values.ts";
@@ -35,6 +35,11 @@ export type Read = { readonly value: Parameter } | { readonly fault: string };
 /** Reads a value as the type of the field has it; for a part of a text, any text. */
 export function readValue({ field, jsonPath }: ShownPath, operator: Operator, text: string): Read {
   if (jsonPath !== undefined || textOperators.includes(operator)) return readText(text);
+  return readFieldValue(field, text);
+}
+
+/** Reads a value as the type of the field has it. */
+export function readFieldValue(field: Field, text: string): Read {
   if (field.type === "Enum") {
     const { values = [] } = field;
     return values.includes(text) ? { value: text } : { fault: `be one of ${values.join(", ")}` };

@@ -93,7 +93,8 @@ function readGiven(
   const given = new Map<string, string>();
   for (const { name, value, isBroken } of parameters) {
     const isLenient = lenient.includes(name) || own.has(name);
-    if (!isFilter(name) && !names.includes(name))
+    if (name === "") addFault(faults, name, "A parameter has no name.");
+    else if (!isFilter(name) && !names.includes(name))
       addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, names)}`);
     else if (isBroken && !isLenient) addFault(faults, name, "The percent-encoding is broken.");
     else if (given.has(name) && !isLenient) addFault(faults, name, "The parameter was given twice.");

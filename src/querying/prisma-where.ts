@@ -1,6 +1,7 @@
 import type { Definition, Definitions, Field } from "../mapping/definition.ts";
 import { always, allOf, isAlways, type Comparison, type Condition, type Parameter } from "./condition.ts";
 import { linkOf, type Link } from "./links.ts";
+import { isUserValue } from "./user-values.ts";
 import { scalarParameter } from "./values.ts";
 
 type Args = Readonly<Record<string, unknown>>;
@@ -173,6 +174,7 @@ function differentFrom(field: Field, value: unknown): Condition {
 }
 
 function oneOf(field: Field, operand: unknown): Condition {
+  if (isUserValue(operand)) return { kind: "in", field, values: [operand] };
   if (!Array.isArray(operand) || operand.includes(null)) return unknown();
   return { kind: "in", field, values: operand.map((item) => parameter(field, item)) };
 }
@@ -203,6 +205,7 @@ function listFilter(field: Field, value: unknown): Condition {
 }
 
 function listOf(field: Field, value: unknown): readonly Parameter[] {
+  if (isUserValue(value)) return [value];
   return Array.isArray(value) ? value.map((item) => parameter(field, item)) : unknown();
 }
 
@@ -211,6 +214,7 @@ function textOf(field: Field, value: unknown): string {
 }
 
 function parameter({ type }: Field, value: unknown): Parameter {
+  if (isUserValue(value)) return value;
   const found = scalarParameter(type, value);
   return found === undefined || found === null ? unknown() : found;
 }

@@ -1,5 +1,5 @@
 import type { Shown } from "../mapping/shown.ts";
-import { isContainer } from "../validation/body.ts";
+import { isContainer } from "../validation/body-paths.ts";
 import { keysOf, meant, shortened } from "./shown-paths.ts";
 
 /** The places of a record that are kept; "all" of what is there. */

@@ -30,9 +30,26 @@ export async function readRecords(
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<Raw[]> {
-  const rows: Raw[] = await sql(...selectText(statement, reading));
+  const rows: Raw[] = await sql(...selectText(statement, reading, () => []));
   await readManys(sql, statement, rows);
   return rows;
+}
+
+/** Reads the record that meets the condition, and whether it meets a second one. */
+export async function readJudged(
+  sql: TextSql,
+  statement: SelectionStatement,
+  { condition, judge }: { readonly condition: Condition; readonly judge: Condition },
+): Promise<{ readonly raw: Raw; readonly isFit: boolean } | undefined> {
+  const [row] = await sql(
+    ...selectText(statement, { condition }, (parameters) =>
+      isAlways(judge) ? [] : [conditionText(judge, "t", parameters)],
+    ),
+  );
+  if (row === undefined) return undefined;
+  const [answer = "t"] = row.splice(statement.width);
+  await readManys(sql, statement, [row]);
+  return { raw: row, isFit: answer === "t" };
 }
 
 /** The same, with the position of each record in the order, in as many statements as `partsOf` makes. */
@@ -42,11 +59,13 @@ export async function readPositions(
   reading: Reading,
 ): Promise<readonly { readonly raw: Raw; readonly position: readonly (string | null)[] }[]> {
   const { take = Infinity } = reading;
+  const positions = (_: Parameters, aliasOf: AliasOf): readonly string[] =>
+    (reading.order ?? []).map(({ links, field }) => columnText(aliasOf(links), field));
   const rows: (string | null)[][] = [];
   for (const part of partsOf(reading)) {
     const left = reading.take === undefined ? {} : { take: take - rows.length };
     if (rows.length < take)
-      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, reading.order))));
+      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, positions))));
   }
   const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
   await readManys(
@@ -84,22 +103,23 @@ function partsOf(reading: Reading): readonly Reading[] {
   return at === undefined ? parts : parts.slice(parts.indexOf(at === null ? missing : there));
 }
 
-/** @param positions The order whose columns are read behind those of the selection. */
+type AliasOf = (links: readonly Link[]) => string;
+
 function selectText(
   statement: SelectionStatement,
   { condition, order = [], skip = 0, take, after }: Reading,
-  positions: readonly OrderItem[] = [],
+  extraColumns: (parameters: Parameters, aliasOf: AliasOf) => readonly string[],
 ): [string, Parameters["values"]] {
   const parameters = createParameters();
-  const { from, aliases } = statement.withOrder([...order, ...positions]);
-  const aliasOf = (links: readonly Link[]): string => aliases.get(pathOf(links)) as string;
-  const position = positions.map(({ links, field }) => `, ${columnText(aliasOf(links), field)}`).join("");
+  const { from, aliases } = statement.withOrder(order);
+  const aliasOf: AliasOf = (links) => aliases.get(pathOf(links)) as string;
+  const columns = [statement.columns, ...extraColumns(parameters, aliasOf)].join(", ");
   const where = [
     ...(isAlways(condition) ? [] : [conditionText(condition, "t", parameters)]),
     ...(after === undefined ? [] : [afterText(order, after, aliasOf, parameters)]),
   ];
   const text = joined([
-    `SELECT ${statement.columns}${position} FROM ${from}`,
+    `SELECT ${columns} FROM ${from}`,
     where.length === 0 ? "" : `WHERE ${where.map((one) => `(${one})`).join(" AND ")}`,
     order.length === 0 ? "" : `ORDER BY ${orderText(order, aliasOf)}`,
     take === undefined ? "" : `LIMIT ${parameters.add(take)}`,

@@ -2,7 +2,7 @@ import { formatDateTime } from "../kit/date-time.ts";
 import { Decimal } from "@prisma/client/runtime/client";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, FieldType, Row, TransformNode } from "../mapping/definition.ts";
-import { isContainer } from "../validation/body.ts";
+import { isContainer } from "../validation/body-paths.ts";
 
 type Read = (row: Row) => unknown;
 type Render = (value: unknown) => unknown;

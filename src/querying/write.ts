@@ -2,7 +2,7 @@ import { quoteName, quoteTable } from "../db/names.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
 import { createParameters, type Parameters } from "./condition-text.ts";
-import type { Condition } from "./condition.ts";
+import { isAlways, type Condition } from "./condition.ts";
 import { keyIs, readManys, readRecords, whereText } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
 import { parameterOf } from "./values.ts";
@@ -14,8 +14,16 @@ export interface WriteOptions {
   readonly comment: string;
 }
 
-/** Inserts a record and reads it back in the same statement, its relations to one included. */
-export async function insertRecord(data: Row, { sql, statement, comment }: WriteOptions): Promise<Raw> {
+/**
+ * Inserts a record and reads it back in the same statement, its relations to one included.
+ *
+ * @param judge Answered with it: whether the new record meets this condition.
+ */
+export async function insertRecord(
+  data: Row,
+  judge: Condition,
+  { sql, statement, comment }: WriteOptions,
+): Promise<{ readonly raw: Raw; readonly isFit: boolean }> {
   const { definition } = statement.root;
   const parameters = createParameters();
   const columns = definition.fields.flatMap((field) => {
@@ -29,7 +37,22 @@ export async function insertRecord(data: Row, { sql, statement, comment }: Write
   const write = `INSERT INTO ${quoteTable(definition.table)} AS t ${values}`;
   const [row] = await written(write, parameters, { sql, statement, comment });
   if (row === undefined) throw new Error(`The insert into ${definition.table} returned no row`);
-  return row;
+  return { raw: row, isFit: await isFit(row, judge, { sql, statement }) };
+}
+
+/** Asked in a statement of its own, which sees the new record. */
+async function isFit(
+  row: Raw,
+  judge: Condition,
+  { sql, statement: { root } }: Pick<WriteOptions, "sql" | "statement">,
+): Promise<boolean> {
+  if (isAlways(judge)) return true;
+  const { definition, columns } = root;
+  const key = row[columns.get(definition.key.name)?.position ?? -1] as string;
+  const parameters = createParameters();
+  const where = whereText({ kind: "all", of: [keyIs(definition, key), judge] }, parameters);
+  const text = `SELECT 1 FROM ${quoteTable(definition.table)} AS t ${where}`;
+  return (await sql(text, parameters.values)).length > 0;
 }
 
 /** Updates the record with the key when it meets the condition. Undefined when there is none. */

@@ -1,6 +1,17 @@
 import type { Caller } from "../kit/caller.ts";
 import { callCode } from "../mapping/code-module.ts";
-import type { Definition, Field, Row } from "../mapping/definition.ts";
+import { OperatorError } from "../kit/errors.ts";
+import {
+  operations,
+  type AccessOperation,
+  type AccessRule,
+  type Definition,
+  type Definitions,
+  type Field,
+} from "../mapping/definition.ts";
+import { allOf as all, always, isNever, never, type Condition } from "../querying/condition.ts";
+import { conditionOf } from "../querying/prisma-where.ts";
+import { bindCondition } from "../querying/user-values.ts";
 
 /** A Prisma filter. */
 export type Where = Readonly<Record<string, unknown>>;
@@ -22,18 +33,97 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
   return rule.kind === "flag" && caller.isAdmin;
 }
 
-/** The records that the caller may see: all (undefined), those that the filter gives, or none. */
-export function ownerFilter(definition: Definition, caller: Caller): Where | undefined | "nothing" {
-  if (isAdminFor(definition, caller)) return undefined;
-  const owner = ownerFieldOf(definition);
-  return owner === undefined ? "nothing" : { [owner.name]: ownerValue(owner, caller) };
+/** The conditions of access of all resources. */
+export interface AccessConditions {
+  /** The records with which the caller may do all of it, for admins of the resource every one. */
+  of(definition: Definition, wanted: readonly AccessOperation[], caller: Caller): Condition;
+  /** The filter that decides who reads, in which users are still open; undefined for other rules. */
+  readFilter(definition: Definition): Condition | undefined;
+  /** The same condition, met also by no related record that the caller may not read. */
+  withinReach(condition: Condition, caller: Caller): Condition;
 }
 
-/** Whether the caller may see, change and delete the record. */
-export function mayTouch(definition: Definition, caller: Caller, row: Row): boolean {
-  if (isAdminFor(definition, caller)) return true;
+/**
+ * Compiles the rules of access.
+ *
+ * @throws OperatorError for a filter with a comparison that SQL does not have, or with a value that its field cannot hold.
+ */
+export function createAccessConditions(definitions: Definitions): AccessConditions {
+  const filters = new Map<AccessRule, Condition>();
+  for (const definition of definitions.values()) {
+    for (const operation of operations) {
+      const rule = definition.access[operation];
+      if (rule.kind !== "filter") continue;
+      const condition = conditionOf(definition, definitions, rule.where);
+      if (condition === undefined)
+        throw new OperatorError(
+          definition.remark(
+            ["access", operation],
+            "has a comparison or a value that cannot decide on access",
+          ),
+        );
+      filters.set(rule, condition);
+    }
+  }
+
+  function conditionOfRule(rule: AccessRule, definition: Definition, caller: Caller): Condition {
+    switch (rule.kind) {
+      case "everyone":
+        return always;
+      case "admin":
+        return never;
+      case "owner":
+        return ownerCondition(definition, caller);
+      case "filter":
+        return bindCondition(filters.get(rule) as Condition, caller);
+    }
+  }
+
+  const access: AccessConditions = {
+    of(definition, wanted, caller) {
+      if (isAdminFor(definition, caller)) return always;
+      const rules = wanted.map((operation) => definition.access[operation]);
+      const conditions = rules
+        .filter((rule, index) => rules.findIndex((other) => isSame(rule, other)) === index)
+        .map((rule) => conditionOfRule(rule, definition, caller));
+      return conditions.some(isNever) ? never : all(conditions);
+    },
+    readFilter: ({ access: { read } }) => filters.get(read),
+    withinReach(condition, caller) {
+      switch (condition.kind) {
+        case "all":
+        case "any":
+          return { ...condition, of: condition.of.map((one) => access.withinReach(one, caller)) };
+        case "not":
+        case "notFalse":
+          return { ...condition, of: access.withinReach(condition.of, caller) };
+        case "related": {
+          const { link, of } = condition;
+          const readable = access.of(link.target, ["read"], caller);
+          return { ...condition, of: all([readable, access.withinReach(of, caller)]) };
+        }
+        case "compare":
+        case "in":
+        case "null":
+        case "like":
+        case "list":
+        case "json":
+        case "version":
+          return condition;
+      }
+    },
+  };
+  return access;
+}
+
+function isSame(rule: AccessRule, other: AccessRule): boolean {
+  return rule === other || (rule.kind !== "filter" && rule.kind === other.kind);
+}
+
+function ownerCondition(definition: Definition, caller: Caller): Condition {
   const owner = ownerFieldOf(definition);
-  return owner !== undefined && row[owner.name] === ownerValue(owner, caller);
+  if (owner === undefined) return never;
+  return { kind: "compare", field: owner, operator: "=", value: String(caller.id) };
 }
 
 /** Undefined: the resource has no owners. */
@@ -45,4 +135,13 @@ export function ownerFieldOf(definition: Definition): Field | undefined {
 export function ownerValue(owner: Field, caller: Caller): number | bigint | string {
   if (owner.type === "BigInt") return BigInt(caller.id);
   return owner.type === "String" ? String(caller.id) : caller.id;
+}
+
+/**
+ * Returns why a webhook of the user for the resource would never fire; undefined when it may. A resource that says nothing of access takes the
+ * webhooks of every user, as before.
+ */
+export function refusalOfWebhook(definition: Definition | undefined, caller: Caller): string | undefined {
+  if (definition?.access.read.kind !== "admin" || isAdminFor(definition, caller)) return undefined;
+  return `Only admins read ${definition.name}, so that the webhook would never fire.`;
 }

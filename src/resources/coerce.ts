@@ -2,7 +2,7 @@ import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
-import { maxPlaces } from "../validation/body.ts";
+import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
 import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";

@@ -2,6 +2,12 @@ import { quoteName, quoteTable } from "../db/names.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { Caller } from "../kit/caller.ts";
+import { conditionText, createParameters } from "../querying/condition-text.ts";
+import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
+import { conditionOf } from "../querying/prisma-where.ts";
+import { isAdminFor, type AccessConditions } from "./access.ts";
+import { baseQueryOf } from "./query.ts";
 import type { Lookup } from "./rules.ts";
 
 /**
@@ -14,11 +20,13 @@ export function createLookup({
   own,
   definitions,
   sql,
+  access,
 }: {
   readonly own: Definition;
   readonly definitions: Definitions;
   readonly sql: Sql;
-}): Lookup {
+  readonly access: AccessConditions;
+}): (caller: Caller) => Lookup {
   const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
 
   /** Questions of the current turn of the event loop: those of one body are asked in one statement. */
@@ -31,8 +39,16 @@ export function createLookup({
       void answerTogether(sql, questions.slice(start, start + maxQuestions));
   }
 
-  return {
-    async exists({ target, column, value, except }) {
+  /** Outside the target's base query nothing can be referred to, where its access is said. */
+  function referable(definition: Definition, caller: Caller): Condition {
+    const { reference } = definition.access;
+    if (reference.kind === "everyone" || isAdminFor(definition, caller)) return always;
+    const scope = conditionOf(definition, definitions, baseQueryOf(definition).where);
+    return allOf([scope, access.of(definition, ["reference"], caller)]);
+  }
+
+  return (caller) => ({
+    async exists({ target, column, value, except, isReference = false }) {
       const text = textOf(value);
       if (text === undefined) return false;
       const definition = definitions.get(target) ?? byTable.get(target);
@@ -43,13 +59,14 @@ export function createLookup({
           table: quoteTable(definition?.table ?? target),
           column: columnOf(definition, column),
           text,
+          condition: isReference && definition !== undefined ? referable(definition, caller) : always,
           other: left === undefined ? undefined : { column: quoteName(own.key.column), key: left },
           resolve,
           reject,
         });
       });
     },
-  };
+  });
 }
 
 /** Statements of more questions would seldom be the same twice, and are prepared by their text. */
@@ -59,6 +76,7 @@ interface Question {
   readonly table: string;
   readonly column: string;
   readonly text: string;
+  readonly condition: Condition;
   /** The record that does not count. */
   readonly other: { readonly column: string; readonly key: string } | undefined;
 }
@@ -84,13 +102,17 @@ async function answerTogether(sql: Sql, questions: readonly Waiting[]): Promise<
 }
 
 async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
-  const values: string[] = [];
-  const parameter = (value: string): string => `$${values.push(value)}`;
-  const parts = questions.map(({ table, column, text, other }, index) => {
-    const except = other === undefined ? "" : ` AND ${other.column} <> ${parameter(other.key)}`;
-    return `EXISTS (SELECT 1 FROM ${table} WHERE ${column} = ${parameter(text)}${except}) AS a${index}`;
+  const parameters = createParameters();
+  const parts = questions.map(({ table, column, text, condition, other }, index) => {
+    const where = [
+      `t.${column} = ${parameters.add(text)}`,
+      ...(other === undefined ? [] : [`t.${other.column} <> ${parameters.add(other.key)}`]),
+      ...(isAlways(condition) ? [] : [`(${conditionText(condition, "t", parameters)})`]),
+    ];
+    return `EXISTS (SELECT 1 FROM ${table} AS t WHERE ${where.join(" AND ")}) AS a${index}`;
   });
-  const [row] = await sql<Record<string, boolean>>(`SELECT ${parts.join(", ")}`, values);
+  const text = `SELECT ${parts.join(", ")}`;
+  const [row] = await sql<Record<string, boolean>>(text, parameters.values);
   return parts.map((_, index) => row?.[`a${index}`] === true);
 }
 

@@ -2,10 +2,12 @@ import type { Delegate, ModelsClient } from "../db/prisma-internals/models-clien
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { validationError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
+import { isAlways, type Condition } from "../querying/condition.ts";
+import { prismaWhereOf } from "../querying/to-prisma.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { allOf } from "./query.ts";
-import { refuseDelete, refuseWrite } from "./refusals.ts";
+import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
 import { readPage, type Total } from "./list-page.ts";
 import type { Found, Include, RecordStore, Written } from "./record-store.ts";
 
@@ -22,7 +24,11 @@ export function createPrismaStore({
   const delegate = models.delegate(definition.model);
   const listDelegate = models.listDelegate(definition.model);
   const transform = createTransform(definition, definitions);
-  const foundOf = (row: Row): Found => ({ access: row, json: () => JSON.stringify(transform(row)) });
+  const foundOf = (row: Row): Found => ({
+    isAllowed: true,
+    access: row,
+    json: () => JSON.stringify(transform(row)),
+  });
 
   const keyIs = (key: unknown): Where => ({ [definition.key.name]: key });
   /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
@@ -53,7 +59,8 @@ export function createPrismaStore({
   return {
     async list(query, part) {
       refuseAsked(definition, query.asked);
-      const { where, orderBy, include } = query;
+      const { orderBy, include } = query;
+      const where = guardedBy(query.access, query.where);
       const read = async (size: number): Promise<readonly string[]> => {
         const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
         const rows = await listDelegate.findMany(args);
@@ -70,13 +77,17 @@ export function createPrismaStore({
       return refuseAsked(definition, [...asked, "cursor"]) as never;
     },
 
-    async find(key, where, shape) {
+    async find(key, where, shape, access) {
+      const filter = allOf([keyIs(key), where]);
       try {
         const row = await delegate.findFirst({
-          where: allOf([keyIs(key), where]),
+          where: filter,
           ...(shape === "access" ? {} : optional(shape)),
         });
-        return row === null ? undefined : foundOf(row);
+        if (row === null) return undefined;
+        const isAllowed =
+          isAlways(access) || (await delegate.findFirst({ where: guardedBy(access, filter) })) !== null;
+        return { ...foundOf(row), isAllowed };
       } catch (error) {
         if (databaseFaultOf(error).kind === "bad_value") return undefined;
         throw error;
@@ -84,8 +95,14 @@ export function createPrismaStore({
     },
 
     async create({ data, ...rest }) {
+      const create = async (by: Delegate): Promise<Row> => {
+        const row = await by.create({ data });
+        const fitting = guardedBy(rest.access, keyIs(row[definition.key.name]));
+        if (!isAlways(rest.access) && (await by.findFirst({ where: fitting })) === null) throw forbidden();
+        return row;
+      };
       try {
-        return await written((by) => by.create({ data }), rest);
+        return await written(create, { ...rest, isUndone: rest.isUndone || !isAlways(rest.access) });
       } catch (error) {
         return refuseWrite(definition, error);
       }
@@ -93,22 +110,33 @@ export function createPrismaStore({
 
     async update(key, { where, data, ...rest }) {
       try {
-        return await written((by) => by.update({ where: guarded(key, where), data }), rest);
+        const filter = guardedBy(rest.access, where);
+        return await written((by) => by.update({ where: guarded(key, filter), data }), rest);
       } catch (error) {
         if (databaseFaultOf(error).kind === "not_found") return undefined;
         return refuseWrite(definition, error);
       }
     },
 
-    async remove(key, where) {
+    async remove(key, where, access) {
       try {
-        await delegate.delete({ where: guarded(key, where), select: { [definition.key.name]: true } });
+        await delegate.delete({
+          where: guarded(key, guardedBy(access, where)),
+          select: { [definition.key.name]: true },
+        });
         return true;
       } catch (error) {
         return refuseDelete(error);
       }
     },
   };
+}
+
+/** Throws for a rule of access that Prisma cannot say, which the loader refuses. */
+function guardedBy(access: Condition, where: Where): Where {
+  const filter = prismaWhereOf(access);
+  if (filter === undefined) throw new Error("A rule of access cannot be said to the Prisma client");
+  return filter === "nothing" ? { OR: [] } : allOf([where, filter]);
 }
 
 /** Throws when a request asks for what only the compiler of queries gives. */

@@ -10,28 +10,23 @@ export interface PrismaQuery {
 }
 
 /**
- * The records of a list: the base query's, of those the ones that match the search, of those the ones that the owner
- * filter leaves. The order is total: the key comes last.
+ * The records of a list: the base query's, of those the ones that match the search. The order is total: the key comes last.
  *
- * @param owner See `ownerFilter`; undefined leaves all.
  * @param search The client's term; undefined and empty match everything.
  * @returns "nothing" when no record can match.
  */
 export function listQuery({
   definition,
-  owner,
   search,
 }: {
   readonly definition: Definition;
-  readonly owner: Where | undefined | "nothing";
   readonly search: string | undefined;
 }): PrismaQuery | "nothing" {
-  if (owner === "nothing") return "nothing";
   const base = baseQueryOf(definition);
   const searched = search === undefined || search === "" ? base : searchedQuery({ definition, base, search });
   if (searched === "nothing") return "nothing";
   return {
-    where: allOf([searched.where, owner]),
+    where: searched.where ?? {},
     // A code module may give one order without a list, as Prisma takes it.
     orderBy: totalOrder(definition, [searched.orderBy ?? []].flat()),
     include: searched.include,

@@ -10,6 +10,8 @@ export type Include = PrismaQuery["include"];
 
 /** What a request asks of a list. */
 export interface ListQuery extends PrismaQuery {
+  /** What the caller may read. */
+  readonly access: Condition;
   readonly filter: Condition;
   /** Undefined: `orderBy` of the base query. */
   readonly sort: readonly OrderItem[] | undefined;
@@ -22,6 +24,8 @@ export interface ListQuery extends PrismaQuery {
 
 /** A record as it was read. */
 export interface Found {
+  /** Whether the caller may do with it what it was read for. */
+  readonly isAllowed: boolean;
   /** The key and the owner, in Prisma's types. */
   readonly access: Row;
   /** What is shown of it. Throws what a code module throws. */
@@ -35,6 +39,8 @@ export interface Written<T> {
   readonly present: (record: Found) => T;
   /** Whether the write is rolled back when `present` throws; it always is where that runs a code module. */
   readonly isUndone: boolean;
+  /** A create: what the new record must meet. An update: what the record must meet before it. */
+  readonly access: Condition;
 }
 
 /** What of a record is read: what is shown of it, or only what decides on access. */
@@ -45,10 +51,11 @@ export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** The record with the key, if the filter leaves it. */
-  find(key: unknown, where: Where | undefined, shape: Shape): Promise<Found | undefined>;
+  find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
+  /** @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there then. */
   create<T>(options: Written<T>): Promise<T>;
-  /** Undefined when the record is gone, or no longer what the filter asks for. */
+  /** Undefined when the record is gone, or no longer what the filter and `access` ask for. */
   update<T>(key: unknown, options: Written<T> & { readonly where: Where }): Promise<T | undefined>;
   /** False when there was nothing to delete. */
-  remove(key: unknown, where: Where): Promise<boolean>;
+  remove(key: unknown, where: Where, access: Condition): Promise<boolean>;
 }

@@ -2,6 +2,10 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 
+export function forbidden(): AppError {
+  return new AppError("record.forbidden", "This action is unauthorized.");
+}
+
 /** Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key that no record can have. */
 export function refuseDelete(error: unknown): false {
   const fault = databaseFaultOf(error);

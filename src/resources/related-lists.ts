@@ -6,8 +6,9 @@ import { linkOf, type Link } from "../querying/links.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { readLinked } from "../querying/read.ts";
-import { ownerFilter } from "./access.ts";
-import { allOf, baseQueryOf } from "./query.ts";
+import { allOf } from "../querying/condition.ts";
+import type { AccessConditions } from "./access.ts";
+import { baseQueryOf } from "./query.ts";
 import { createViews, type Views } from "./view.ts";
 
 /** Most related records that `include` shows of one record (contract of the resource API, lists). */
@@ -29,6 +30,7 @@ export interface RelatedList {
 export function createRelatedLists(
   definition: Definition,
   definitions: Definitions,
+  access: AccessConditions,
 ): (name: string, caller: Caller) => RelatedList {
   const known = new Map<string, { readonly link: Link; readonly views: Views }>();
   for (const name of definition.includes) {
@@ -48,11 +50,9 @@ export function createRelatedLists(
       async read(sql, values) {
         const { target } = link;
         const { include, where, orderBy } = baseQueryOf(target);
-        const own = ownerFilter(target, caller);
-        const nothing = link.isMany ? "[]" : "null";
-        if (own === "nothing") return values.map(() => nothing);
+        const readable = access.of(target, ["read"], caller);
         const view = views.of(include);
-        const condition = conditionOf(target, definitions, allOf([where, own]));
+        const condition = conditionOf(target, definitions, where);
         const order = orderOf(target, definitions, orderBy);
         if (view === undefined || condition === undefined || order === undefined)
           throw validationError({
@@ -62,7 +62,14 @@ export function createRelatedLists(
           });
         const lists = await readLinked(
           sql,
-          { definition, link, statement: view.statement, where: condition, order, take: mostRelated },
+          {
+            definition,
+            link,
+            statement: view.statement,
+            where: allOf([condition, readable]),
+            order,
+            take: mostRelated,
+          },
           values,
         );
         return values.map((value) => {

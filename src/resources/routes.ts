@@ -3,10 +3,11 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
-import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
+import { isNever, type Condition } from "../querying/condition.ts";
+import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
+import type { Caller } from "../kit/caller.ts";
 import type { Turns } from "../kit/turns.ts";
 import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { callCode } from "../mapping/code-module.ts";
@@ -14,14 +15,13 @@ import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { createLookup } from "./lookup.ts";
-import { createPageSizes } from "../mapping/page-sizes.ts";
-import { allOf, baseQueryOf, listQuery } from "./query.ts";
-import type { Cursors, Position } from "../querying/cursor.ts";
-import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
-import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
+import { baseQueryOf } from "./query.ts";
+import type { Cursors } from "../querying/cursor.ts";
 import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import { createRelatedLists } from "./related-lists.ts";
-import type { Found, ListQuery, Shape } from "./record-store.ts";
+import { checkReferences } from "./references.ts";
+import { forbidden } from "./refusals.ts";
+import { createListOperation } from "./list-route.ts";
+import type { Found, Shape } from "./record-store.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
@@ -38,18 +38,13 @@ export interface ResourceRoutesOptions {
   /** For the page links. */
   readonly urlOf: UrlOf;
   readonly cursors: Cursors;
+  readonly access: AccessConditions;
   /** Called after every successful write. */
   readonly onChange: () => void;
 }
 
-/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
-const memoryPerListedRecord = 4096;
-
 /** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
 const largeBodyBytes = 64 * 1024;
-
-/** A URL with it stays below the limits of common proxies, 8 KiB. */
-const longestCursor = 6_000;
 
 type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
@@ -92,28 +87,16 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
 /** Compiles what does not depend on the request, once. */
 function serve(
   definition: Definition,
-  {
-    definitions,
-    database,
-    sql,
-    bodyLimitBytes,
-    maxPerPage,
-    listTurns,
-    resourceTurns,
-    urlOf,
-    cursors,
-    onChange,
-  }: ResourceRoutesOptions,
+  options: ResourceRoutesOptions,
 ): { readonly collection: Operations; readonly item: Operations } {
+  const { definitions, database, sql, bodyLimitBytes, resourceTurns, access, onChange } = options;
   const store = takingTurns(
     createStore({ definition, definitions, views: createViews(definition, definitions), database }),
     definition.name,
     resourceTurns,
   );
-  const pageSizes = createPageSizes();
-  const shape = listShapes(definition, definitions);
-  const relatedList = createRelatedLists(definition, definitions);
-  const lookup = createLookup({ own: definition, definitions, sql });
+  const list = createListOperation({ definition, store, ...options });
+  const lookupFor = createLookup({ own: definition, definitions, sql, access });
   const createRules = lazily(() =>
     callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
   );
@@ -121,106 +104,23 @@ function serve(
     callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
   );
   const owner = ownerFieldOf(definition);
-  const changeable = definition.fields.filter(({ isKey }) => !isKey);
-  async function list(ctx: ApiContext): Promise<void> {
-    const asked = readListParameters(ctx.querystring, shape(), { maxPerPage });
-    const { id: userId } = ctx.state.caller;
-    const { perPage } = asked.paging;
-    await ctx.state.memory.reserve(perPage * memoryPerListedRecord);
-    const query = askedOf(ctx, asked);
-    const likely = pageSizes.likely(userId);
-    const run = <T>(work: () => Promise<T>): Promise<T> => listTurns.run(userId, work);
-    ctx.type = "json";
-    if (asked.paging.kind === "page") {
-      const { skip } = asked.paging;
-      const count = asked.count ?? definition.count;
-      const found =
-        query === "nothing"
-          ? { records: [], size: perPage, total: 0, isEstimate: false, hasNext: false }
-          : await run(() => store.list(query, { skip, take: perPage, likely, count }));
-      pageSizes.note(userId, { asked: perPage, size: found.size });
-      const page = found.size < perPage ? smallerPage(asked.paging, found.size) : asked.paging;
-      const records = found.records.slice(0, page.perPage);
-      ctx.body = envelopeText(records, { ...found, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
-      return;
-    }
-    const binding = bindingOf(ctx, asked, query === "nothing" ? [] : query.orderBy);
-    const from = positionOf(asked.paging.cursor, binding);
-    const found =
-      query === "nothing"
-        ? { records: [], size: perPage, next: undefined, previous: undefined }
-        : await run(() => store.listByCursor(query, { from, take: perPage, likely }));
-    pageSizes.note(userId, { asked: perPage, size: found.size });
-    const seal = (position: Position | undefined): string | undefined =>
-      position && sealed(position, binding);
-    ctx.body = cursorEnvelopeText(found.records, {
-      next: seal(found.next),
-      previous: seal(found.previous),
-      perPage,
-      url: urlOf(ctx),
-    });
-  }
-
-  /** "nothing" when the caller can see no record. */
-  function askedOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
-    const query = listQuery({
-      definition,
-      owner: ownerFilter(definition, ctx.state.caller),
-      search: asked.search,
-    });
-    if (query === "nothing") return query;
-    const { filter, sort, fields } = asked;
-    return {
-      ...query,
-      filter,
-      sort,
-      fields,
-      related: asked.include.map((name) => relatedList(name, ctx.state.caller)),
-      asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
-    };
-  }
-
-  /** A cursor is good for the same list of the same user only, as long as its order stays the same. */
-  function bindingOf(
-    { state: { caller } }: ApiContext,
-    { given, sort }: ListParameters,
-    ownOrder: ListQuery["orderBy"],
-  ): string {
-    const parts = [...given].filter(([name]) => /^(?:filter\[|sort$|search$)/.test(name)).toSorted();
-    const order =
-      sort?.map(({ links, field: { name } }) => [...links.map((link) => link.name), name]) ?? ownOrder;
-    return JSON.stringify([definition.name, caller.id, parts, order]);
-  }
-
-  function positionOf(cursor: string, binding: string): Position | undefined {
-    if (cursor === "") return undefined;
-    const position = cursors.open(cursor, binding);
-    if (position !== undefined) return position;
-    throw validationError({
-      cursor: ["The cursor is not one of this list with this filter, sort and search. Begin without one."],
-    });
-  }
-
-  function sealed(position: Position, binding: string): string {
-    const cursor = cursors.seal(position, binding);
-    if (cursor.length <= longestCursor) return cursor;
-    throw validationError({
-      cursor: ["The values that the list is sorted by are too long for a cursor. Sort by shorter ones."],
-    });
-  }
-
+  const changeableFields = definition.fields.filter(({ isKey }) => !isKey);
   async function show(ctx: ApiContext): Promise<void> {
     const { include } = baseQueryOf(definition);
-    const found = await permitted(ctx, keyOf(ctx), { include });
+    const readable = access.of(definition, ["read"], ctx.state.caller);
+    const found = await permitted(ctx, keyOf(ctx), { include }, readable);
     ctx.type = "json";
     ctx.body = found.json();
   }
 
   async function create(ctx: ApiContext): Promise<void> {
+    const { caller } = ctx.state;
+    const creatable = access.of(definition, ["create"], caller);
+    if (isNever(creatable)) throw forbidden();
     const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
-    const own = owner === undefined ? {} : { [owner.name]: ownerValue(owner, ctx.state.caller) };
     const shown = await store.create({
-      data: { ...values, ...own },
+      data: { ...values, ...ownerOf(values, caller) },
+      access: creatable,
       include: baseQueryOf(definition).include,
       present(record) {
         ctx.state.recordId = String(record.access[definition.key.name]);
@@ -236,21 +136,19 @@ function serve(
 
   async function update(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    await permitted(ctx, key, "access");
-    const data = await validated(ctx, { rules: updateRules(), fields: changeable, ignoreKey: key });
+    const changeable = access.of(definition, ["read", "update"], ctx.state.caller);
+    await permitted(ctx, key, "access", changeable);
+    const data = await validated(ctx, { rules: updateRules(), fields: changeableFields, ignoreKey: key });
     if (Object.keys(data).length === 0) return show(ctx);
     const { where, include } = baseQueryOf(definition);
-    const own = ownerFilter(definition, ctx.state.caller);
-    const shown =
-      own === "nothing"
-        ? undefined
-        : await store.update(key, {
-            where: allOf([where, own]),
-            data,
-            include,
-            present: (record) => sendable(ctx, record),
-            isUndone: mayBeTooLarge(ctx),
-          });
+    const shown = await store.update(key, {
+      where: where ?? {},
+      access: changeable,
+      data,
+      include,
+      present: (record) => sendable(ctx, record),
+      isUndone: mayBeTooLarge(ctx),
+    });
     if (shown === undefined) throw unknownRecord(ctx);
     onChange();
     ctx.type = "json";
@@ -259,16 +157,23 @@ function serve(
 
   async function remove(ctx: ApiContext): Promise<void> {
     const key = keyOf(ctx);
-    const own = ownerFilter(definition, ctx.state.caller);
+    const removable = access.of(definition, ["read", "delete"], ctx.state.caller);
     const isRemoved =
-      own !== "nothing" && (await store.remove(key, allOf([baseQueryOf(definition).where, own])));
+      !isNever(removable) && (await store.remove(key, baseQueryOf(definition).where ?? {}, removable));
     if (!isRemoved) {
       // Asked for only now: one statement for every delete that succeeds.
-      await permitted(ctx, key, "access");
+      await permitted(ctx, key, "access", removable);
       throw unknownRecord(ctx);
     }
     onChange();
     ctx.status = 204;
+  }
+
+  /** Only an admin may name another owner, where the rules let the field through. */
+  function ownerOf(values: Row, caller: Caller): Row {
+    if (owner === undefined) return {};
+    if (Object.hasOwn(values, owner.name) && isAdminFor(definition, caller)) return {};
+    return { [owner.name]: ownerValue(owner, caller) };
   }
 
   /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
@@ -303,11 +208,15 @@ function serve(
   }
 
   /** The record; throws when it is not there (404) or not for the caller (403). */
-  async function permitted(ctx: ApiContext, key: unknown, shape: Shape): Promise<Found> {
-    const found = await store.find(key, baseQueryOf(definition).where, shape);
+  async function permitted(
+    ctx: ApiContext,
+    key: unknown,
+    shape: Shape,
+    condition: Condition,
+  ): Promise<Found> {
+    const found = await store.find(key, baseQueryOf(definition).where, shape, condition);
     if (found === undefined) throw unknownRecord(ctx);
-    if (!mayTouch(definition, ctx.state.caller, found.access))
-      throw new AppError("record.forbidden", "This action is unauthorized.");
+    if (!found.isAllowed) throw forbidden();
     return found;
   }
 
@@ -321,9 +230,12 @@ function serve(
     }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
   ): Promise<Row> {
     const body = await readJsonBody(ctx, bodyLimitBytes);
+    const lookup = lookupFor(ctx.state.caller);
     const result = await validate(rules, body, { lookup, ignoreKey });
     if (result.kind === "invalid") throw validationError(result.errors);
-    return dataOf(fields, result.values);
+    const data = dataOf(fields, result.values);
+    await checkReferences({ definition, definitions, rules, data, lookup });
+    return data;
   }
 
   return {
@@ -335,14 +247,6 @@ function serve(
       DELETE: definition.supportsDelete ? remove : undefined,
     }),
   };
-}
-
-/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
-function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
-  if (definition.code.baseQuery !== undefined)
-    return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);
-  const shape = listShapeOf(definition, definitions);
-  return () => shape;
 }
 
 /** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */

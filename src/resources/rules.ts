@@ -9,7 +9,7 @@ import {
   type Path,
   type Place,
   type PlacesFault,
-} from "../validation/body.ts";
+} from "../validation/body-paths.ts";
 import type { Subject } from "../validation/check.ts";
 import { cleanBody, maxDepth } from "../validation/clean.ts";
 import {
@@ -20,7 +20,7 @@ import {
   type LookupTest,
 } from "../validation/compile.ts";
 import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts";
-import { createAsker, maxLookups, type LookupQuery } from "../validation/lookup.ts";
+import { createAsker, maxLookups, type LookupQuery } from "../validation/existence.ts";
 import { fill, messageFor } from "../validation/messages.ts";
 import { validatedOf } from "../validation/validated.ts";
 

@@ -16,9 +16,9 @@ export function takingTurns(
   return {
     list: (query, part) => lists.run(name, () => store.list(query, part)),
     listByCursor: (query, part) => lists.run(name, () => store.listByCursor(query, part)),
-    find: (key, where, shape) => records.run(name, () => store.find(key, where, shape)),
+    find: (key, where, shape, access) => records.run(name, () => store.find(key, where, shape, access)),
     create: (options) => records.run(name, () => store.create(options)),
     update: (key, options) => records.run(name, () => store.update(key, options)),
-    remove: (key, where) => records.run(name, () => store.remove(key, where)),
+    remove: (key, where, access) => records.run(name, () => store.remove(key, where, access)),
   };
 }

@@ -2,7 +2,7 @@ import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
-import { allOf, type Condition } from "../querying/condition.ts";
+import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
@@ -10,6 +10,7 @@ import {
   countRecords,
   estimateRecords,
   keyIs,
+  readJudged,
   readPositions,
   readRecords,
   totalOrder,
@@ -22,7 +23,7 @@ import { readCursorPage, readPage } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
-import { refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
+import { forbidden, refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
 /** How the stores reach the database. */
@@ -56,7 +57,7 @@ export function createStore(context: Context): RecordStore {
     database.onFallback(definition.name);
     return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
   };
-  const condition = (where: Where | undefined): Condition | undefined =>
+  const compiled = (where: Where | undefined): Condition | undefined =>
     conditionOf(definition, definitions, where);
 
   return {
@@ -90,15 +91,14 @@ export function createStore(context: Context): RecordStore {
       }).catch((error: unknown) => refuseList(query.asked, error));
     },
 
-    async find(key, where, shape) {
+    async find(key, where, shape, access) {
       const view = shape === "access" ? views.access : views.of(shape.include);
-      const filter = condition(where);
-      if (view === undefined || filter === undefined) return fallback().find(key, where, shape);
+      const filter = compiled(where);
+      if (view === undefined || filter === undefined) return fallback().find(key, where, shape, access);
+      const condition = allOf([keyCondition(definition, key), filter]);
       try {
-        const [raw] = await readRecords(database.records, view.statement, {
-          condition: allOf([keyCondition(definition, key), filter]),
-        });
-        return raw === undefined ? undefined : foundBy(view, raw);
+        const found = await readJudged(database.records, view.statement, { condition, judge: access });
+        return found && foundBy(view, found);
       } catch (error) {
         if (databaseFaultOf(error).kind === "bad_value") return undefined;
         throw error;
@@ -110,34 +110,37 @@ export function createStore(context: Context): RecordStore {
       if (view === undefined) return fallback().create(options);
       return write(context, options, async (sql) => {
         const { statement } = view;
-        const raw = await insertRecord(options.data, { sql, statement, comment: database.comment() });
-        return foundBy(view, raw);
+        const writing = { sql, statement, comment: database.comment() };
+        const inserted = await insertRecord(options.data, options.access, writing);
+        if (!inserted.isFit) throw forbidden();
+        return foundBy(view, inserted);
       });
     },
 
     async update(key, options) {
-      const [view, guard] = [views.of(options.include), condition(options.where)];
-      if (view === undefined || guard === undefined) return fallback().update(key, options);
-      const target = { key: keyCondition(definition, key), data: options.data, condition: guard };
-      const { present } = options;
+      const [view, filter] = [views.of(options.include), compiled(options.where)];
+      if (view === undefined || filter === undefined) return fallback().update(key, options);
+      const condition = allOf([filter, options.access]);
+      const target = { key: keyCondition(definition, key), data: options.data, condition };
+      const { present, isUndone } = options;
       return write(
         context,
-        { ...options, present: (record: Found | undefined) => record && present(record) },
+        { present: (record: Found | undefined) => record && present(record), isUndone },
         async (sql) => {
           const { statement } = view;
           const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
-          return raw === undefined ? undefined : foundBy(view, raw);
+          return raw === undefined ? undefined : foundBy(view, { raw, isFit: true });
         },
       );
     },
 
-    async remove(key, where) {
-      const guard = condition(where);
-      if (guard === undefined) return fallback().remove(key, where);
+    async remove(key, where, access) {
+      const filter = compiled(where);
+      if (filter === undefined) return fallback().remove(key, where, access);
+      const condition = allOf([keyCondition(definition, key), filter, access]);
       try {
-        const sql = database.records;
-        return await deleteRecord(definition, allOf([keyCondition(definition, key), guard]), {
-          sql,
+        return await deleteRecord(definition, condition, {
+          sql: database.records,
           comment: database.comment(),
         });
       } catch (error) {
@@ -150,10 +153,14 @@ export function createStore(context: Context): RecordStore {
 /** Only what can fail after the write takes the two round trips of a transaction. */
 async function write<F, T>(
   { definition, database }: Context,
-  { present, isUndone }: { readonly present: (record: F) => T; readonly isUndone: boolean },
+  {
+    present,
+    isUndone,
+    access = always,
+  }: { readonly present: (record: F) => T; readonly isUndone: boolean; readonly access?: Condition },
   act: (sql: TextSql) => Promise<F>,
 ): Promise<T> {
-  const needsTransaction = isUndone || definition.code.transform !== undefined;
+  const needsTransaction = isUndone || !isAlways(access) || definition.code.transform !== undefined;
   try {
     if (!needsTransaction) return present(await act(database.records));
     return await database.transact(async (sql) => present(await act(sql)));
@@ -173,7 +180,7 @@ interface CompiledList {
 /** Undefined for a query with a part that only the Prisma client knows. */
 function compiledList(
   { definition, definitions, views, database }: Context,
-  { where, orderBy, include, filter, sort, fields, related }: ListQuery,
+  { where, orderBy, include, access, filter, sort, fields, related }: ListQuery,
 ): CompiledList | undefined {
   const view = views.of(include, { fields, related: related.map(({ link }) => link) });
   const base = conditionOf(definition, definitions, where);
@@ -181,7 +188,7 @@ function compiledList(
   if (view === undefined || base === undefined || order === undefined) return undefined;
   return {
     view,
-    condition: allOf([base, filter]),
+    condition: allOf([base, access, filter]),
     order: totalOrder(order, definition),
     related,
     sql: database.lists,
@@ -194,10 +201,11 @@ async function jsonOf(
   raws: readonly Raw[],
 ): Promise<readonly string[]> {
   let texts = raws.map((raw) => view.json(raw));
-  for (const { name, link, read } of related) {
+  for (const list of related) {
+    const { name, link } = list;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
     const values = raws.map((raw) => (raw[position] ?? null) as string | null);
-    const lists = await read(sql, values);
+    const lists = await list.read(sql, values);
     texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
   }
   return texts;
@@ -216,6 +224,6 @@ function keyCondition(definition: Definition, key: unknown): Condition {
   return keyIs(definition, parameter);
 }
 
-function foundBy(view: View, raw: Raw): Found {
-  return { access: accessOf(view.statement.root, raw), json: () => view.json(raw) };
+function foundBy(view: View, { raw, isFit }: { readonly raw: Raw; readonly isFit: boolean }): Found {
+  return { isAllowed: isFit, access: accessOf(view.statement.root, raw), json: () => view.json(raw) };
 }

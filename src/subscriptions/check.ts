@@ -1,13 +1,19 @@
+import { nearest } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import type { Trigger } from "../mapping/definition.ts";
+import { textFault } from "../mapping/storable.ts";
+import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
+import { messageFor } from "../validation/messages.ts";
 import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
 
-/** What a body is checked against besides itself. */
+/** What the rules below need from the resources and the settings. */
 export interface SubscriptionRules {
   /** Undefined when no such resource is registered. */
   readonly triggersOf: (resource: string) => readonly Trigger[] | undefined;
   /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
+  /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
+  readonly refusalOfResource: (resource: string) => string | undefined;
 }
 
 export type Checked<T> =
@@ -16,138 +22,163 @@ export type Checked<T> =
 
 type Body = Readonly<Record<string, unknown>>;
 
-const maxUrlLength = 2048;
-const maxDescriptionLength = 255;
-/** More than any resource has triggers: a list of thousands is refused with one message, not with thousands. */
-const maxEvents = 20;
+const fieldRules = {
+  url: "bail|required|string|max:2048|url:http,https",
+  resource: "bail|required|string|exists:resources,name",
+  events: "bail|required|array|max:20",
+  is_active: "boolean",
+  description: "nullable|bail|string|max:255",
+} as const;
 
-/** Checks the body of a creation. Unknown keys are ignored. */
-export function checkNewSubscription(body: Body, rules: SubscriptionRules): Checked<NewSubscription> {
-  const resource = checkResource(body["resource"], rules);
-  // Beside a refused resource any event passes: one message about one mistake.
-  const allowed = resource.kind === "valid" ? rules.triggersOf(resource.value) : undefined;
-  return combine<NewSubscription>({
-    url: checkUrl(body["url"], rules),
-    resource,
-    events: checkEvents(body["events"], allowed),
-    isActive: checkIsActive(Object.hasOwn(body, "is_active") ? body["is_active"] : true),
-    description: checkDescription(body["description"]),
-  });
+const fields = Object.keys(fieldRules) as readonly (keyof typeof fieldRules)[];
+/** Fields of the answers that a PUT may send back, and that nothing changes. */
+const readOnly = ["id", "user_id", "masked_secret", "created_at", "updated_at"];
+/** Most unknown keys that one answer names. */
+const mostUnknown = 20;
+
+const newRules = compileRules(fieldRules);
+const changeRules = compileRules(
+  Object.fromEntries(
+    fields.filter((name) => name !== "resource").map((name) => [name, `sometimes|${fieldRules[name]}`]),
+  ),
+);
+
+/** Checks the body of a POST. */
+export async function checkNewSubscription(
+  body: Body,
+  rules: SubscriptionRules,
+): Promise<Checked<NewSubscription>> {
+  const errors = await errorsIn({ body, compiled: newRules, rules, resource: body["resource"] });
+  addUnknown(errors, body, fields);
+  if (errors.size > 0) return invalid(errors);
+  const value = { isActive: true, description: null, ...changesIn(body), resource: textOf(body["resource"]) };
+  return { kind: "valid", value: value as NewSubscription };
 }
 
 /**
- * Checks the body of a change: what is there, by the rules of the creation. The resource may be repeated, so that what
- * was read can be sent back, but not changed.
+ * Checks the body of a PUT: the fields that it has, by the rules of a POST. A client may send back
+ * what it has read, but not another resource.
  *
- * @param resource The subscription's own.
+ * @param resource Resource of the subscription.
  */
-export function checkSubscriptionChanges(
+export async function checkSubscriptionChanges(
   body: Body,
   resource: string,
   rules: SubscriptionRules,
-): Checked<SubscriptionChanges> {
-  const has = (name: string): boolean => Object.hasOwn(body, name);
-  const isResourceChanged = has("resource") && body["resource"] !== resource;
-  return combine<SubscriptionChanges>({
-    ...(has("url") ? { url: checkUrl(body["url"], rules) } : {}),
-    ...(isResourceChanged ? { resource: refuse("resource", "The resource field is prohibited.") } : {}),
-    ...(has("events") ? { events: checkEvents(body["events"], rules.triggersOf(resource) ?? []) } : {}),
-    ...(has("is_active") ? { isActive: checkIsActive(body["is_active"]) } : {}),
-    ...(has("description") ? { description: checkDescription(body["description"]) } : {}),
+): Promise<Checked<SubscriptionChanges>> {
+  const errors = await errorsIn({ body, compiled: changeRules, rules, resource });
+  if (Object.hasOwn(body, "resource") && body["resource"] !== resource)
+    errors.set("resource", [messageFor({ rule: "prohibited", field: "resource", sizeKind: "string" })]);
+  addUnknown(errors, body, [...fields, ...readOnly]);
+  return errors.size > 0 ? invalid(errors) : { kind: "valid", value: changesIn(body) };
+}
+
+type Errors = Map<string, readonly string[]>;
+
+/** Returns the errors in the order of the fields. */
+async function errorsIn({
+  body,
+  compiled,
+  rules: { triggersOf, refusalOfUrl, refusalOfResource },
+  resource,
+}: {
+  readonly body: Body;
+  readonly compiled: CompiledRules;
+  readonly rules: SubscriptionRules;
+  readonly resource: unknown;
+}): Promise<Errors> {
+  const exists = async (): Promise<boolean> => triggersOf(String(body["resource"])) !== undefined;
+  const checked = await validate(compiled, body, { lookup: { exists } });
+  const found: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
+  const isFine = (name: string): boolean => !found.has(name) && hasValue(body, name);
+
+  if (isFine("url")) {
+    const refusal = urlFault(textOf(body["url"])) ?? refusalOfUrl(textOf(body["url"]));
+    if (refusal !== undefined) found.set("url", [refusal]);
+  }
+  if (isFine("description")) {
+    const description = textOf(body["description"]);
+    const fault = description.includes("\0") ? "null characters" : textFault(description);
+    if (fault !== undefined) found.set("description", [`The description field must not contain ${fault}.`]);
+  }
+  if (isFine("resource")) {
+    const refusal = refusalOfResource(textOf(body["resource"]));
+    if (refusal !== undefined) found.set("resource", [refusal]);
+  }
+  if (isFine("events") && !found.has("resource"))
+    for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))
+      found.set(name, messages);
+
+  return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
+}
+
+function placeOf(name: string): number {
+  return fields.findIndex((field) => field === name.split(".")[0]);
+}
+
+/**
+ * The rule `url` lets half a surrogate pair through, which would be stored as another character.
+ */
+function urlFault(text: string): string | undefined {
+  return textFault(text) === undefined
+    ? undefined
+    : messageFor({ rule: "url", field: "url", sizeKind: "string" });
+}
+
+async function eventErrors(
+  given: unknown,
+  resource: string,
+  triggersOf: SubscriptionRules["triggersOf"],
+): Promise<Errors> {
+  // The rule `array` takes objects too.
+  if (!Array.isArray(given))
+    return new Map([["events", [messageFor({ rule: "array", field: "events", sizeKind: "array" })]]]);
+  const allowed = triggersOf(resource) ?? [];
+  const rules = compileRules({
+    "events.*": ["bail", { in: allowed.length > 0 ? allowed : [""] }, "distinct"],
   });
+  const checked = await validate(rules, { events: given }, { lookup: { exists: async () => true } });
+  const errors: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
+  const refused = `events.${given.findIndex((event) => !allowed.some((trigger) => trigger === textOf(event)))}`;
+  const messages = errors.get(refused);
+  if (messages !== undefined && allowed.length > 0)
+    errors.set(refused, [...messages, `The resource ${resource} has the events ${allowed.join(", ")}.`]);
+  return errors;
 }
 
-function checkUrl(value: unknown, { refusalOfUrl }: SubscriptionRules): Checked<string> {
-  if (isBlank(value)) return refuse("url", "The url field is required.");
-  if (typeof value !== "string") return refuse("url", "The url field must be a string.");
-  const url = value.trim();
-  if (url.length > maxUrlLength) {
-    return refuse("url", `The url field must not be greater than ${maxUrlLength} characters.`);
-  }
-  // The parser of URLs mends what it can: it drops line breaks inside, and adds and drops slashes. What is stored is what was meant.
-  if (!/^https?:\/\/[^\s\p{Cc}\p{Cs}/\\][^\s\p{Cc}\p{Cs}]*$/iu.test(url) || !URL.canParse(url)) {
-    return refuse("url", "The url field must be a valid URL.");
-  }
-  const refusal = refusalOfUrl(url);
-  return refusal === undefined ? { kind: "valid", value: url } : refuse("url", refusal);
+/** Returns the values of a body without errors, as far as it has them. */
+function changesIn(body: Body): SubscriptionChanges {
+  const isActive = body["is_active"];
+  return {
+    ...(Object.hasOwn(body, "url") ? { url: textOf(body["url"]) } : {}),
+    ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
+    ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
+    ...(Object.hasOwn(body, "description") ? { description: textOf(body["description"]) || null } : {}),
+  };
 }
 
-function checkResource(value: unknown, { triggersOf }: SubscriptionRules): Checked<string> {
-  if (isBlank(value)) return refuse("resource", "The resource field is required.");
-  if (typeof value !== "string") return refuse("resource", "The resource field must be a string.");
-  if (triggersOf(value) === undefined) return refuse("resource", "The selected resource is invalid.");
-  return { kind: "valid", value };
+function eventsIn(body: Body): readonly Trigger[] {
+  return (body["events"] as readonly string[]).map((event) => event.trim() as Trigger);
 }
 
-function checkEvents(value: unknown, allowed: readonly Trigger[] | undefined): Checked<readonly Trigger[]> {
-  if (isBlank(value) || (Array.isArray(value) && value.length === 0)) {
-    return refuse("events", "The events field is required.");
-  }
-  if (!Array.isArray(value)) return refuse("events", "The events field must be an array.");
-  if (value.length > maxEvents) {
-    return refuse("events", `The events field must not have more than ${maxEvents} items.`);
-  }
-  const events: readonly unknown[] = value;
-  const isAllowed = (event: unknown): event is Trigger =>
-    allowed === undefined || allowed.some((trigger) => trigger === event);
-  const errors: FieldErrors = Object.fromEntries(
-    events.flatMap((event, index) => {
-      const name = `events.${index}`;
-      if (!isAllowed(event)) return [[name, [`The selected ${name} is invalid.`]]];
-      const isRepeated = events.indexOf(event) !== events.lastIndexOf(event);
-      return isRepeated ? [[name, [`The ${name} field has a duplicate value.`]]] : [];
-    }),
-  );
-  if (Object.keys(errors).length > 0) return { kind: "invalid", errors };
-  return { kind: "valid", value: events.filter(isAllowed) };
+/** Returns a text without the blanks around it; empty for any other value. */
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value.trim() : "";
 }
 
-/** What the rule `boolean` of resources accepts too. */
-function checkIsActive(value: unknown): Checked<boolean> {
-  if (value === true || value === 1 || value === "1") return { kind: "valid", value: true };
-  if (value === false || value === 0 || value === "0") return { kind: "valid", value: false };
-  return refuse("is_active", "The is active field must be true or false.");
+function hasValue(body: Body, name: string): boolean {
+  return Object.hasOwn(body, name) && body[name] !== null;
 }
 
-function checkDescription(value: unknown): Checked<string | null> {
-  if (isBlank(value)) return { kind: "valid", value: null };
-  if (typeof value !== "string") return refuse("description", "The description field must be a string.");
-  const description = value.trim();
-  // PostgreSQL has no text with a NUL in it.
-  if (description.includes("\0")) {
-    return refuse("description", "The description field must not contain null characters.");
+function addUnknown(errors: Errors, body: Body, known: readonly string[]): void {
+  const unknown = Object.keys(body).filter((name) => !known.includes(name));
+  for (const name of unknown.slice(0, mostUnknown)) {
+    const meant = nearest(name, fields);
+    const advice = meant === undefined ? `the fields are ${fields.join(", ")}.` : `did you mean ${meant}?`;
+    errors.set(name, [`There is no field ${name}; ${advice}`]);
   }
-  // It would be stored as another character.
-  if (/\p{Surrogate}/u.test(description)) {
-    return refuse("description", "The description field must not contain half a surrogate pair.");
-  }
-  // Code points, as PostgreSQL counts.
-  if (Array.from(description).length > maxDescriptionLength) {
-    return refuse(
-      "description",
-      `The description field must not be greater than ${maxDescriptionLength} characters.`,
-    );
-  }
-  return { kind: "valid", value: description };
 }
 
-function isBlank(value: unknown): boolean {
-  return value === undefined || value === null || (typeof value === "string" && value.trim() === "");
-}
-
-function refuse(field: string, message: string): { readonly kind: "invalid"; readonly errors: FieldErrors } {
-  return { kind: "invalid", errors: { [field]: [message] } };
-}
-
-/** All values, or all errors. */
-function combine<T>(
-  fields: Readonly<Record<string, Checked<unknown>>> & { readonly [K in keyof T]: Checked<T[K]> },
-): Checked<T> {
-  const values: Record<string, unknown> = {};
-  const errors: Record<string, readonly string[]> = {};
-  for (const [name, checked] of Object.entries(fields)) {
-    if (checked.kind === "valid") values[name] = checked.value;
-    else Object.assign(errors, checked.errors);
-  }
-  return Object.keys(errors).length > 0 ? { kind: "invalid", errors } : { kind: "valid", value: values as T };
+function invalid(errors: Errors): Checked<never> {
+  return { kind: "invalid", errors: Object.fromEntries(errors) };
 }

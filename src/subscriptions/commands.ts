@@ -12,7 +12,7 @@ export interface SubscriptionCommandsOptions {
   readonly open: () => Promise<{
     readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
     readonly sql: Sql;
-    /** Who runs the command. */
+    /** The person or program that runs the command. */
     readonly actor: Actor;
     close(): Promise<void>;
   }>;
@@ -20,10 +20,13 @@ export interface SubscriptionCommandsOptions {
 }
 
 const batchSize = 500;
-/** More are in the answer of `--json`. */
+/** Most that a message names; `--json` lists all. */
 const mostNamed = 20;
 
-/** `secret-key rotate`: encrypts the webhook secrets anew after a change of `SVC_SECRET_KEY`. */
+/**
+ * `secret-key rotate`: encrypts the webhook secrets with the new key after a change of
+ * `SVC_SECRET_KEY`.
+ */
 export function addSubscriptionCommands(
   program: Command,
   { open, terminal }: SubscriptionCommandsOptions,
@@ -49,7 +52,7 @@ export function addSubscriptionCommands(
           secretBox,
           actor,
           batchSize,
-          onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} encrypted anew\n`),
+          onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} re-encrypted\n`),
         });
         const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable, actor }) : [];
         const left = mayReplace ? [] : unreadable;
@@ -61,7 +64,7 @@ export function addSubscriptionCommands(
             ...(mayReplace ? { replaced: secrets } : {}),
             unreadable: left.map(({ id, userId, url, reason }) => ({ id, user_id: userId, url, reason })),
           },
-          sentence: `${reencrypted} encrypted anew, ${current} already current, ${replaced.length} replaced, ${left.length} unreadable.`,
+          sentence: `${reencrypted} re-encrypted, ${current} already current, ${replaced.length} replaced, ${left.length} unreadable.`,
           json,
         });
         if (secrets.length > 0) {
@@ -84,7 +87,7 @@ async function openBox({
   previousSecretKeys,
   secretKey,
 }: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">): Promise<SecretBox> {
-  // For the embedded database alone the service makes a key, and keeps it in the data folder.
+  // Only for the embedded database does the service create a key, in the data folder.
   if (secretKey === undefined && database.url !== undefined)
     throw new OperatorError(
       "Set SVC_SECRET_KEY to the key that the webhook secrets are to be encrypted with.",

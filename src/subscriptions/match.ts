@@ -1,70 +1,89 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
+import { getOrSet, groupBy } from "../kit/group-by.ts";
+import type { Eligibility } from "./eligibility.ts";
 
-/** Of an event, what decides who gets it. */
-export type Asked = Pick<EventEnvelope, "resource" | "event" | "owner_id">;
+/** The part of an event that decides which subscriptions get it. */
+export interface MatchedEvent extends Pick<EventEnvelope, "resource" | "event" | "owner_id"> {
+  /** Row id, as a decimal string. */
+  readonly id?: string;
+}
 
-interface Candidate {
+/** An active subscription of a user who is not disabled. */
+export interface Candidate {
   readonly subscriptionId: number;
   readonly resource: string;
   readonly events: readonly string[];
   readonly user: Caller;
 }
 
-/** What a resource's subscriptions to one trigger are told apart by. Those of admins are nobody's among `owned`. */
-interface Group<C> {
-  readonly admins: C[];
-  readonly owned: Map<string, C[]>;
+/** The subscriptions to one trigger of a resource. */
+interface Listeners<C> {
+  /** Subscriptions of users who get every event. */
+  readonly toAll: C[];
+  /** Subscriptions of the other users, by user id. */
+  readonly byUser: Map<number, C[]>;
 }
 
 /**
- * The candidates that get each event, in the events' order: they name its resource and list its trigger, and their user may see
- * the record, as the owner when the event happened or as an admin for the resource (contract, section 4).
+ * Returns the candidates that get each event, in the events' order and each by id: they name its
+ * resource, list its trigger, and belong to a user who may get the event.
  *
- * Takes the time of the events, the candidates and the answers; events alike share an answer.
- *
- * @param candidates Active, of users who are not disabled, by id.
- * @param isAdminFor Asked once for each resource and user.
+ * Takes time linear in the events, the candidates and the answers. Equal events share an answer.
  */
-export function matchEvents<C extends Candidate>({
+export async function matchEvents<C extends Candidate>({
   events,
   candidates,
-  isAdminFor,
+  eligibility,
 }: {
-  readonly events: readonly Asked[];
+  readonly events: readonly MatchedEvent[];
   readonly candidates: readonly C[];
-  readonly isAdminFor: (resource: string, user: Caller) => boolean;
-}): readonly (readonly C[])[] {
-  const groups = new Map<string, Group<C>>();
-  const admins = new Map<string, boolean>();
-  for (const candidate of candidates) {
-    const { resource, user } = candidate;
-    const isAdmin = known(admins, keyOf(resource, user.id), () => isAdminFor(resource, user));
-    for (const trigger of candidate.events) {
-      const group = known(groups, keyOf(resource, trigger), () => ({ admins: [], owned: new Map() }));
-      if (isAdmin) group.admins.push(candidate);
-      else known(group.owned, String(user.id), () => []).push(candidate);
-    }
-  }
-
-  const answers = new Map<string, readonly C[]>();
-  return events.map(({ resource, event, owner_id: owner }) =>
-    known(answers, keyOf(resource, event, owner), () => {
-      const group = groups.get(keyOf(resource, event));
-      const owned = owner === null ? undefined : group?.owned.get(owner);
-      if (group === undefined || owned === undefined) return group?.admins ?? [];
-      return [...group.admins, ...owned].toSorted((one, other) => one.subscriptionId - other.subscriptionId);
-    }),
+  readonly eligibility: Pick<Eligibility, "readersOf">;
+}): Promise<readonly (readonly C[])[]> {
+  const answers: (readonly C[])[] = events.map(() => []);
+  const eventsOf = groupBy(
+    events.map((event, index) => ({ ...event, index })),
+    ({ resource }) => resource,
   );
+  for (const [resource, own] of groupBy(candidates, (candidate) => candidate.resource)) {
+    const judged = eventsOf.get(resource) ?? [];
+    const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
+    const { ofAll, ofEach } = await eligibility.readersOf({ resource, events: judged, users });
+    const listeners = listenersOf(own, ofAll);
+    const known = new Map<string, readonly C[]>();
+    judged.forEach(({ event, index }, place) => {
+      const others = ofEach[place] ?? [];
+      const key = `${event} ${others.join()}`;
+      const answer = known.get(key) ?? answerOf(listeners.get(event), others);
+      known.set(key, answer);
+      answers[index] = answer;
+    });
+  }
+  return answers;
 }
 
-function keyOf(...parts: readonly (string | number | null)[]): string {
-  return JSON.stringify(parts);
+function listenersOf<C extends Candidate>(
+  candidates: readonly C[],
+  ofAll: ReadonlySet<number>,
+): ReadonlyMap<string, Listeners<C>> {
+  const listeners = new Map<string, Listeners<C>>();
+  for (const candidate of candidates)
+    for (const trigger of candidate.events) {
+      const { toAll, byUser } = getOrSet(listeners, trigger, () => ({ toAll: [], byUser: new Map() }));
+      const { id } = candidate.user;
+      if (ofAll.has(id)) toAll.push(candidate);
+      else getOrSet(byUser, id, () => []).push(candidate);
+    }
+  return listeners;
 }
 
-/** The value of a key, computed when it is first asked for. */
-function known<V>(values: Map<string, V>, key: string, compute: () => V): V {
-  const value = values.get(key) ?? compute();
-  values.set(key, value);
-  return value;
+function answerOf<C extends Candidate>(
+  listeners: Listeners<C> | undefined,
+  users: readonly number[],
+): readonly C[] {
+  const own = users.flatMap((id) => listeners?.byUser.get(id) ?? []);
+  if (own.length === 0) return listeners?.toAll ?? [];
+  return [...(listeners?.toAll ?? []), ...own].toSorted(
+    (one, other) => one.subscriptionId - other.subscriptionId,
+  );
 }

@@ -9,32 +9,49 @@ import {
   type SubscriptionRules,
 } from "./check.ts";
 import type { Caller } from "../kit/caller.ts";
+import { idOf } from "../kit/ids.ts";
+import type { UrlOf } from "../http/url-of.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { readListParameters } from "../querying/list-parameters.ts";
+import { subscriptionList, subscriptionShape } from "./list.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type Subscription } from "./subscription.ts";
+import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
-  /** Why the webhook of this user may not go to a URL, as a sentence; undefined when it may. */
+  /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
+  /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
+  readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
+  readonly maxPerPage: number;
+  readonly cursors: Cursors;
+  /** For the page links. */
+  readonly urlOf: UrlOf;
 }
 
-/** `webhooks`: the caller's subscriptions, to list, create, show, change and delete (contract, section 4). */
+/**
+ * Adds `webhooks`: list, create, show, change and delete the caller's subscriptions (contract,
+ * section 4).
+ */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, triggersOf, refusalOfUrl } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
-    refusalOfUrl: (url) => refusalOfUrl(url, caller),
+    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
+    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
   });
 
   router.get("/webhooks", async (ctx) => {
-    const subscriptions = await store.list(ctx.state.caller.id);
-    ctx.body = { data: subscriptions.map((subscription) => presentSubscription(subscription)) };
+    const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
+    const { id: userId } = ctx.state.caller;
+    const found = await store.list(userId, parameters);
+    ctx.body = subscriptionList(found, parameters, { userId, cursors, url: urlOf(ctx) });
   });
 
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const values = valid(checkNewSubscription(body, rulesFor(ctx.state.caller)));
+    const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
     const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
     ctx.status = 201;
     ctx.body = presentSubscription(subscription, secret);
@@ -47,7 +64,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.put("/webhooks/:id", async (ctx) => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
+    const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
@@ -60,7 +77,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<Subscription> {
+  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<OwnSubscription> {
     const id = idOf(text);
     const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
     if (subscription === undefined) throw unknownSubscription();
@@ -71,13 +88,6 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 function valid<T>(checked: Checked<T>): T {
   if (checked.kind === "invalid") throw validationError(checked.errors);
   return checked.value;
-}
-
-/** A positive 32-bit integer in plain decimal digits. */
-function idOf(text: string | undefined): number | undefined {
-  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) return undefined;
-  const id = Number(text);
-  return id < 2 ** 31 ? id : undefined;
 }
 
 function unknownSubscription(): AppError {

@@ -1,58 +1,60 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { randomBase62 } from "../kit/base62.ts";
 
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const secretLength = 48;
 const hintLength = 4;
 
-/** A new signing secret: `sec_` and 48 random base62 characters, 285 bits. */
+/** Creates a signing secret: `sec_` and 48 random base62 characters, 285 bits. */
 export function mintSecret(): string {
-  // randomInt, since the remainder of a random byte would favour the first characters.
-  const characters = Array.from({ length: secretLength }, () => alphabet.charAt(randomInt(alphabet.length)));
-  return `sec_${characters.join("")}`;
+  return `sec_${randomBase62(secretLength)}`;
 }
 
-/** The part of a secret that may be shown: its last four characters. */
+/** Returns the part of a secret that may be shown: its last four characters. */
 export function secretHint(secret: string): string {
   return secret.slice(-hintLength);
 }
 
-/** How a secret is shown after its creation (contract, section 4). */
+/** Returns a secret as it is shown after its creation (contract, section 4). */
 export function maskSecret(hint: string): string {
   return `sec_****${hint}`;
 }
 
-/** Keeps secrets unreadable in the database. */
+/** Encrypts secrets for the database. */
 export interface SecretBox {
-  /** Seals with the current key. */
+  /** Encrypts with the current key. */
   encrypt(secret: string): Uint8Array<ArrayBuffer>;
-  /** Throws when none of the keys sealed the bytes, or they are not what `encrypt` gave; the message says which. */
+  /**
+   * Throws when none of the keys encrypted the bytes, or when they are damaged; the message says
+   * which.
+   */
   decrypt(sealed: Uint8Array): string;
-  /** What `encrypt` gives begins with these bytes, in hex: version and key id. */
+  /** First bytes of what `encrypt` returns, in hex: version and key id. */
   readonly currentHead: string;
-  /** The same for every key that there is. */
+  /** The first bytes for every known key. */
   readonly knownHeads: ReadonlySet<string>;
 }
 
-/** What sealed bytes begin with, so that another cipher can be told apart one day. */
+/** First byte of encrypted secrets, so that a later version can use another cipher. */
 const version = 1;
 const keyIdBytes = 4;
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** How many bytes say which version and key sealed the rest. */
+/** Length of version and key id. */
 export const headBytes = 1 + keyIdBytes;
 
-/** The id of the key in a head such as `currentHead`, as messages show it. */
+/** Returns the key id in a head such as `currentHead`, as messages show it. */
 export function keyIdOf(head: string): string {
   return head.slice(2);
 }
 
 /**
- * A box on AES-256-GCM. Sealed: version (1 byte), key id (4), IV (12), tag (16), ciphertext; the first two are
- * authenticated as well. The key id only names the key, so that the right one is taken, and a wrong one is told from damaged bytes.
+ * Creates a box on AES-256-GCM. Format: version (1 byte), key id (4), IV (12), tag (16),
+ * ciphertext. Version and key id are authenticated too. The key id selects the key, and shows
+ * whether the key is wrong or the bytes are damaged.
  *
- * @param current 32 bytes, as each of `previous`; throws on any other length.
- * @param previous Keys that were the current one before: they only open.
+ * @param current 32 bytes, like each of `previous`; throws on any other length.
+ * @param previous Earlier keys, which only decrypt.
  */
 export function createSecretBox(current: Buffer, previous: readonly Buffer[] = []): SecretBox {
   const keys = new Map([...previous, current].map((key) => [headOf(key).toString("hex"), key]));

@@ -3,34 +3,44 @@ import { actingAs, handOver } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Condition } from "../querying/condition.ts";
+import type { OrderItem } from "../querying/order.ts";
+import { findSubscriptions } from "./list.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
-import type { NewSubscription, Subscription, SubscriptionChanges } from "./subscription.ts";
+import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./subscription.ts";
 
-/** A user's own subscriptions. One of somebody else is not there: `undefined`, or false. The actor of a change is for the audit trail. */
+/**
+ * The subscriptions of one user. Another user's subscription counts as missing: `undefined`, or
+ * false. The audit trail records the actor.
+ */
 export interface SubscriptionStore {
-  /** Newest first. */
-  list(userId: number): Promise<readonly Subscription[]>;
-  find(id: number, userId: number): Promise<Subscription | undefined>;
+  /** All that meet the filter; newest first where nothing else is asked for. */
+  list(
+    userId: number,
+    query: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
+  ): Promise<readonly OwnSubscription[]>;
+  find(id: number, userId: number): Promise<OwnSubscription | undefined>;
   /**
-   * Makes the secret too, which is in clear text here and never again.
+   * Creates the secret too, and returns it in clear text for the only time.
    *
-   * @throws AppError when the user has as many as one may have.
+   * @throws AppError when the user has the most that are allowed.
    */
   create(
     user: Pick<Caller, "id" | "isAdmin">,
     subscription: NewSubscription,
     actor: Actor,
-  ): Promise<{ readonly subscription: Subscription; readonly secret: string }>;
-  /** Without any change, `updatedAt` stays too. */
+  ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string }>;
+  /** Leaves `updatedAt` as it is when there is no change. */
   update(
     id: number,
     userId: number,
     changes: SubscriptionChanges,
     actor: Actor,
-  ): Promise<Subscription | undefined>;
+  ): Promise<OwnSubscription | undefined>;
   /**
-   * Cancels its unfinished deliveries in the same commit, the first 500 of them and those being attempted: the attempt's outcome then
-   * finds them cancelled. The dispatcher's sweep cancels the rest.
+   * Cancels unfinished deliveries in the same commit: the first 500, and those in flight, whose
+   * outcome then finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
@@ -39,18 +49,19 @@ const omit = { encryptedSecret: true } as const;
 
 export function createSubscriptionStore({
   prisma,
+  listSql,
   secretBox,
   maxPerUser,
 }: {
   readonly prisma: PrismaClient;
+  /** Reads lists by index (`createIndexSql`). */
+  readonly listSql: Sql;
   /** Users with the admin flag may have any number. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
   return {
-    async list(userId) {
-      return prisma.subscription.findMany({ where: { userId }, omit, orderBy: { id: "desc" } });
-    },
+    list: (userId, query) => findSubscriptions(listSql, userId, query),
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },
@@ -77,7 +88,8 @@ export function createSubscriptionStore({
       return subscription;
     },
     async delete(id, userId, actor) {
-      // A range of the index, and no equality: the planner takes that for few deliveries, reads them all and sorts them.
+      // A range of the index. For an equality the planner expects few deliveries, then reads and
+      // sorts them all.
       const deletion = prisma.$queryRaw<readonly unknown[]>`
         WITH gone AS (
           DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
@@ -102,7 +114,10 @@ export function createSubscriptionStore({
   };
 }
 
-/** Creations of one user are one after the other from here on: two that both count 49 would make 51. */
+/**
+ * Locks the user, so that creations of one user run one after another: two that both count 49 would
+ * make 51.
+ */
 async function refuseOneTooMany(
   transaction: Prisma.TransactionClient,
   { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },

@@ -5,24 +5,24 @@ import { messageOf, OperatorError } from "../kit/errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
 
 interface StoredSecret {
-  /** Of its subscription. */
+  /** Id of the subscription. */
   readonly id: number;
   readonly userId: number;
   readonly url: string;
   readonly sealed: Uint8Array;
 }
 
-/** A stored secret that none of the keys opens. */
+/** A stored secret that no key decrypts. */
 export interface UnreadableSecret extends StoredSecret {
   readonly reason: string;
 }
 
-/** What became of the stored secrets; each is counted once. */
+/** Result of a rotation; each secret is counted once. */
 export interface Reencryption {
   readonly reencrypted: number;
-  /** Were encrypted with the current key before. */
+  /** Secrets that had the current key already. */
   readonly current: number;
-  /** By id; they are as they were. */
+  /** Ordered by id; they are unchanged. */
   readonly unreadable: readonly UnreadableSecret[];
 }
 
@@ -41,7 +41,8 @@ const findOthersText = `
   ORDER BY id
   LIMIT $3`;
 
-// Only in the place of what was read: two of these at once, or a dispatcher beside it, find nothing half done.
+// Replaces only what was read, so that a second run, or a dispatcher, never sees a half-done
+// change.
 const replaceText = `
   WITH ${actingCte("$5")}
   UPDATE svc.subscriptions AS subscription
@@ -51,10 +52,11 @@ const replaceText = `
   RETURNING subscription.id`;
 
 /**
- * Refuses to go on when a stored secret was encrypted with a key that is not there: its deliveries could not be signed, and
- * what is encrypted from now on would need yet another key. One scan of the subscriptions; damaged bytes are not looked for.
+ * Throws when a stored secret was encrypted with a key that is missing. Its deliveries could not be
+ * signed, and new secrets would need another key. Scans the subscriptions once; does not look for
+ * damaged bytes.
  *
- * @throws OperatorError that says which key is missing, and what to do.
+ * @throws OperatorError that names the missing key and says what to do.
  */
 export async function refuseUnknownKeys({
   sql,
@@ -80,11 +82,12 @@ export async function refuseUnknownKeys({
 }
 
 /**
- * Encrypts every stored secret with the current key that is encrypted with another one, in batches by id, each in a
- * transaction of its own. May be ended at any time, run again, and run beside the service.
+ * Encrypts with the current key every stored secret that has another key. Works in batches by id,
+ * each in its own transaction. It can be stopped at any time, run again, and run beside the
+ * service.
  *
- * @param actor For the audit trail, which gets a row for each batch.
- * @param onProgress Told after each batch how many were encrypted anew so far.
+ * @param actor For the audit trail, which gets a row per batch.
+ * @param onProgress Called after each batch with the number of secrets done so far.
  */
 export async function reencryptSecrets({
   sql,
@@ -123,9 +126,11 @@ export async function reencryptSecrets({
 }
 
 /**
- * Makes a new signing secret for every subscription whose stored one cannot be opened, all in one statement.
+ * Creates a new signing secret for every subscription whose stored one cannot be decrypted, in one
+ * statement.
  *
- * @returns The new secrets in clear text, here and never again; none for what was changed since it was found unreadable.
+ * @returns The new secrets in clear text, for the only time. Leaves out secrets that have changed
+ *   since.
  */
 export async function replaceUnreadable({
   sql,
@@ -134,7 +139,7 @@ export async function replaceUnreadable({
   actor,
 }: {
   readonly sql: Sql;
-  /** For the audit trail. */
+  /** Recorded in the audit trail. */
   readonly actor: Actor;
   readonly secretBox: Pick<SecretBox, "encrypt">;
   readonly unreadable: readonly UnreadableSecret[];
@@ -147,7 +152,7 @@ export async function replaceUnreadable({
   return minted.filter(({ id }) => replaced.has(id));
 }
 
-/** The ids of those that were replaced. */
+/** Returns the ids of the secrets that were replaced. */
 async function replace({
   sql,
   secrets,

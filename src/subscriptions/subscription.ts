@@ -3,8 +3,11 @@ import type { SubscriptionModel } from "../db/generated/models.ts";
 import type { Trigger } from "../mapping/definition.ts";
 import { maskSecret } from "./secret.ts";
 
-/** A subscription without its sealed secret, which only the dispatcher opens. */
-export type Subscription = Omit<SubscriptionModel, "encryptedSecret">;
+/**
+ * A subscription as its owner sees it: without the encrypted secret, which only the dispatcher
+ * decrypts.
+ */
+export type OwnSubscription = Omit<SubscriptionModel, "encryptedSecret">;
 
 export interface NewSubscription {
   readonly url: string;
@@ -14,16 +17,16 @@ export interface NewSubscription {
   readonly description: string | null;
 }
 
-/** What its owner may change; what is absent stays. */
+/** Changes by the owner; absent fields stay. */
 export type SubscriptionChanges = Partial<Omit<NewSubscription, "resource">>;
 
 /**
- * The JSON of a subscription (contract, section 4).
+ * Returns the JSON of a subscription (contract, section 4).
  *
- * @param secret Only in the answer to its creation, in the place of the masked one.
+ * @param secret Replaces the masked secret, only in the answer to the creation.
  */
 export function presentSubscription(
-  subscription: Subscription,
+  subscription: OwnSubscription,
   secret?: string,
 ): Readonly<Record<string, unknown>> {
   return {

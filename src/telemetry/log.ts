@@ -5,14 +5,15 @@ import { loggedError } from "./logged-error.ts";
 
 export type Log = Logger;
 
-/** Never in a line, whoever puts it there: at its top, or one level down. */
+/** Keys that the log hides, at the top of a line or one level down. */
 const secretKeys = ["authorization", "body", "cookie", "headers", "password", "secret", "token", "url"];
 const censor = "…";
 
 /**
- * JSON lines on stdout; `svc-admin` logs to stderr, so that its own output stays clean.
+ * Creates a log of JSON lines on stdout. `svc-admin` logs to stderr, since its stdout is the
+ * answer.
  *
- * @param isPretty For a person at a terminal: text in colour instead.
+ * @param isPretty Writes coloured text for a person at a terminal.
  */
 export function createLog({
   level,
@@ -23,7 +24,7 @@ export function createLog({
   readonly destination?: 1 | 2;
   readonly isPretty?: boolean;
 }): Log {
-  // A `minLength` of 0 makes `flush` call back at once, before what was written is out.
+  // With a `minLength` of 0, `flush` would call back at once, before the lines are written.
   const isSync = destination === 2 || isPretty;
   const output = pino.destination({ dest: destination, sync: isSync, minLength: isSync ? 0 : 1 });
   return pino(
@@ -33,14 +34,17 @@ export function createLog({
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: withoutNestedSecrets },
       serializers: { err: loggedError },
-      // Nothing puts such things into a line. This is for the day that somebody does.
+      // A second line of defence: no part of the service logs these keys.
       redact: { paths: secretKeys, censor },
     },
     isPretty ? prettily(output) : output,
   );
 }
 
-/** One level down. Pino redacts there, too, but takes 10 µs a line for it, several times the line itself. */
+/**
+ * Hides the keys one level down. Pino can do it too, but takes 10 µs a line, several times the line
+ * itself.
+ */
 function withoutNestedSecrets(line: Record<string, unknown>): Record<string, unknown> {
   let cleaned = line;
   for (const [key, value] of Object.entries(line)) {
@@ -52,7 +56,10 @@ function withoutNestedSecrets(line: Record<string, unknown>): Record<string, unk
   return cleaned;
 }
 
-/** Whether a person reads the log as it is written. A build and a container may have a terminal, too, but nobody at it. */
+/**
+ * Returns whether a person reads the log while it is written. A terminal in CI or in a container
+ * has no reader.
+ */
 export function isForPeople(
   stream: { readonly isTTY?: boolean },
   env: Readonly<Record<string, string | undefined>>,
@@ -60,7 +67,7 @@ export function isForPeople(
   return stream.isTTY === true && !env["CI"] && env["NODE_ENV"] !== "production";
 }
 
-/** Loaded only here: nothing of it runs where machines read the log. */
+/** Loads pino-pretty only here, so that it does not run where machines read the log. */
 function prettily(output: DestinationStream): DestinationStream {
   const { prettyFactory } = createRequire(import.meta.url)("pino-pretty") as typeof pinoPretty;
   const pretty = prettyFactory({
@@ -75,7 +82,7 @@ function prettily(output: DestinationStream): DestinationStream {
 /** Most ids that a line lists. */
 const longestList = 20;
 
-/** What a line says of many ids: all of them, or the first ones when they are too many. */
+/** Returns the ids that a line shows: all, or the first ones and a count. */
 export function idsForLog(ids: readonly string[]): readonly string[] {
   return ids.length <= longestList
     ? ids

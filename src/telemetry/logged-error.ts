@@ -4,7 +4,7 @@ import { messageOf } from "../kit/errors.ts";
 export interface LoggedError {
   readonly type: string;
   readonly message: string;
-  /** Where it was thrown: the frames alone, since the head of a stack repeats the message. */
+  /** The frames only, since the head of a stack repeats the message. */
   readonly stack?: string;
   readonly cause?: LoggedError;
   readonly errors?: readonly LoggedError[];
@@ -12,15 +12,15 @@ export interface LoggedError {
 }
 
 /**
- * Names and codes that say what is wrong and hold nobody's data. Everything else that an error carries stays out: errors of pg hold
- * the row (`detail`), those of its pool the client with its password, those of got the request.
+ * Names and codes that contain no user data. Everything else stays out: errors of pg carry the row
+ * (`detail`); those of its pool the client with its password; those of got the request.
  */
 const facts = ["code", "severity", "schema", "table", "column", "constraint", "routine", "syscall"];
 
-/** A cause has a cause; some have themselves. */
+/** Most causes of causes: an error may be its own cause. */
 const deepest = 5;
 
-/** What is thrown need not be an error: then its text. */
+/** Returns what the log keeps of a thrown value: the text of what is not an error. */
 export function loggedError(thrown: unknown): LoggedError {
   return toLogged(thrown, 1);
 }
@@ -54,7 +54,7 @@ function framesOf(error: Error): string {
   return lines.filter((line) => /^\s+at /.test(line)).join("\n");
 }
 
-/** The same for people: what ends the process. */
+/** Formats what ends the process, for people. */
 export function describeError(thrown: unknown): string {
   const { type, message, stack, cause } = loggedError(thrown);
   const because = cause === undefined ? "" : `\ncaused by ${cause.type}: ${cause.message}`;

@@ -1,18 +1,18 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { createBacklogMetrics, type BacklogMetrics } from "./metrics/backlog.ts";
-import { createBrokerMetrics, type BrokerMetrics } from "./metrics/broker.ts";
-import { createConfigurationMetrics, type ConfigurationMetrics } from "./metrics/configuration.ts";
+import { createBacklogMetrics, type BacklogMetrics } from "./metrics/backlog-gauges.ts";
+import { createBrokerMetrics, type BrokerMetrics } from "./metrics/broker-gauges.ts";
+import { createConfigurationMetrics, type ConfigurationMetrics } from "./metrics/reloads.ts";
 import { createDeliveryMetrics, type DeliveryMetrics } from "./metrics/deliveries.ts";
 import { createEventMetrics, type EventMetrics } from "./metrics/events.ts";
 import { createHttpMetrics, type HttpMetrics } from "./metrics/http.ts";
-import { createPoolMetrics, type PoolMetrics } from "./metrics/pool.ts";
+import { addPoolGauges, type PoolUse } from "./metrics/pool.ts";
 import { createQueryingMetrics, type QueryingMetrics } from "./metrics/querying.ts";
 import { createReceiverMetrics, type ReceiverMetrics } from "./metrics/receivers.ts";
 import { createScraper, type Source } from "./metrics/scrape.ts";
 
 /**
- * Everything that one process counts, each part for whoever does the counting. Labels come from closed sets: never an id, a URL or
- * a text that a client or a receiver chose.
+ * All metrics of one process, a part for each folder that counts. Labels have few known values:
+ * never an id, a URL or a text of a client or a receiver.
  */
 export interface Metrics {
   readonly http: HttpMetrics;
@@ -22,19 +22,26 @@ export interface Metrics {
   readonly configuration: ConfigurationMetrics;
   readonly backlog: BacklogMetrics;
   readonly broker: BrokerMetrics;
-  readonly pool: PoolMetrics;
   readonly querying: QueryingMetrics;
-  /** Numbers that must be fetched before a scrape can show them. */
+  /** Adds the gauges of the database connections: once, when the pool is open. */
+  addPool(use: () => PoolUse): void;
+  /** Adds numbers that a scrape must fetch before it can show them. */
   addSource(source: Source): void;
-  /** Says what runs, and adds the numbers of the process: once in a process, for they cannot be taken back. */
+  /**
+   * Sets the build information and adds the metrics of the process. Call it once: they cannot be
+   * removed.
+   */
   describeProcess(build: { readonly version: string; readonly program: string }): void;
-  /** In the text format of Prometheus. Bounded in time; rejects only for a fault of the service. */
+  /**
+   * Returns the metrics in the text format of Prometheus. Bounded in time; rejects only for a fault
+   * of the service.
+   */
   scrape(): Promise<string>;
-  /** Of what `scrape` gives. */
+  /** The content type of the result of `scrape`. */
   readonly contentType: string;
 }
 
-/** Makes the metrics of one process, on a registry of their own. */
+/** Creates the metrics of one process, with a registry of their own. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const build = new Gauge({
@@ -52,8 +59,8 @@ export function createMetrics(): Metrics {
     configuration: createConfigurationMetrics(registry),
     backlog: createBacklogMetrics(registry),
     broker: createBrokerMetrics(registry),
-    pool: createPoolMetrics(registry),
     querying: createQueryingMetrics(registry),
+    addPool: (use) => addPoolGauges(registry, use),
     addSource: (source) => scraper.add(source),
     describeProcess({ version, program }) {
       build.set({ version, program }, 1);

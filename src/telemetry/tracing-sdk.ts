@@ -25,13 +25,14 @@ import {
   type SpanExporter,
 } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../kit/errors.ts";
+import { endsWithin } from "../kit/worker.ts";
 import type { Log } from "./log.ts";
 import { formatTraceparent, parseTraceparent, type Span, type Tracing } from "./tracing.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
 
-/** How long a collector that does not answer may hold up a stop. */
+/** How long a collector that does not answer may delay a stop. */
 const closeLimitMs = 3_000;
 const warningIntervalMs = 300_000;
 
@@ -43,8 +44,9 @@ const kinds = {
 } as const;
 
 /**
- * Tracing by the OpenTelemetry SDK: sampled spans are sent in batches, off the path of the work, from a queue that drops what it
- * has no room for. Nothing is registered globally: a second tracing, be it a test's or one that an operator preloads, stays apart.
+ * Creates tracing with the OpenTelemetry SDK. Spans are sent in batches, outside the path of a
+ * request. A full queue drops spans. Nothing is registered globally, so that a tracing that an
+ * operator preloads stays separate.
  */
 export function createSdkTracing({
   settings,
@@ -85,13 +87,11 @@ export function createSdkTracing({
     run: (span, work) => currents.run(span, work),
     current: () => currents.getStore(),
     async close() {
-      let timer: NodeJS.Timeout | undefined;
-      const limit = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, closeLimitMs);
-      });
-      // What cannot be sent now was warned of, and is nothing that a stop should fail for.
-      await Promise.race([provider.shutdown().catch(() => undefined), limit]);
-      clearTimeout(timer);
+      // Spans that cannot be sent now were logged, and must not fail the stop.
+      await endsWithin(
+        closeLimitMs,
+        provider.shutdown().catch(() => undefined),
+      );
     },
   };
 }
@@ -122,7 +122,7 @@ function contextOf(parent: string | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-/** Of a trace of its own; the sampler is not asked. */
+/** Makes a span of a trace of its own, without asking the sampler. */
 function unsampledSpan(): ApiSpan {
   const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
   return trace.wrapSpanContext({ traceId, spanId, traceFlags: TraceFlags.NONE });
@@ -145,7 +145,7 @@ function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {
   }
 }
 
-/** Says that spans are lost, at most every five minutes, and that they arrive again. */
+/** Logs that spans are lost, at most every five minutes, and that they arrive again. */
 function watched({
   exporter,
   log,
@@ -167,7 +167,7 @@ function watched({
           lost += spans.length;
           if (now() - warnedAt >= warningIntervalMs) {
             warnedAt = now();
-            // The message only: the error may carry what the collector answered.
+            // Only the message: the error may carry what the collector answered.
             const reason = result.error === undefined ? "unknown" : messageOf(result.error);
             log.warn({ event: "tracing.lost", lost, reason }, "traces cannot be sent; dropping them");
           }

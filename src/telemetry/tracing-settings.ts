@@ -9,17 +9,17 @@ const samplers = [
 export type SamplerName = (typeof samplers)[number];
 
 /**
- * Where traces go, and which. The exporter itself reads what only it needs: `OTEL_EXPORTER_OTLP_HEADERS` (secrets, which
- * therefore never pass through here), `_TIMEOUT`, `_COMPRESSION` and the certificates.
+ * Where traces go, and which. The exporter itself reads `OTEL_EXPORTER_OTLP_HEADERS` (secrets,
+ * which never pass through here), `_TIMEOUT`, `_COMPRESSION` and the certificates.
  */
 export interface TracingSettings {
   /** Takes OTLP over HTTP, in protobuf. */
   readonly url: string;
   readonly sampler: { readonly name: SamplerName; readonly ratio: number };
-  /** `service.name` among them. */
+  /** Attributes of the resource, `service.name` among them. */
   readonly resource: Readonly<Record<string, string>>;
   readonly batch: {
-    /** Spans that wait to be sent; more are dropped. */
+    /** Most spans that wait to be sent; more are dropped. */
     readonly maxQueueSize: number;
     readonly maxExportBatchSize: number;
     readonly scheduledDelayMillis: number;
@@ -28,11 +28,11 @@ export interface TracingSettings {
 }
 
 /**
- * Reads the variables of the OpenTelemetry specification. Like a setting of the service's own, a bad value is a fault and not
- * a warning: whoever asks for traces should not look for them in vain.
+ * Reads the variables of the OpenTelemetry specification. A bad value is a fault, as for every
+ * setting; the SDK would only warn, and traces would be missing.
  *
  * @param program Names the service, unless a variable does.
- * @param faults What is wrong is added to it, without the values.
+ * @param faults Gets what is wrong, without the values.
  * @returns Undefined when tracing is off, as it is without an endpoint.
  */
 export function readTracingSettings({

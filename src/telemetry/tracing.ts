@@ -1,48 +1,58 @@
-import type { Log } from "./log.ts";
-import type { TracingSettings } from "./tracing-settings.ts";
-
-/** Undefined values are left out. Never secrets, bodies or query strings: spans leave the machine. */
+/**
+ * Undefined values are left out. Never secrets, bodies or query strings: spans leave the machine.
+ */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** What a span starts with. */
 export interface SpanStart {
   readonly name: string;
   readonly kind: "server" | "client" | "producer" | "consumer";
-  /** The `traceparent` of what this is a part of; undefined begins a trace. */
+  /** The `traceparent` of the parent span. Undefined starts a trace. */
   readonly parent?: string | undefined;
-  /** False: of a trace that nobody records, whatever the sampler would say. */
+  /** False makes a span of a trace that is not recorded, whatever the sampler decides. */
   readonly isSampled?: false;
-  /** The names of the OpenTelemetry semantic conventions, and `svc.*` for what they do not know. */
+  /** Names of the OpenTelemetry semantic conventions, and `svc.*` where they have none. */
   readonly attributes?: Attributes;
 }
 
 /** One piece of work in a trace. */
 export interface Span {
   /**
-   * What others continue the trace from, as a W3C `traceparent`. Of the parent when nothing is traced here, so that a
-   * trace passes through; undefined when there is neither.
+   * The W3C `traceparent` for what continues the trace. The parent's when tracing is off, so that a
+   * trace passes through. Undefined when there is neither.
    */
   readonly traceparent: string | undefined;
   /** 32 hexadecimal digits; undefined unless the span is recorded. */
   readonly traceId: string | undefined;
   rename(name: string): void;
   set(attributes: Attributes): void;
-  /** @param error The kind of failure, such as `timeout`; undefined when it went well. */
+  /**
+   * Ends the span.
+   *
+   * @param error The kind of failure, such as `timeout`; undefined after a success.
+   */
   end(error?: string): void;
 }
 
-/** Spans made by hand: one trace leads from a request, or another program's write, to the attempts of its deliveries. */
+/**
+ * Makes spans by hand: one trace leads from a request, or another program's write, to the attempts
+ * of its deliveries.
+ *
+ * Not `@opentelemetry/api`: without an SDK its no-op span costs 200 ns against 5 ns here. With a
+ * `traceparent` it costs 1 µs against 0.2 µs, since it makes a context and a span for each.
+ */
 export interface Tracing {
   readonly isOn: boolean;
   begin(start: SpanStart): Span;
   /** Runs work, and all that it awaits, with the span as the current one. */
   run<T>(span: Span, work: () => T): T;
-  /** The span that the caller runs in, recorded or not; undefined when there is none. */
+  /** Returns the span that the caller runs in, recorded or not; undefined when there is none. */
   current(): Span | undefined;
-  /** Sends what is left, within 3 s. */
+  /** Sends the rest of the spans, within 3 s. */
   close(): Promise<void>;
 }
 
-/** Traces nothing, and passes on what others trace. Costs some 30 ns a span. */
+/** Traces nothing, and passes on the trace of the caller. Costs 5 ns a span. */
 export const noTracing: Tracing = {
   isOn: false,
   begin: ({ parent }) => (parent === undefined ? noSpan : { ...noSpan, traceparent: parent }),
@@ -59,56 +69,46 @@ const noSpan: Span = {
   end() {},
 };
 
-/** Tracing by the settings. The OpenTelemetry packages are loaded only when it is on. */
-export async function startTracing({
-  settings,
-  log,
-}: {
-  /** Undefined: off. */
-  readonly settings: TracingSettings | undefined;
-  readonly log: Log;
-}): Promise<Tracing> {
-  if (settings === undefined) return noTracing;
-  const { createSdkTracing } = await import("./tracing-sdk.ts");
-  return createSdkTracing({ settings, log });
-}
-
 /**
- * Stands in a statement for the traceparent of a span that is not recorded: one text for all, since a statement that is new every time
- * is parsed and planned every time. No trace has this id.
+ * The traceparent in a statement of a span that is not recorded. One text for all: PostgreSQL
+ * parses and plans every new statement text. No trace has this id.
  */
 export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
+/** The parts of a `traceparent`. */
 export interface Traceparent {
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;
 }
 
-/** Reads a `traceparent` (W3C Trace Context, level 1) from wherever it came; undefined when it is none. */
+/** Parses a `traceparent` (W3C Trace Context, level 1). Returns undefined for anything else. */
 export function parseTraceparent(given: unknown): Traceparent | undefined {
   if (typeof given !== "string") return undefined;
   const [, version, traceId, spanId, flags, rest] =
     /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(given) ??
     [];
-  // A later version may say more at the end, this one not.
+  // A later version may add fields at the end, version 00 has none.
   if (traceId === undefined || spanId === undefined || (version === "00" && rest !== undefined))
     return undefined;
   return { traceId, spanId, isSampled: (parseInt(flags ?? "", 16) & 1) === 1 };
 }
 
-/** The `traceparent` of version 00. */
+/** Formats a `traceparent` of version 00. */
 export function formatTraceparent({ traceId, spanId, isSampled }: Traceparent): string {
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
-/** The `traceparent` among the headers of a request or a message, in the form of version 00; undefined when it has none. */
+/**
+ * Returns the `traceparent` of the headers of a request or a message, in the form of version 00.
+ * Undefined without one.
+ */
 export function traceparentOf(headers: Readonly<Record<string, unknown>>): string | undefined {
   const given = parseTraceparent(headers["traceparent"]);
   return given === undefined ? undefined : formatTraceparent(given);
 }
 
-/** The id of the trace that something is recorded in; undefined when it is not. */
+/** Returns the id of the trace when it is recorded, else undefined. */
 export function recordedTraceOf(traceparent: string | null): string | undefined {
   const given = parseTraceparent(traceparent);
   return given?.isSampled === true ? given.traceId : undefined;

@@ -7,15 +7,16 @@ import { parseBearer } from "./token.ts";
 
 const scheme = "Bearer";
 
-/** A refusal that comes at once is asked for thousands of times a second, on a few connections. */
+/** Delays a refusal: a few connections could otherwise cause thousands of them a second. */
 const refusalDelayMs = 1000;
 
 /**
  * Puts the token's user and id on `ctx.state`.
  *
- * @param failures Failed attempts of client addresses: each costs a statement, for whoever makes it.
- * @throws AppError `token.missing` or `token.invalid`, told apart only by the header; `rate.exceeded` when the client's address has failed
- *   too often, unless the token was valid before: clients that share the address are not locked out.
+ * @param failures Counts the failed attempts of client addresses, since each costs a statement.
+ * @throws AppError `token.missing` or `token.invalid`, which differ only in the header. Throws
+ *   `rate.exceeded` when the client's address has failed too often, unless the token was valid
+ *   before: clients that share the address are not locked out.
  */
 export function createAuthenticate({
   tokens,
@@ -25,7 +26,7 @@ export function createAuthenticate({
   readonly failures: FailureLimit;
 }): ApiMiddleware {
   return async (ctx, next) => {
-    // `headers` holds only the first of several.
+    // `headers` has only the first of several.
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
     if (credentials.kind === "missing") throw unauthenticated("token.missing", scheme);
     const token = credentials.kind === "token" ? credentials.token : undefined;
@@ -48,7 +49,7 @@ export function createAuthenticate({
   };
 }
 
-/** RFC 6750, section 3: `error` only for a request that carried a token. */
+/** Makes a 401. RFC 6750, section 3: `error` only for a request that carried a token. */
 function unauthenticated(code: "token.missing" | "token.invalid", challenge: string): AppError {
   return new AppError(code, "Unauthenticated.", { headers: { "WWW-Authenticate": challenge } });
 }

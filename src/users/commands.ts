@@ -8,18 +8,18 @@ import {
   type OutputRow,
   type Terminal,
 } from "../kit/cli-output.ts";
+import { parseDuration, parseId } from "../kit/cli-arguments.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
-import { durationMsOf } from "../kit/duration.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { emailFault, idOf, nameFault } from "./input.ts";
+import { emailFault, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 
-/** What the commands need of an open database. */
+/** The part of an open database that the commands need. */
 export interface UserCommandsContext {
   readonly database: { readonly prisma: PrismaClient };
   readonly sql: Sql;
@@ -29,6 +29,7 @@ export interface UserCommandsContext {
   close(): Promise<void>;
 }
 
+/** What the commands open and write to. */
 export interface UserCommandsOptions {
   readonly open: () => Promise<UserCommandsContext>;
   readonly terminal: Terminal;
@@ -41,7 +42,7 @@ interface Json {
 const defaultTokenName = "default";
 const shownOnce = "This is the only time that the token is shown. Keep it in a safe place.\n";
 
-/** `create-user`, `users` and `tokens` (contract, section 8). */
+/** Adds `create-user`, `users` and `tokens`. */
 export function addUserCommands(program: Command, options: UserCommandsOptions): void {
   addCreateUser(program, options);
   addUsers(program, options);
@@ -72,7 +73,7 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
     .option("--json", "print JSON")
     .action(async (given: Options) => {
       if (!given.token && (given.tokenName !== undefined || given.expiresIn !== undefined)) {
-        command.error("error: --token-name and --expires-in make no sense with --no-token");
+        command.error("error: --token-name and --expires-in cannot be used with --no-token");
       }
       const missing = [
         ...(given.name === undefined ? ["--name"] : []),
@@ -263,7 +264,7 @@ function expiryOf(lifeMs: number | undefined): Date | undefined {
   return lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs);
 }
 
-/** Asks until the answer will do. */
+/** Asks until the answer is valid. */
 async function ask(
   { ask: askOnce, stderr }: Terminal,
   {
@@ -279,24 +280,11 @@ async function ask(
   }
 }
 
-/** A parser of option values that are taken as they are when they have no fault. */
+/** Makes a parser of option values that returns them unchanged when they are valid. */
 function parser(faultOf: (text: string) => string | undefined): (text: string) => string {
   return (text) => {
     const fault = faultOf(text.trim());
     if (fault !== undefined) throw new InvalidArgumentError(fault);
     return text.trim();
   };
-}
-
-function parseId(text: string): number {
-  const id = idOf(text);
-  if (id === undefined) throw new InvalidArgumentError("An id is a positive whole number.");
-  return id;
-}
-
-function parseDuration(text: string): number {
-  const ms = durationMsOf(text);
-  if (ms === undefined)
-    throw new InvalidArgumentError("A duration is a whole number and d, h or m, such as 365d.");
-  return ms;
 }

@@ -8,10 +8,11 @@ import type { TokenProvider } from "./provider.ts";
 const first = { name: "Admin", email: "admin@localhost" } as const;
 
 /**
- * On the embedded database the first start has nobody who could ask: makes an admin, and keeps its token in
- * `<dataDir>/admin.token` (mode 0600), so that the start can show a command that works, without showing the token.
+ * Makes an admin at the first start on the embedded database. Keeps its token in
+ * `<dataDir>/admin.token` (mode 0600), so that the start can print a working command without the
+ * token.
  *
- * @returns The file's path; undefined when the operator has users of their own, or has disabled this one.
+ * @returns The file's path. Undefined when the operator has other users, or has disabled this one.
  */
 export async function ensureFirstUser({
   prisma,
@@ -36,7 +37,7 @@ export async function ensureFirstUser({
   if (user.disabledAt !== null) return undefined;
   const { token } = await tokens.issue({ userId: user.id, name: "first start" });
   await mkdir(dataDir, { recursive: true });
-  // A file that is there would keep its own mode.
+  // An existing file would keep its own mode.
   await rm(file, { force: true });
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" });
   return file;

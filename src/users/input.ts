@@ -1,18 +1,15 @@
-/** Why a text cannot be the name of a user or a token; undefined when it can. */
+/** Returns why a text cannot be the name of a user or a token; undefined when it can. */
 export function nameFault(text: string): string | undefined {
   if (text === "") return "A name is needed.";
   const isFit = text.length <= 255 && !/\p{Cc}/u.test(text);
   return isFit ? undefined : "A name has at most 255 characters and no control characters.";
 }
 
-/** Why a text cannot be an e-mail address; undefined when it may be one. Only mail to it could tell for sure. */
+/**
+ * Returns why a text cannot be an e-mail address; undefined when it may be one. Only a mail to it
+ * could prove it.
+ */
 export function emailFault(text: string): string | undefined {
   const isFit = text.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
   return isFit ? undefined : "An e-mail address is needed, such as ada@example.com.";
-}
-
-/** An id of a user or a token; undefined for what is no positive 32-bit integer. */
-export function idOf(text: string): number | undefined {
-  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
-  return id < 2 ** 31 ? id : undefined;
 }

@@ -10,20 +10,24 @@ import type { Log } from "../telemetry/log.ts";
 import type { Caller } from "../kit/caller.ts";
 import { hashToken, isToken, mintToken } from "./token.ts";
 
-/** A token as it is listed: everything but the token, which is not stored. */
+/** A listed token, without the token itself, which is not stored. */
 export type TokenInfo = Omit<TokenModel, "hash">;
 
+/** A new token. */
 export interface IssuedToken extends TokenInfo {
-  /** In clear text, here and never again. */
+  /** The only time that the token is shown. */
   readonly token: string;
 }
 
-/** A user, and which of its tokens it came with. */
+/** A user, and the token of the request. */
 export interface TokenHolder extends Caller {
   readonly tokenId: number;
 }
 
-/** Issues personal access tokens, and tells whose they are. The only part of the service that knows how they are stored. */
+/**
+ * Issues personal access tokens, and finds their users. Only this part of the service knows how
+ * tokens are stored.
+ */
 export interface TokenProvider {
   /**
    * Makes a token for a user. Programs that issue tokens themselves call this, as `svc-admin` does.
@@ -37,21 +41,25 @@ export interface TokenProvider {
     readonly expiresAt?: Date | undefined;
   }): Promise<IssuedToken>;
   /**
-   * The user of a token; undefined when it is not a token, unknown, revoked or expired, or its user is disabled.
-   * One statement; none for what cannot be a token. A use is noted afterwards, at most once a minute.
+   * Finds the user of a token. Undefined for a text that is no token, for an unknown, revoked or
+   * expired one, and for a disabled user. Costs one statement, or none for a text that is no token.
+   * Records the use afterwards, at most once a minute.
    */
   find(token: string): Promise<TokenHolder | undefined>;
-  /** Whether `find` has found the token lately. Says nothing about now, and asks nothing. */
+  /** Returns whether `find` found the token lately. Runs no statement, and may be out of date. */
   wasFound(token: string): boolean;
-  /** A user's tokens, newest first, spent ones too. */
+  /** Lists a user's tokens, newest first, expired and revoked ones included. */
   list(userId: number): Promise<readonly TokenInfo[]>;
-  /** The token, revoked now or before; undefined when there is none with that id. Takes effect with the next request. */
+  /**
+   * Revokes a token, and returns it, also when it was revoked before. Undefined for an unknown id.
+   * Takes effect with the next request.
+   */
   revoke(id: number): Promise<TokenInfo | undefined>;
-  /** Waits for the uses that are still being noted. */
+  /** Waits for the uses that are still being recorded. */
   close(): Promise<void>;
 }
 
-/** Some 1.5 MB. */
+/** About 1.5 MB. */
 const maxFound = 10_000;
 
 const textOf = (hash: Uint8Array): string => Buffer.from(hash).toString("base64");
@@ -61,7 +69,7 @@ interface FoundToken extends TokenHolder {
   readonly isUseUnnoted: boolean;
 }
 
-// Expiry goes by the database's clock, the one clock that every process of the service shares.
+// The database's clock decides on expiry, since every process shares it.
 const findText = `
   SELECT token.id AS "tokenId", token.hash, owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
     token.last_used_at IS NULL OR token.last_used_at < now() - interval '1 minute' AS "isUseUnnoted"
@@ -70,16 +78,17 @@ const findText = `
   WHERE token.hash = $1 AND token.revoked_at IS NULL AND owner.disabled_at IS NULL
     AND (token.expires_at IS NULL OR token.expires_at > now())`;
 
-// The condition once more: requests at other processes may have found the same minute over.
+// Repeats the condition: another process may have recorded the use meanwhile.
 const noteUseText = `
   UPDATE svc.tokens SET last_used_at = now()
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
 
 /**
- * Makes the token provider. In code:
- * `await createTokenProvider({ prisma, sql, log }).issue({ userId: 7, name: "import" })`.
+ * Creates the token provider. In code: `await createTokenProvider({ prisma, sql, log }).issue({
+ * userId: 7, name: "import" })`.
  *
- * @param actor Who issues and revokes, for the audit trail. Default: the role that the database knows the program by.
+ * @param actor Who issues and revokes, for the audit trail. Default: the role of the database
+ *   connection.
  */
 export function createTokenProvider({
   prisma,
@@ -100,13 +109,13 @@ export function createTokenProvider({
     const note = sql(noteUseText, [tokenId])
       .then(() => undefined)
       .catch((error: unknown) =>
-        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token was not noted"),
+        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token could not be recorded"),
       )
       .finally(() => notes.delete(tokenId));
     notes.set(tokenId, note);
   }
 
-  /** Hashes, in the order in which they were last found. */
+  /** Hashes, the last found ones at the end. */
   const found = new Set<string>();
   function noteFound(hash: string): void {
     found.delete(hash);
@@ -148,7 +157,7 @@ export function createTokenProvider({
       return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
     },
     async revoke(id) {
-      // The first revocation is the one that counts, however often it is said again.
+      // The first revocation counts; later ones keep its time.
       const change = prisma.token.updateMany({
         where: { id, revokedAt: null },
         data: { revokedAt: new Date() },

@@ -1,6 +1,6 @@
 import type { ApiRouter } from "../http/state.ts";
 
-/** `GET whoami`: the token's user (specification, 4.2). */
+/** Adds `GET whoami`, which returns the token's user. */
 export function addWhoamiRoute(router: ApiRouter): void {
   router.get("/whoami", (ctx) => {
     const { id, name, email } = ctx.state.caller;

@@ -4,22 +4,29 @@ import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 
+/** The users of the API. */
 export interface UserStore {
-  /** `email_taken` also when the address is there in another case: mail to both goes to the same person. */
+  /**
+   * Returns `email_taken` also for an address that differs only in case: mail to both reaches the
+   * same person.
+   */
   create(user: {
     readonly name: string;
     readonly email: string;
     readonly isAdmin: boolean;
   }): Promise<{ readonly kind: "created"; readonly user: UserModel } | { readonly kind: "email_taken" }>;
   find(id: number): Promise<UserModel | undefined>;
-  /** By id. */
+  /** Lists the users by id. */
   list(): Promise<readonly UserModel[]>;
-  /** The user as it is then; undefined when there is none with that id. A user disabled before keeps the first date. */
+  /**
+   * Returns the changed user; undefined for an unknown id. A user that was disabled before keeps
+   * the first date.
+   */
   setDisabled(id: number, isDisabled: boolean): Promise<UserModel | undefined>;
 }
 
 /**
- * The people and programs that may call the API.
+ * Creates the store of the users of the API.
  *
  * @param actor Who changes them, for the audit trail.
  */
@@ -32,7 +39,8 @@ export function createUserStore({
 }): UserStore {
   return {
     async create({ name, email, isAdmin }) {
-      // Not Prisma's `mode: insensitive`: it makes an ILIKE, in which the underscore of an address matches anything.
+      // Not Prisma's `mode: insensitive`, which is an ILIKE: the underscore of an address would
+      // match any character.
       const same = await prisma.$queryRaw<
         unknown[]
       >`SELECT id FROM svc.users WHERE lower(email) = lower(${email}) LIMIT 1`;

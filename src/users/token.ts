@@ -1,42 +1,46 @@
-import { createHash, randomInt } from "node:crypto";
+import { createHash } from "node:crypto";
+import { randomBase62 } from "../kit/base62.ts";
 
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const randomLength = 43;
 
-/** Longer ones than are minted here may come from elsewhere (contract, section 8: "40 or more"); the end keeps a request from costing a hash of megabytes. */
+/**
+ * Other programs may mint longer tokens. The upper limit keeps a request from costing a hash of
+ * megabytes.
+ */
 const tokenPattern = /^svc_[0-9A-Za-z]{40,200}$/;
 
 /** RFC 9110, 11.4: the scheme, in any case, one or more spaces, and a token68. */
 const bearerPattern = /^bearer(?: +(.*))?$/i;
 
-/** A new access token: `svc_` and 43 random base62 characters, 256 bits. */
+/** Mints an access token: `svc_` and 43 random base62 characters, 256 bits. */
 export function mintToken(): string {
-  // randomInt, since the remainder of a random byte would favour the first characters.
-  const characters = Array.from({ length: randomLength }, () => alphabet.charAt(randomInt(alphabet.length)));
-  return `svc_${characters.join("")}`;
+  return `svc_${randomBase62(randomLength)}`;
 }
 
-/** Whether a text can be a token at all, so that anything else is refused without a query. */
+/** Returns whether a text can be a token, so that any other is refused without a query. */
 export function isToken(text: string): boolean {
   return tokenPattern.test(text);
 }
 
-/** SHA-256 of the whole token, which is all that is stored. A token is random, so neither salt nor stretching would add anything. */
+/**
+ * Returns the SHA-256 of the whole token, the only stored form. A token is random, so neither salt
+ * nor stretching adds anything.
+ */
 export function hashToken(token: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(createHash("sha256").update(token, "utf8").digest());
 }
 
-/** What a request shows of a token. `malformed` carries something after `Bearer` that is not one. */
+/** The credentials of a request. `malformed` has something after `Bearer` that is no token. */
 export type Credentials =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed" }
   | { readonly kind: "token"; readonly token: string };
 
 /**
- * Reads the `Authorization` headers of a request. Another scheme, or none, counts as no token; more than one header as
- * malformed, since proxies differ in which of them they believe.
+ * Reads the `Authorization` headers of a request. Another scheme counts as no token. More than one
+ * header is malformed, since proxies differ in which one they use.
  *
- * @param headers Each header's value, in order; undefined when there is none.
+ * @param headers Each header's value, in order; undefined without one.
  */
 export function parseBearer(headers: readonly string[] | undefined): Credentials {
   const [header, ...others] = headers ?? [];

@@ -1,20 +1,22 @@
 import type { RuleName } from "./syntax.ts";
-import type { Path } from "./body.ts";
+import type { Path } from "./body-paths.ts";
 
-/** Rules that steer the others and have no message. */
+/** Rules that control the others and have no message. */
 export type Modifier = "bail" | "nullable" | "sometimes" | Exclusion;
 export type Exclusion = "exclude" | "exclude_if" | "exclude_unless" | "exclude_with" | "exclude_without";
 
-/** Rules that ask the database. */
+/** Rules that query the database. */
 export type LookupRule = "exists" | "unique";
 
 /** Rules that can be broken, and so have a message. */
 export type TestName = Exclude<RuleName, Modifier>;
 
-/** What `min`, `max` and their kin measure, and with which words: characters, the number itself, or items. */
+/**
+ * What `min`, `max` and similar rules measure and name: characters, the number itself, or items.
+ */
 export type SizeKind = "string" | "numeric" | "array";
 
-/** What the rules of a field know of one another, fixed when they are compiled. */
+/** What the rules of a field know of each other, fixed when they are compiled. */
 export interface FieldRules {
   readonly key: Path;
   readonly sizeKind: SizeKind;
@@ -22,44 +24,47 @@ export interface FieldRules {
   readonly dateFormats: readonly string[];
 }
 
-/** One value under test, and its surroundings. */
+/** One value to check, and the rest of the body. */
 export interface Subject {
   /** Undefined when the body has no such key. */
   readonly value: unknown;
-  /** When the body is judged, for `today` and the like. */
+  /** The time of the validation, for `today` and similar words. */
   readonly now: Date;
-  /** Another field's value; a `*` in the path stands for the same item as in the subject's own. */
+  /**
+   * Returns another field's value; a `*` in the path stands for the same item as in the subject's
+   * own.
+   */
   at(path: Path): unknown;
-  /** All values that a path with `*` reaches; at most as many as a body may have items. */
+  /** Returns all values that a path with `*` matches; at most as many as a body may have items. */
   allAt(path: Path): readonly unknown[];
-  /** Computes once per body, for what would otherwise be computed for each of many items. */
+  /** Computes once per body what many items would otherwise compute each. */
   once<T>(name: string, compute: () => T): T;
 }
 
 /** Why a rule is broken, for its message. */
 export interface Broken {
-  /** What replaces `:min`, `:other` and so on. */
+  /** Values of `:min`, `:other` and other placeholders. */
   readonly blanks?: Readonly<Record<string, string>>;
-  /** The variant of the message, where it is not the one of the field's size kind. */
+  /** The variant of the message, where it differs from the field's size kind. */
   readonly kind?: SizeKind;
-  /** In place of the rule's message. */
+  /** Replaces the rule's message. */
   readonly message?: string;
 }
 
-/** Undefined: the rule holds. */
+/** Returns undefined when the rule holds. */
 export type Check = (subject: Subject) => Broken | undefined;
 
-/** Made once, when the rules are compiled. */
+/** Makes a check once, when the rules are compiled. */
 export type MakeCheck = (args: readonly string[], field: FieldRules) => Check;
 
 const broken: Broken = {};
 
-/** A rule on the value alone, with nothing to fill in its message. */
+/** Makes a rule on the value alone, whose message has no placeholders. */
 export function onValue(holds: (value: unknown, args: readonly string[]) => boolean): MakeCheck {
   return (args) => (subject) => (holds(subject.value, args) ? undefined : broken);
 }
 
-/** A rule on the value alone, with blanks that are fixed by its arguments. */
+/** Makes a rule on the value alone, whose arguments fill the placeholders. */
 export function onValueWith(
   blanksOf: (args: readonly string[]) => Readonly<Record<string, string>>,
   holds: (value: unknown, args: readonly string[]) => boolean,
@@ -70,6 +75,6 @@ export function onValueWith(
   };
 }
 
-/** A rule on texts: everything else breaks it. */
+/** Makes a rule on texts, which every other value breaks. */
 export const onText = (holds: (text: string, args: readonly string[]) => boolean): MakeCheck =>
   onValue((value, args) => typeof value === "string" && holds(value, args));

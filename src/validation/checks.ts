@@ -7,7 +7,7 @@ import { sizeChecks } from "./size.ts";
 import { textChecks } from "./text.ts";
 import { typeChecks } from "./types.ts";
 
-/** How every rule that needs no database is checked. */
+/** The check of every rule that needs no database. */
 export const checks: Readonly<Record<Exclude<TestName, LookupRule>, MakeCheck>> = {
   ...presenceChecks,
   ...typeChecks,

@@ -1,11 +1,14 @@
-import { isContainer, isEqual, toPath } from "./body.ts";
+import { isContainer, isEqual, toPath } from "./body-paths.ts";
 import { onValue, onValueWith, type MakeCheck } from "./check.ts";
 import { displayName, meansArgument, textOf } from "./values.ts";
 
 const isOneOf = (value: unknown, args: readonly string[]): boolean =>
   value !== null && args.some((arg) => meansArgument(value, arg));
 
-/** In a field with the rule `array` every item must be one of the values, or, for `not_in`, none. */
+/**
+ * Makes `in` and `not_in`. In a field with the rule `array` every item must be one of the values,
+ * or none of them.
+ */
 function listed(wanted: boolean): MakeCheck {
   return (args, { sizeKind }) =>
     ({ value }) => {
@@ -48,14 +51,14 @@ const confirmed: MakeCheck = ([field], { key }) => {
   return (subject) => (isEqual(subject.value, subject.at(path)) ? undefined : {});
 };
 
-/** Equal in this text, equal under `distinct`. */
+/** Returns a text that is equal for values that `distinct` takes as equal. */
 function identity(value: unknown, mode: string | undefined): string {
   if (mode === "strict" || isContainer(value)) return JSON.stringify(value);
   const text = textOf(value) ?? "null";
   return mode === "ignore_case" ? text.toLowerCase() : text;
 }
 
-/** On `tags.*` each item against its fellows; on the array itself the items against each other. */
+/** On `tags.*` compares each item with the others; on the array itself compares its items. */
 const distinct: MakeCheck = ([mode], { key }) => {
   const isOnItems = key.includes("*");
   return (subject) => {
@@ -75,6 +78,7 @@ const distinct: MakeCheck = ([mode], { key }) => {
   };
 };
 
+/** The checks of rules on choices and comparisons. */
 export const choiceChecks = {
   in: listed(true),
   enum: listed(true),

@@ -1,17 +1,23 @@
-import { isContainer } from "./body.ts";
+import { isContainer } from "./body-paths.ts";
 
-/** Objects and arrays within one another, the value of a field being level 1. Keeps every later walk off the stack's end. */
+/**
+ * Most levels of nested objects and arrays; the value of a field is level 1. Keeps every later
+ * recursion within the stack.
+ */
 export const maxDepth = 64;
 
-/** As in the reference, a password may begin or end with a space. Longer texts are none, and 500 KB of blanks would be trimmed at every look. */
+/**
+ * As in Laravel, a password may start or end with a space. Longer texts are no passwords: 500 KB of
+ * blanks would be trimmed at every look.
+ */
 const maxPasswordLength = 1000;
 const passwords: ReadonlySet<string> = new Set(["current_password", "password", "password_confirmation"]);
 
 /**
- * Trims every text of a body, the ones inside nested values included, and turns blank ones into null, as the
- * reference does before it validates.
+ * Trims every text of a body, nested ones included, and turns blank ones into null. Laravel does
+ * this before it validates.
  *
- * @returns The cleaned copy, without the fields named in `tooDeep`: those nested beyond `maxDepth`.
+ * @returns The cleaned copy, without the fields in `tooDeep`: those nested beyond `maxDepth`.
  */
 export function cleanBody(body: Readonly<Record<string, unknown>>): {
   readonly body: Readonly<Record<string, unknown>>;
@@ -21,7 +27,7 @@ export function cleanBody(body: Readonly<Record<string, unknown>>): {
   const tooDeep = new Set(entries.filter(([, value]) => isDeeperThan(value, maxDepth)).map(([key]) => key));
   const kept = entries.filter(([key]) => !tooDeep.has(key));
   return {
-    // fromEntries defines properties, so a key `__proto__` becomes one like any other.
+    // fromEntries defines properties, so that `__proto__` becomes an ordinary key.
     body: Object.fromEntries(
       kept.map(([key, value]) => [key, isPassword(key, value) ? value : clean(value)]),
     ),
@@ -33,7 +39,10 @@ function isPassword(key: string, value: unknown): boolean {
   return passwords.has(key) && typeof value === "string" && value.length <= maxPasswordLength;
 }
 
-/** Whether arrays and objects stand in one another more than `levels` deep. Never recurses deeper than that. */
+/**
+ * Returns whether arrays and objects are nested more than `levels` deep. Never recurses deeper than
+ * that.
+ */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   if (!isContainer(value)) return false;
   return levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1));

@@ -1,6 +1,6 @@
 import type { RuleSpec } from "./syntax.ts";
 import { parseRules, type ParsedRule, type RuleName } from "./syntax.ts";
-import { toPath } from "./body.ts";
+import { toPath } from "./body-paths.ts";
 import type {
   Check,
   Exclusion,
@@ -14,7 +14,7 @@ import type {
 import { checks } from "./checks.ts";
 import { exclusions } from "./presence.ts";
 
-/** A rule that can be decided from the body. */
+/** A rule that the body alone decides. */
 export interface Test {
   readonly name: TestName;
   /** Runs on absent and empty values too, and ends the field's rules when it is broken. */
@@ -22,13 +22,14 @@ export interface Test {
   readonly check: Check;
 }
 
-/** A rule that asks the database. */
+/** A rule that queries the database. */
 export interface LookupTest {
   readonly name: LookupRule;
   readonly target: string;
   readonly column: string;
 }
 
+/** The compiled rules of one key. */
 export interface CompiledField extends FieldRules {
   readonly tests: readonly Test[];
   readonly lookups: readonly LookupTest[];
@@ -38,12 +39,12 @@ export interface CompiledField extends FieldRules {
   readonly excludes: readonly ((subject: Subject) => boolean)[];
 }
 
-/** The rules as a tree of the keys, which says what of a body comes back. */
+/** The rules as a tree of keys, which decides what of a body is returned. */
 export interface KeyNode {
   readonly children: Map<string, KeyNode>;
-  /** False for a step on the way only, `address` of `address.city`. */
+  /** False for an intermediate step only, such as `address` of `address.city`. */
   hasRules: boolean;
-  /** With `array` or `list`, only children that have rules come back. */
+  /** With `array` or `list`, only children with rules are returned. */
   isArray: boolean;
 }
 
@@ -74,7 +75,7 @@ const implicit: ReadonlySet<RuleName> = new Set([
   "declined",
 ] as const);
 
-/** One key of the specification. Throws on what `ruleFaults` reports. */
+/** Compiles one key of the specification. Throws on what `ruleFaults` reports. */
 export function compileField(keyText: string, spec: RuleSpec): CompiledField {
   const key = toPath(keyText);
   const rules = parseRules(spec);
@@ -108,7 +109,7 @@ function sizeKindOf(names: ReadonlySet<RuleName>): SizeKind {
 
 const emptyNode = (): KeyNode => ({ children: new Map(), hasRules: false, isArray: false });
 
-/** The tree of all keys of a specification. */
+/** Builds the tree of all keys of a specification. */
 export function keysOf(fields: readonly CompiledField[]): KeyNode {
   const root = emptyNode();
   for (const { key, tests } of fields) {

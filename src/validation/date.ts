@@ -1,11 +1,11 @@
 import { createDateReader, parseDateText, resolveDate } from "./dates.ts";
-import { toPath } from "./body.ts";
+import { toPath } from "./body-paths.ts";
 import { onText, type FieldRules, type MakeCheck } from "./check.ts";
 import { displayName, textOf } from "./values.ts";
 
 type ReadDate = (value: unknown) => Date | undefined;
 
-/** Reads a date by the field's own `date_format`, else in any form that the rule `date` takes. */
+/** Returns a reader for the field's `date_format`, or for any form that the rule `date` accepts. */
 function readerOf({ dateFormats }: FieldRules): ReadDate {
   const readers = dateFormats.length > 0 ? dateFormats.map(createDateReader) : [parseDateText];
   return (value) => {
@@ -18,7 +18,10 @@ function readerOf({ dateFormats }: FieldRules): ReadDate {
   };
 }
 
-/** `after:2026-01-01`, `after:today`, `after:starts_at`. What cannot be read, on either side, breaks the rule. */
+/**
+ * Makes `after:2026-01-01`, `after:today` or `after:starts_at`. An unreadable date on either side
+ * breaks the rule.
+ */
 function ordered(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], field) => {
     const read = readerOf(field);
@@ -46,6 +49,7 @@ const dateFormat: MakeCheck = (formats) => {
   };
 };
 
+/** The checks of rules on dates. */
 export const dateChecks = {
   date: onText((text) => parseDateText(text) !== undefined),
   date_format: dateFormat,

@@ -1,4 +1,4 @@
-/** Longer texts are not dates; keeps hostile input away from the patterns. */
+/** Longer texts are not dates. Keeps hostile input away from the patterns. */
 const maxDateLength = 64;
 
 const monthNames = [
@@ -20,8 +20,8 @@ const weekdayNames = ["sunday", "monday", "tuesday", "wednesday", "thursday", "f
 const timePart = String.raw`(?:(?:T|\s+)(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2})(?:[.,](?<fraction>\d{1,9}))?)?\s?(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
 
 /**
- * Only forms that mean one day to everyone. `3/4/2026` is left out although strtotime knows it: half of the
- * world reads it as the other day. A field that wants such a form says so with `date_format`.
+ * Only unambiguous forms. `3/4/2026` is left out although PHP's strtotime reads it: countries
+ * disagree on the day. A field that needs such a form has a `date_format`.
  */
 const shapes = [
   String.raw`(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})`,
@@ -33,9 +33,9 @@ const shapes = [
 type Parts = Readonly<Record<string, string | undefined>>;
 
 /**
- * A real calendar date, with or without a time: `2026-03-28`, `2026-03-28T14:30:00.123+02:00`, `2026-03-28 14:30`,
- * `2026/03/28`, `28 March 2026`, `Mar 28, 2026`, `Sat, 28 Mar 2026 14:30:00 +0000`. UTC where no zone is given; digits
- * beyond milliseconds are dropped.
+ * Parses a calendar date, with or without a time: `2026-03-28`, `2026-03-28T14:30:00.123+02:00`,
+ * `2026-03-28 14:30`, `2026/03/28`, `28 March 2026`, `Mar 28, 2026`, `Sat, 28 Mar 2026 14:30:00
+ * +0000`. UTC without a zone; drops digits beyond milliseconds.
  *
  * @returns Undefined for anything else, for 30 February, and outside the years 1 to 9999.
  */
@@ -51,7 +51,10 @@ export function parseDateText(text: string): Date | undefined {
 const relativeDays: Readonly<Record<string, number>> = { today: 0, tomorrow: 1, yesterday: -1 };
 const relativePattern = /^([+-]\d{1,5}) (second|minute|hour|day|week|month|year)s?$/;
 
-/** What a rule may compare with: an absolute date, `now`, `today`, `tomorrow`, `yesterday`, or `-18 years`. */
+/**
+ * Resolves a date that a rule compares with: an absolute one, `now`, `today`, `tomorrow`,
+ * `yesterday`, or `-18 years`.
+ */
 export function resolveDate(text: string, now: Date): Date | undefined {
   if (text === "now") return now;
   if (Object.hasOwn(relativeDays, text)) {
@@ -118,7 +121,7 @@ const letters: Readonly<Record<string, string>> = {
   U: String.raw`(?<epoch>-?\d{1,11})`,
 };
 
-/** Whether every letter of a PHP date format is known here and none is given twice. */
+/** Returns whether every letter of a PHP date format is supported and none is repeated. */
 export function isPhpFormat(format: string): boolean {
   try {
     return formatPattern(format) !== undefined;
@@ -128,7 +131,10 @@ export function isPhpFormat(format: string): boolean {
   }
 }
 
-/** A reader of texts in one PHP date format; parts that the format lacks are those of 1970-01-01 00:00 UTC. */
+/**
+ * Returns a reader for texts in one PHP date format. Missing parts are those of 1970-01-01 00:00
+ * UTC.
+ */
 export function createDateReader(format: string): (text: string) => Date | undefined {
   const pattern = formatPattern(format);
   return (text) => {
@@ -173,7 +179,10 @@ function toDate(parts: Parts): Date | undefined {
   return inRange(date);
 }
 
-/** PostgreSQL and four-digit ISO years agree on 1 to 9999. */
+/**
+ * Returns undefined outside the years 1 to 9999, which both PostgreSQL and four-digit ISO years
+ * have.
+ */
 function inRange(date: Date): Date | undefined {
   const year = date.getUTCFullYear();
   return year >= 1 && year <= 9999 ? date : undefined;
@@ -192,7 +201,7 @@ function hourOf({ hour, hour12, half }: Parts): number {
   return (Number(hour12) % 12) + (half?.toLowerCase() === "pm" ? 12 : 0);
 }
 
-/** 1 to 12; 0, which is no month, for another word. `mar` and `march` both count. */
+/** Returns 1 to 12, or 0 for another word. `mar` and `march` both count. */
 function monthNumber(name: string): number {
   const lower = name.toLowerCase();
   return monthNames.findIndex((month) => month === lower || month.slice(0, 3) === lower) + 1;

@@ -4,12 +4,16 @@ import { onText, type Broken, type MakeCheck, type Subject } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 
 /**
- * Steps that the patterns of the rules may take with one body: the size of a pattern for each character that it gets. 150 ns a step at
- * worst, so that they hold the process for 50 ms at most; 30,000 characters for a pattern such as `/^[A-Z]{2}\d{4}$/`.
+ * Most steps of all patterns for one body: the size of a pattern times the characters of the text.
+ * At 150 ns a step at worst they block the process for 50 ms; a pattern such as `/^[A-Z]{2}\d{4}$/`
+ * can match 30,000 characters.
  */
 const maxPatternSteps = 300_000;
 
-/** Schemes whose URLs have a host, so that `javascript://` and `data:` are not links. `url:x,y` names others. */
+/**
+ * Schemes whose URLs have a host, so that `javascript://` and `data:` are no links. `url:x,y` names
+ * others.
+ */
 const urlSchemes: readonly string[] =
   "http https ftp ftps sftp ssh git svn ws wss mqtt mqtts amqp amqps redis rediss ldap ldaps smb nfs s3 irc ircs rtsp rtmp postgres postgresql mysql mongodb".split(
     " ",
@@ -27,7 +31,10 @@ const localAtom = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#
 const localQuoted = /^"(?:[^"\\\p{Cc}]|\\[^\p{Cc}])*"$/u;
 const domainLabel = /^[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u;
 
-/** RFC 5321 lengths, RFC 6531 letters. `strict` and `filter` want a domain with a dot and no quotes, `filter` ASCII too. */
+/**
+ * Checks the lengths of RFC 5321 and the letters of RFC 6531. `strict` and `filter` require a
+ * domain with a dot and no quotes; `filter` also requires ASCII.
+ */
 function isEmail(text: string, filters: readonly string[]): boolean {
   if (text.length > 254) return false;
   const at = text.lastIndexOf("@");
@@ -42,7 +49,10 @@ function isEmail(text: string, filters: readonly string[]): boolean {
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{12}$/i;
 
-/** Any UUID; with a version also the variant of RFC 9562, without which the version digit means nothing. */
+/**
+ * Checks a UUID of any version. A required version also requires the variant of RFC 9562, without
+ * which the version digit has no meaning.
+ */
 function isUuid(text: string, [version]: readonly string[]): boolean {
   const [, digit, variant = ""] = uuidPattern.exec(text) ?? [];
   return digit !== undefined && (version === undefined || (digit === version && /[89ab]/i.test(variant)));
@@ -51,7 +61,7 @@ function isUuid(text: string, [version]: readonly string[]): boolean {
 const macAddress =
   /^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2})$/i;
 
-/** Names of the IANA database, not offsets. */
+/** Checks for a name of the IANA database. Offsets are none. */
 function isTimezone(text: string): boolean {
   if (text.length > 64 || !/^(?:UTC|[A-Z][A-Za-z_]+(?:\/[A-Za-z0-9_+-]+){1,2})$/.test(text)) return false;
   try {
@@ -65,7 +75,7 @@ const tooMuchText: Broken = {
   message: "The :attribute field cannot be checked: there is too much text for the patterns of the rules.",
 };
 
-/** Takes the steps from those that the body has left; false when there are not so many. */
+/** Takes steps from the body's budget. Returns false when too few are left. */
 function spend(subject: Subject, steps: number): boolean {
   const budget = subject.once("pattern steps", () => ({ left: maxPatternSteps }));
   if (steps > budget.left) return false;
@@ -73,7 +83,7 @@ function spend(subject: Subject, steps: number): boolean {
   return true;
 }
 
-/** A text that there are no steps left for breaks both rules. */
+/** Makes `regex` and `not_regex`. A text without enough steps left breaks both rules. */
 function matching(wanted: boolean): MakeCheck {
   return ([source = ""]) => {
     const { size, matches } = compilePattern(source);
@@ -87,6 +97,7 @@ function matching(wanted: boolean): MakeCheck {
   };
 }
 
+/** The checks of rules on formats. */
 export const formatChecks = {
   email: onText(isEmail),
   url: onText(isUrl),

@@ -9,7 +9,7 @@ interface Failure extends Broken {
 
 type Template = string | Readonly<Record<SizeKind, string>>;
 
-/** The reference's English messages, word for word (reference/validation.md). */
+/** Laravel's English messages, word for word. */
 const templates: Readonly<Record<TestName, Template>> = {
   required: "The :attribute field is required.",
   required_if: "The :attribute field is required when :other is :value.",
@@ -123,13 +123,16 @@ const templates: Readonly<Record<TestName, Template>> = {
   base64: "The :attribute field must be a valid Base64 string.",
 };
 
-/** The message of a broken rule. `kind` is the variant, where it is not the one of the field's size kind. */
+/**
+ * Returns the message of a broken rule. `kind` is the variant, where it differs from the field's
+ * size kind.
+ */
 export function messageFor({ rule, field, sizeKind, blanks, kind = sizeKind, message }: Failure): string {
   const template = message ?? templates[rule];
   return fill(typeof template === "string" ? template : template[kind], field, blanks);
 }
 
-/** Fills every blank in one pass, so that a value which looks like a blank stays as it is. */
+/** Fills every placeholder in one pass, so that a value which looks like one stays as it is. */
 export function fill(template: string, field: string, blanks: Readonly<Record<string, string>> = {}): string {
   return template.replace(/:([a-z]+)/g, (blank, name: string) => {
     if (name === "attribute") return displayName(field);

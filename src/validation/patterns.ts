@@ -2,13 +2,15 @@ import { RE2JS } from "re2js";
 
 /** A pattern of the rules `regex` and `not_regex`. */
 export interface Pattern {
-  /** Instructions of the compiled pattern. A match takes at most this many steps for each character. */
+  /** Instructions of the compiled pattern. A match takes at most this many steps per character. */
   readonly size: number;
-  /** Whether some part of the text matches. The time is linear in the text, whatever the pattern and the text are. */
+  /**
+   * Returns whether a part of the text matches. The time is linear in the text, for every pattern.
+   */
   readonly matches: (text: string) => boolean;
 }
 
-/** A bounded repeat counts as often as it repeats: `.{1,255}` has some 500 instructions. */
+/** A bounded repeat counts as often as it repeats: `.{1,255}` has 500 instructions. */
 const maxSize = 1000;
 
 const engineFlags: Readonly<Record<string, number>> = {
@@ -19,10 +21,11 @@ const engineFlags: Readonly<Record<string, number>> = {
 };
 
 /**
- * Compiles `/^[a-z]+$/i`, which is JavaScript's syntax as with the flag u, for an engine that never goes back in the text:
- * JavaScript's own takes time that grows with the square of the text for `/a+$/`, and for ever for `/(a|a)+$/`.
+ * Compiles `/^[a-z]+$/i`, in JavaScript's syntax with the flag u, for an engine without
+ * backtracking. JavaScript's own engine takes quadratic time for `/a+$/`, and exponential time for
+ * `/(a|a)+$/`.
  *
- * @throws SyntaxError that says what is wrong with it; look-around and back references are.
+ * @throws SyntaxError that says what is wrong with it. Look-around and back references are refused.
  */
 export function compilePattern(written: string): Pattern {
   const parts = /^\/([^]*)\/([a-zA-Z]*)$/.exec(written);
@@ -30,7 +33,8 @@ export function compilePattern(written: string): Pattern {
   const [, source = "", flags = ""] = parts;
   // g and y would make the result depend on earlier tests.
   if (/[^imsu]/.test(flags)) throw new SyntaxError(`has a flag other than i, m, s and u: ${flags}`);
-  // Both syntaxes have to take it: what the engine reads in another way than JavaScript, such as \A, is a fault with the flag u.
+  // Both syntaxes must accept it: with the flag u, JavaScript refuses what the engine reads
+  // differently, such as \A.
   void new RegExp(source, flags.includes("u") ? flags : `${flags}u`);
   const engine = compileLinear(source, flags);
   const size = engine.programSize();
@@ -44,7 +48,7 @@ export function compilePattern(written: string): Pattern {
 const unsupported = "look-around, back references and repeats beyond 1000 cannot be matched in linear time";
 
 function compileLinear(source: string, flags: string): RE2JS {
-  // The translation would make it the letters k<name>.
+  // The translation would turn it into the letters k<name>.
   if (source.replaceAll("\\\\", "").includes("\\k"))
     throw new SyntaxError(`\\k is a back reference; ${unsupported}`);
   const bits = flags.split("").reduce((sum, flag) => sum | (engineFlags[flag] ?? 0), 0);

@@ -1,8 +1,8 @@
-import { toPath, type Path } from "./body.ts";
+import { toPath, type Path } from "./body-paths.ts";
 import { onValue, type Broken, type Check, type Exclusion, type MakeCheck, type Subject } from "./check.ts";
 import { displayName, isEmpty, meansArgument, textOf } from "./values.ts";
 
-/** A check that the field is filled, where a condition on other fields asks for it. */
+/** Makes a check that the field is filled, when a condition on other fields holds. */
 function requiredWhen(
   isAsked: (subject: Subject, paths: readonly Path[]) => boolean,
 ): (fields: readonly string[]) => Check {
@@ -13,7 +13,10 @@ function requiredWhen(
   };
 }
 
-/** Whether another field has one of the values; `null` as a value also means that it is not there. */
+/**
+ * Returns whether another field has one of the values; the value `null` also matches an absent
+ * field.
+ */
 function otherMatches([field = "", ...values]: readonly string[]): (subject: Subject) => boolean {
   const path = toPath(field);
   return (subject) => {
@@ -22,7 +25,7 @@ function otherMatches([field = "", ...values]: readonly string[]): (subject: Sub
   };
 }
 
-/** The same, but never for a field that is not there. */
+/** Does the same, but never matches an absent field. */
 function presentOtherMatches(args: readonly string[]): (subject: Subject) => boolean {
   const path = toPath(args[0] ?? "");
   const matches = otherMatches(args);
@@ -57,6 +60,7 @@ const prohibits: MakeCheck = (fields) => {
 const yes: ReadonlySet<unknown> = new Set(["yes", "on", "1", 1, true, "true"]);
 const no: ReadonlySet<unknown> = new Set(["no", "off", "0", 0, false, "false"]);
 
+/** The checks of rules on presence. */
 export const presenceChecks = {
   required: onValue((value) => !isEmpty(value)),
   required_if: requiredIf,

@@ -1,14 +1,17 @@
-import { countOf, isContainer, toPath } from "./body.ts";
+import { countOf, isContainer, toPath } from "./body-paths.ts";
 import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
 import { codePoints, displayName, isNumeric, textOf, toDecimal } from "./values.ts";
 
-/** The number itself, the count of items, or the count of characters. */
+/** Returns the number itself, the count of items, or the count of characters. */
 function sizeOf(value: unknown, kind: SizeKind): number | string {
   if (kind === "numeric" && isNumeric(value)) return value;
   return isContainer(value) ? countOf(value) : codePoints(textOf(value) ?? "");
 }
 
-/** The size of another field, measured once per body: 10,000 items may each be compared with one text of 1 MB. */
+/**
+ * Returns the size of another field, measured once per body: 10,000 items may each be compared with
+ * one text of 1 MB.
+ */
 function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number | string {
   if (typeof other !== "string") return sizeOf(other, kind);
   const sizes = subject.once(`${kind} sizes of texts`, () => new Map<string, number | string>());
@@ -17,11 +20,13 @@ function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number |
   return size;
 }
 
-/** Negative, zero or positive; exact, also for the digits that a double would drop. */
+/**
+ * Returns a negative number, zero or a positive one. Exact, also for digits that a double drops.
+ */
 const compare = (a: number | string, b: number | string): number =>
   typeof a === "number" && typeof b === "number" ? a - b : toDecimal(a).cmp(toDecimal(b));
 
-/** `min:3` and its kin; the names are those of the message's blanks. */
+/** Makes `min:3` and similar rules; the names are the placeholders of the message. */
 function bounded(
   names: readonly string[],
   holds: (size: number | string, args: readonly string[]) => boolean,
@@ -32,7 +37,7 @@ function bounded(
   };
 }
 
-/** `gt:5`, or `gt:other`, which measures the other field; then both must be of the same kind. */
+/** Makes `gt:5`, or `gt:other`, which measures the other field; both must be of the same kind. */
 function related(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], { sizeKind }) => {
     const path = toPath(bound);
@@ -40,7 +45,7 @@ function related(holds: (order: number) => boolean): MakeCheck {
     return (subject) => {
       const { value } = subject;
       const other = isLiteral ? bound : subject.at(path);
-      // A plain number is compared as one, whether or not another rule says that the field is numeric.
+      // Compares two numbers as numbers, also when no rule says that the field is numeric.
       const kind = isNumeric(value) && isNumeric(other) ? "numeric" : sizeKind;
       if (isLiteral) {
         return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
@@ -54,7 +59,7 @@ function related(holds: (order: number) => boolean): MakeCheck {
   };
 }
 
-/** The count of digits of a whole number without sign; undefined for anything else. */
+/** Counts the digits of a whole number without a sign; undefined for anything else. */
 function digitsOf(value: unknown): number | undefined {
   const text = typeof value === "boolean" ? undefined : textOf(value);
   return text !== undefined && /^\d+$/.test(text) ? text.length : undefined;
@@ -73,7 +78,9 @@ function digits(
   );
 }
 
-/** A remainder takes time with the distance of the exponents, so that 1e9000000 must not get there. */
+/**
+ * The time of a remainder grows with the distance of the exponents, so 1e9000000 must not reach it.
+ */
 const maxDigitsOfMultiple = 100;
 
 function isMultiple(value: unknown, [step = ""]: readonly string[]): boolean {
@@ -82,6 +89,7 @@ function isMultiple(value: unknown, [step = ""]: readonly string[]): boolean {
   return Math.abs(number.e) <= maxDigitsOfMultiple && number.mod(toDecimal(step)).isZero();
 }
 
+/** The checks of rules on sizes and digits. */
 export const sizeChecks = {
   min: bounded(["min"], (size, [min = ""]) => compare(size, min) >= 0),
   max: bounded(["max"], (size, [max = ""]) => compare(size, max) <= 0),

@@ -3,6 +3,7 @@ import { compilePattern } from "./patterns.ts";
 
 /** `required|string|max:40`, or the list form `[nullable, { max: 2000 }]`, as in the file. */
 export type RuleSpec = string | readonly (string | Readonly<Record<string, unknown>>)[];
+/** The rules of each field, by its key. */
 export type RuleSpecs = Readonly<Record<string, RuleSpec>>;
 
 /** One rule as written: `between:1,5` is `{ name: "between", args: ["1", "5"] }`. */
@@ -14,7 +15,7 @@ export interface ParsedRule {
 interface Signature {
   readonly least: number;
   readonly most: number;
-  /** What an argument must be, to complete "must be ..."; undefined when it is fine. */
+  /** Returns what an argument must be, to complete "must be ..."; undefined when it is valid. */
   readonly fault?: (arg: string) => string | undefined;
 }
 
@@ -38,7 +39,7 @@ const none = args(0, 0);
 const values = args(1, Infinity);
 const fields = args(1, Infinity, "the name of a field", isField);
 const field = args(1, 1, "the name of a field", isField);
-/** A field, then the values that it is compared with; the values may be anything. */
+/** A field, then the values that it is compared with, which may be any text. */
 const fieldAndValues = args(2, Infinity);
 const number = args(1, 1, "a number", isNumber);
 const count = args(1, 1, "a whole number", isCount);
@@ -49,7 +50,10 @@ const asciiOnly = oneOf(0, 1, "ascii");
 const strictly = oneOf(0, 1, "strict");
 const lookup = args(1, 2, "a name", (arg) => /^[A-Za-z_][\w-]*$/.test(arg));
 
-/** Every rule there is, and the arguments that it takes. The table of messages.ts and that of checks.ts are held to it by their types. */
+/**
+ * Every rule, and its arguments. The types hold the tables of messages.ts and checks.ts to this
+ * one.
+ */
 export const signatures = {
   bail: none,
   nullable: none,
@@ -98,8 +102,8 @@ export const signatures = {
   max_digits: count,
   multiple_of: args(1, 1, "a number other than 0", (arg) => isNumber(arg) && Number(arg) !== 0),
 
-  // `dns` would make a request of the service to a server of the client's choice, and `spoof` wants tables that
-  // Node does not carry; both are refused here rather than ignored.
+  // Refuses `dns` and `spoof` rather than ignoring them. `dns` would make the service query a
+  // server of the client's choice. `spoof` needs tables that Node does not have.
   email: oneOf(0, 4, "rfc", "strict", "filter", "filter_unicode"),
   url: args(0, Infinity, "a URL scheme", (arg) => /^[a-z][a-z0-9+.-]*$/i.test(arg)),
   uuid: oneOf(0, 1, "1", "2", "3", "4", "5", "6", "7", "8"),
@@ -148,6 +152,7 @@ export const signatures = {
   required_array_keys: values,
 } as const satisfies Readonly<Record<string, Signature>>;
 
+/** The name of any rule. */
 export type RuleName = keyof typeof signatures;
 
 const isRuleName = (name: string): name is RuleName => Object.hasOwn(signatures, name);
@@ -155,7 +160,8 @@ const isRuleName = (name: string): name is RuleName => Object.hasOwn(signatures,
 /**
  * Checks names and arguments of all rules.
  *
- * @returns One entry for each fault, with a message that completes "createRules.<field>: "; empty when all is well.
+ * @returns One entry per fault, with a message that completes "createRules.<field>: "; empty
+ *   without faults.
  */
 export function ruleFaults(
   specs: RuleSpecs,
@@ -168,7 +174,10 @@ export function ruleFaults(
   });
 }
 
-/** The rules of one field, in order. Throws on a fault, which `ruleFaults` reports beforehand for a mapping file. */
+/**
+ * Parses the rules of one field, in order. Throws on a fault, which `ruleFaults` reports for a
+ * mapping file.
+ */
 export function parseRules(spec: RuleSpec): readonly ParsedRule[] {
   const { rules, faults } = readSpec(spec);
   if (faults.length > 0) throw new Error(faults.join("; "));
@@ -224,15 +233,21 @@ function fromText(text: string): Written {
   return { name, args: name === "regex" || name === "not_regex" ? [rest.trim()] : splitArguments(rest) };
 }
 
-/** `a, "b, c" ,d` -> a / b, c / d: commas inside double quotes do not separate, and `""` inside them is one quote. */
+/**
+ * Splits `a, "b, c" ,d` into a / b, c / d: commas in double quotes do not separate, and `""` there
+ * is one quote.
+ */
 function splitArguments(text: string): readonly string[] {
   const parts = text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/gy);
   const found = [...parts].map(([, quoted, bare = ""]) => quoted?.replaceAll('""', '"') ?? bare.trim());
-  // The pattern matches once more, with nothing, at the end of a text that does not end in a comma.
+  // The pattern also matches an empty text at the end, unless the text ends in a comma.
   return text.trimEnd().endsWith(",") ? found : found.slice(0, -1);
 }
 
-/** `{ max: 2000 }`, `{ in: [a, b] }`; `{ required: true }` and `{ required: null }` (YAML's `{ required }`) have no arguments. */
+/**
+ * Reads `{ max: 2000 }` and `{ in: [a, b] }`. `{ required: true }` and `{ required: null }` (YAML's
+ * `{ required }`) have no arguments.
+ */
 function fromEntry(name: string, value: unknown): Written {
   const takesNone = isRuleName(name) && signatures[name].most === 0;
   if (takesNone && (value === null || value === true)) return { name, args: [] };

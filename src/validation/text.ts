@@ -1,7 +1,10 @@
 import { onText, onValueWith, type MakeCheck } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 
-/** Numbers count as their digits, as in the reference. `ascii` as argument narrows the letters to a-z. */
+/**
+ * Makes a rule on letters. A number counts as its digits, as in Laravel. The argument `ascii`
+ * limits the letters to a-z.
+ */
 function lettersOf(unicode: RegExp, ascii: RegExp, takesNumbers: boolean): MakeCheck {
   return ([mode]) => {
     const pattern = mode === "ascii" ? ascii : unicode;
@@ -25,6 +28,7 @@ function affix(matches: (text: string, part: string) => boolean, wanted: boolean
 const startsWith = (text: string, part: string): boolean => text.startsWith(part);
 const endsWith = (text: string, part: string): boolean => text.endsWith(part);
 
+/** The checks of rules on letters and affixes. */
 export const textChecks = {
   alpha: lettersOf(/^[\p{L}\p{M}]+$/u, /^[a-zA-Z]+$/, false),
   alpha_dash: lettersOf(/^[\p{L}\p{M}\p{N}_-]+$/u, /^[a-zA-Z0-9_-]+$/, true),

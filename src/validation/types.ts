@@ -1,4 +1,4 @@
-import { itemOf, isContainer } from "./body.ts";
+import { itemOf, isContainer } from "./body-paths.ts";
 import { onText, onValue, onValueWith, type MakeCheck } from "./check.ts";
 import { isInteger, isNumeric } from "./values.ts";
 
@@ -13,7 +13,7 @@ function isJsonText(text: string): boolean {
   }
 }
 
-/** With arguments, no key beside them is allowed. */
+/** Checks for an array or object. With arguments, it may have no other keys. */
 function isArray(value: unknown, keys: readonly string[]): boolean {
   if (!isContainer(value)) return false;
   return keys.length === 0 || Object.keys(value).every((key) => keys.includes(key));
@@ -26,6 +26,7 @@ function hasDecimals(value: unknown, [least = "", most = least]: readonly string
   return parts !== null && length >= Number(least) && length <= Number(most);
 }
 
+/** The checks of rules on types. */
 export const typeChecks = {
   string: onValue((value) => typeof value === "string"),
   integer: onValue((value, [mode]) => isInteger(value) && (mode !== "strict" || typeof value === "number")),

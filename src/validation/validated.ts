@@ -1,7 +1,7 @@
-import { countOf, isContainer, type Path } from "./body.ts";
+import { countOf, isContainer, type Path } from "./body-paths.ts";
 import type { KeyNode } from "./compile.ts";
 
-/** What of a body comes back: only keys that have rules, in the order of the rules. */
+/** Returns the part of a body that has rules, in the order of the rules. */
 export function validatedOf(
   keys: KeyNode,
   body: Readonly<Record<string, unknown>>,
@@ -14,7 +14,7 @@ export function validatedOf(
   return Object.fromEntries(found);
 }
 
-/** Undefined: nothing of it has rules. */
+/** Returns undefined when no part has rules. */
 function keep(node: KeyNode, value: unknown, path: Path, isExcluded: (path: Path) => boolean): unknown {
   if (isExcluded(path)) return undefined;
   if (node.children.size === 0 || !isContainer(value)) return node.hasRules ? value : undefined;

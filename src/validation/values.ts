@@ -1,9 +1,9 @@
 import { Decimal } from "@prisma/client/runtime/client";
-import { countOf, isContainer } from "./body.ts";
+import { countOf, isContainer } from "./body-paths.ts";
 
 /**
- * Longer texts are no numbers: enough for the 1,000 digits of the longest `precision`, with sign, point and exponent. Keeps hostile
- * input away from the patterns and from Decimal.
+ * Longer texts are no numbers: enough for 1,000 digits, the longest `precision`, with sign, point
+ * and exponent. Keeps hostile input away from the patterns and from Decimal.
  */
 const maxNumberText = 1024;
 
@@ -13,32 +13,47 @@ const integerPattern = /^[+-]?(?:0|[1-9]\d*)$/;
 const isTextLike = (value: unknown, pattern: RegExp): boolean =>
   typeof value === "string" && value.length <= maxNumberText && pattern.test(value);
 
-/** A number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. Not `1e400` as a JSON number, which was read as infinity. */
+/**
+ * Returns whether the value is a number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. Not the
+ * JSON number `1e400`, which JavaScript reads as infinity.
+ */
 export const isNumeric = (value: unknown): value is number | string =>
   (typeof value === "number" && Number.isFinite(value)) || isTextLike(value, numericPattern);
 
-/** A whole number, or a text that is one without leading zeros. `true`, which the reference takes for 1, is not. */
+/**
+ * Returns whether the value is a whole number, or a text that is one without leading zeros. Not
+ * `true`, which Laravel reads as 1.
+ */
 export const isInteger = (value: unknown): value is number | string =>
   typeof value === "number" ? Number.isInteger(value) : isTextLike(value, integerPattern);
 
-/** An exact decimal of something that `isNumeric` answers true for. */
+/** Returns the exact decimal of a value that `isNumeric` accepts. */
 export const toDecimal = (value: number | string): Decimal =>
   new Decimal(typeof value === "string" ? value.replace(/^\+/, "") : value);
 
-/** What the reference calls empty: nothing, null, blank text, an array or object without items. */
+/**
+ * Returns whether Laravel calls the value empty: absent, null, blank text, an array or object
+ * without items.
+ */
 export function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   if (typeof value === "string") return value.trim() === "";
   return isContainer(value) && countOf(value) === 0;
 }
 
-/** A scalar as the text that rule arguments are compared with; undefined for null, arrays and objects. */
+/**
+ * Returns a scalar as the text that rule arguments are compared with; undefined for null, arrays
+ * and objects.
+ */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 }
 
-/** Whether a scalar is the one that an argument means: `1` and `true` in a rule both mean JSON's true. */
+/**
+ * Returns whether an argument stands for a scalar: `1` and `true` in a rule both stand for JSON's
+ * true.
+ */
 export function meansArgument(value: unknown, arg: string): boolean {
   if (typeof value === "boolean") return arg === String(value) || arg === String(Number(value));
   if (value === null) return arg === "null";
@@ -47,7 +62,7 @@ export function meansArgument(value: unknown, arg: string): boolean {
 
 export const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text);
 
-/** Characters as people count them, an emoji of two UTF-16 units as one. */
+/** Counts code points: an emoji of two UTF-16 units is one. */
 export function codePoints(text: string): number {
   let count = 0;
   for (let i = 0; i < text.length; i++) {
@@ -58,7 +73,10 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** How a field's name is shown: `customer_name` and `customerName` as "customer name", `tags.0` as it is. */
+/**
+ * Returns a field's name for messages: `customer_name` and `customerName` as "customer name",
+ * `tags.0` as it is.
+ */
 export function displayName(key: string): string {
   if (key.includes(".")) return key;
   return key

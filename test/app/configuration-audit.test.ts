@@ -8,8 +8,7 @@ import {
   recordRefusal,
   type Parts,
 } from "../../src/app/configuration-audit.ts";
-import { fixedSettings } from "../../src/app/reload.ts";
-import { settings } from "../../src/config/settings.ts";
+import { fixedSettings, settings } from "../../src/config/settings.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf, type AuditEntry } from "../support/audit.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";

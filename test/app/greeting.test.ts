@@ -11,7 +11,7 @@ function greetingFor(env: Readonly<Record<string, string>>): Promise<string> {
   };
   const config = loadConfig({ env: { ...servers, ...env }, cwd: "/", program: "all" });
   const unused = {} as never;
-  return greeting({ foundation: unused, config, port: 8081, tokens: unused });
+  return greeting({ infrastructure: unused, config, port: 8081, tokens: unused });
 }
 
 describe("greeting", () => {

@@ -4,8 +4,8 @@ import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
 import type { CheckedConfiguration, Configuration } from "../../src/app/configuration.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
-import { createReloader, fixedSettings, type Reloader } from "../../src/app/reload.ts";
-import { settings } from "../../src/config/settings.ts";
+import { createReloader, type Reloader } from "../../src/app/reload.ts";
+import { fixedSettings, settings } from "../../src/config/settings.ts";
 import { startService, type TestService } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -27,7 +27,7 @@ describe("createReloader", () => {
     present = service.api.configuration();
     reloader = createReloader({
       program: service.api,
-      foundation: service.foundation,
+      infrastructure: service.infrastructure,
       read: () =>
         new Promise((resolve, reject) =>
           reads.push((given) => (given instanceof Error ? reject(given) : resolve(given))),
@@ -50,9 +50,9 @@ describe("createReloader", () => {
 
     expect(await reloaded).to.deep.equal({ kind: "applied", hash: "next" });
     expect(service.api.configuration().hash).to.equal("next");
-    expect(service.foundation.log.level).to.equal("fatal");
+    expect(service.infrastructure.log.level).to.equal("fatal");
     expect(reloader.describe()).to.match(/^loaded \S+Z, hash next$/);
-    service.foundation.log.level = "silent";
+    service.infrastructure.log.level = "silent";
   });
 
   it("keeps the one before on faults, and tells them until a reload succeeds", async () => {
@@ -63,7 +63,7 @@ describe("createReloader", () => {
     expect(await refused).to.deep.equal({ kind: "refused", hash: present.hash, faults });
     expect(service.api.configuration()).to.equal(present);
     expect(reloader.describe()).to.match(
-      /^loaded \S+Z, hash \S+; the reload at \S+Z was refused, and this one goes on: a\.yaml:1:1: no \(and 1 more in the log\)$/,
+      /^loaded \S+Z, hash \S+; the reload at \S+Z was refused, and this one stays in use: a\.yaml:1:1: no \(and 1 more in the log\)$/,
     );
 
     const applied = reloader.reload();
@@ -142,7 +142,7 @@ describe("fixedSettings", () => {
         readme,
       ) ?? [];
 
-    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, key]) => key)).to.deep.equal([...fixedSettings]);
+    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, key]) => key)).to.have.members([...fixedSettings]);
   });
 
   it("are read to the same values twice, so that an unchanged file is no change", () => {

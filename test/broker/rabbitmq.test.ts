@@ -144,7 +144,7 @@ describe("connectRabbitMq", () => {
     const [outcome] = await broker.publish([event]);
 
     expect(outcome).to.deep.equal({ kind: "unconfirmed", reason: "unroutable" });
-    expect(broker.fault()).to.equal("no queue takes what is published to svc.events");
+    expect(broker.fault()).to.equal("no queue takes the messages that are published to svc.events");
     await until(() => broker.fault() === undefined, { what: "the binding" });
     expect(await broker.publish([event])).to.deep.equal([{ kind: "confirmed" }]);
   });

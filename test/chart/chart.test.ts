@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { readdirSync, readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { settings } from "../../src/config/settings.ts";
-import { describedValues, fileOf, readJson, withSettings, withValues } from "./generated.ts";
+import { describedValues, fileOf, readJson, valuesPage, withSettings } from "./generated.ts";
 
 const again = "npx tsx test/chart/generate.ts";
 
@@ -43,11 +43,9 @@ function merged(base: unknown, over: unknown): unknown {
   return Object.fromEntries(result);
 }
 
-describe("helm/README.md", () => {
+describe("helm/VALUES.md", () => {
   it(`lists the values as values.yaml has them (${again})`, () => {
-    const readme = read("helm/README.md");
-
-    expect(readme).to.equal(withValues(readme, describedValues(read("helm/values.yaml"))));
+    expect(read("helm/VALUES.md")).to.equal(valuesPage(describedValues(read("helm/values.yaml"))));
   });
 });
 

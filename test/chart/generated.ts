@@ -54,24 +54,17 @@ function hasComments(map: YAMLMap): boolean {
   );
 }
 
-const begin = "<!-- values: made from values.yaml by `npx tsx test/chart/generate.ts` -->\n";
-const end = "<!-- end of values -->\n";
-
-/** The README with its tables of values made anew. */
-export function withValues(readme: string, values: readonly Value[]): string {
+/** The text of helm/VALUES.md: a table of values for each section of values.yaml. */
+export function valuesPage(values: readonly Value[]): string {
   const headings = [...new Set(values.map(({ section }) => section))];
   const tables = headings.map((heading) => {
     const rows = values.filter(({ section }) => section === heading);
     const lines = rows.map(
       (row) => `| \`${row.path}\` | ${shown(row.default)} | ${row.description.replaceAll("|", "\\|")} |`,
     );
-    return `### ${heading}\n\n| Value | Default | Meaning |\n|---|---|---|\n${lines.join("\n")}\n`;
+    return `## ${heading}\n\n| Value | Default | Meaning |\n|---|---|---|\n${lines.join("\n")}\n`;
   });
-  const [head, rest] = readme.split(begin);
-  const [, tail] = (rest ?? "").split(end);
-  if (head === undefined || tail === undefined)
-    throw new Error("expected the marks of the values in the README");
-  return `${head}${begin}\n${tables.join("\n")}\n${end}${tail}`;
+  return `# Values of the chart\n\nMade from \`values.yaml\` by \`npx tsx test/chart/generate.ts\`.\n\n${tables.join("\n")}`;
 }
 
 function shown(value: unknown): string {
@@ -103,11 +96,10 @@ export function readJson(path: string): Json {
   return JSON.parse(readFileSync(fileOf(path), "utf8")) as Json;
 }
 
-/** Makes what is made: the tables of helm/README.md, and the settings in helm/values.schema.json. */
+/** Writes the generated files: helm/VALUES.md, and the settings in helm/values.schema.json. */
 export function generate(): void {
-  const readme = readFileSync(fileOf("helm/README.md"), "utf8");
   const values = describedValues(readFileSync(fileOf("helm/values.yaml"), "utf8"));
-  writeFileSync(fileOf("helm/README.md"), withValues(readme, values));
+  writeFileSync(fileOf("helm/VALUES.md"), valuesPage(values));
   const schema = withSettings(
     readJson("helm/values.schema.json"),
     readJson("config/schema/service.schema.json"),

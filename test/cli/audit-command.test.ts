@@ -186,9 +186,7 @@ describe("svc-admin audit list", () => {
   });
 
   it("says so when nothing fits", async () => {
-    expect((await run("--actor", "user:99")).stdout).to.equal(
-      "There is nothing in the audit trail that fits.\n",
-    );
+    expect((await run("--actor", "user:99")).stdout).to.equal("No row of the audit trail matches.\n");
     expect(await json("--actor", "user:99")).to.deep.equal([]);
   });
 

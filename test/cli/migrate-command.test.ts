@@ -110,9 +110,7 @@ describe("svc-admin migrate", () => {
 
     const message = await migrate("--plan").catch(String);
 
-    expect(message).to.equal(
-      "OperatorError: The migration cannot be done with the rows and objects that are there.",
-    );
+    expect(message).to.equal("OperatorError: The existing rows and objects do not allow the migration.");
     expect(printed).to.match(/^-- CANNOT BE DONE: .*`weight`/);
     expect(printed.match(/ADD COLUMN/g)).to.have.length(1);
   });

@@ -132,7 +132,7 @@ describe("runAdmin", () => {
 
     expect(status).to.equal(0);
     expect(stderr).to.equal(
-      "svc-admin: SVC_CONFIG_DRI is no variable of svc, and is ignored; did you mean SVC_CONFIG_DIR?\n",
+      "svc-admin: SVC_CONFIG_DRI is not a variable of svc, and is ignored; did you mean SVC_CONFIG_DIR?\n",
     );
   });
 

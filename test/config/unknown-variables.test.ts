@@ -18,17 +18,17 @@ describe("unknownVariables", () => {
 
   it("names one that is nearly a variable, with the one that was meant", () => {
     expect(of({ SVC_PROT: "80", SVC_PREVIOUS_SECRET_KEY: "x" })).to.deep.equal([
-      "SVC_PROT is no variable of svc, and is ignored; did you mean SVC_PORT?",
-      "SVC_PREVIOUS_SECRET_KEY is no variable of svc, and is ignored; did you mean SVC_PREVIOUS_SECRET_KEYS?",
+      "SVC_PROT is not a variable of svc, and is ignored; did you mean SVC_PORT?",
+      "SVC_PREVIOUS_SECRET_KEY is not a variable of svc, and is ignored; did you mean SVC_PREVIOUS_SECRET_KEYS?",
     ]);
   });
 
   it("names one that is like no other, and a file for what is no secret", () => {
     expect(of({ SVC_WEBHOOKS_CONCURRENCY: "3" })).to.deep.equal([
-      "SVC_WEBHOOKS_CONCURRENCY is no variable of svc, and is ignored",
+      "SVC_WEBHOOKS_CONCURRENCY is not a variable of svc, and is ignored",
     ]);
     expect(of({ SVC_LOG_LEVEL_FILE: "x" })).to.deep.equal([
-      "SVC_LOG_LEVEL_FILE is no variable of svc, and is ignored; did you mean SVC_LOG_LEVEL?",
+      "SVC_LOG_LEVEL_FILE is not a variable of svc, and is ignored; did you mean SVC_LOG_LEVEL?",
     ]);
   });
 

@@ -122,7 +122,12 @@ describe("svc.audit, after a store's change", () => {
 
   describe("after the subscription store", () => {
     it("tells which user changed a webhook, with the names of what is not shown", async () => {
-      const store = createSubscriptionStore({ prisma: core.database.prisma, secretBox, maxPerUser: 50 });
+      const store = createSubscriptionStore({
+        prisma: core.database.prisma,
+        listSql: core.sql,
+        secretBox,
+        maxPerUser: 50,
+      });
       const { id: userId } = await work.addUser();
       let secret = "";
 

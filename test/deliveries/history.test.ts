@@ -42,7 +42,7 @@ describe("createDeliveryHistory", () => {
 
   after(() => core.close());
 
-  /** Of a user of its own, who has the same id. */
+  /** Belongs to a user of its own, with the same id. */
   async function addSubscription(): Promise<number> {
     const [row] = await core.sql<{ id: number }>(`
       WITH subscriber AS (INSERT INTO svc.users (name, email) VALUES ('Ada', gen_random_uuid()) RETURNING id)

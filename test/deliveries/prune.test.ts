@@ -37,7 +37,10 @@ describe("pruneEvents", () => {
       onProgress,
     });
 
-  /** Adds `events` events of 31 days ago, each with `deliveries` delivered ones of as long ago with an attempt each, unless it is said otherwise. */
+  /**
+   * Adds `events` events of 31 days ago, each with `deliveries` delivered ones of as long ago with
+   * an attempt each, unless it is said otherwise.
+   */
   async function add({
     events = 1,
     deliveries = 1,

@@ -16,7 +16,7 @@ const event = {
 const data = '{"text":"é ☃ \\",\\"data\\":","n":1.50}';
 const sealed = eventMessage({ event, data, traceparent: "00-1", seal });
 
-/** As it comes from the broker, with what somebody made of it. */
+/** Message as it comes from the broker, with these changes. */
 function incoming(changes: Partial<Pick<OutgoingMessage, "body" | "headers">> = {}): IncomingMessage {
   const { messageId, routingKey, body, headers } = { ...sealed, ...changes };
   return {

@@ -84,7 +84,10 @@ class Simulation {
     return [...new Set(taken.flat())];
   }
 
-  /** Ids of events, in the order in which reads of so many find them, until one finds nothing and nothing is left over. */
+  /**
+   * Ids of events, in the order in which reads of so many find them, until one finds nothing and
+   * nothing is left over.
+   */
   readAll(cursor: OutboxCursor, limit = 100, resources: readonly string[] = ["notes"]): readonly number[] {
     const found = new Set<Entry>();
     for (let isMore = true; isMore;) {

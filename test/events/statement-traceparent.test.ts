@@ -45,7 +45,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
 
     beforeEach(() => client.query("TRUNCATE svc.events CASCADE"));
 
-    /** Of the events since the last call, in their order. */
+    /** Returns those of the events since the last call, in their order. */
     async function captured(): Promise<readonly (string | null)[]> {
       const { rows } = await client.query<{ traceparent: string | null }>(
         "WITH gone AS (DELETE FROM svc.events RETURNING id, traceparent) SELECT traceparent FROM gone ORDER BY id",
@@ -117,7 +117,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
     it("takes the statement's own within one transaction, and none where it has none", async () => {
       const other = traceparent.replace("0af7", "1bf8");
 
-      // PGlite's clock, which tells the statements of a transaction apart, ticks in milliseconds.
+      // PGlite's clock separates the statements of a transaction, and ticks in milliseconds.
       const tick = "SELECT pg_sleep(0.002)";
 
       for (const statement of [

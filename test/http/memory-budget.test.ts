@@ -1,6 +1,13 @@
+import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
-import { createMemoryBudget, defaultMemoryBudget } from "../../src/http/memory-budget.ts";
+import {
+  createMemoryBudget,
+  createRequestMemory,
+  defaultMemoryBudget,
+  type MemoryBudget,
+} from "../../src/http/memory-budget.ts";
+import type { ApiContext } from "../../src/http/state.ts";
 
 const [ada, bob, eve] = [1, 2, 3];
 
@@ -116,6 +123,60 @@ describe("createMemoryBudget", () => {
 
     await budget.open(ada).reserve(50);
     expect(await isGranted(budget.open(bob).reserve(50))).to.equal(true);
+  });
+});
+
+describe("createRequestMemory", () => {
+  let budget: MemoryBudget;
+  let ctx: ApiContext;
+  let end: () => void;
+  let served: Promise<unknown>;
+
+  beforeEach(() => {
+    budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
+    ctx = { res: new EventEmitter(), state: { caller: { id: ada } } } as unknown as ApiContext;
+    const work = new Promise<void>((resolve) => (end = resolve));
+    served = Promise.resolve(createRequestMemory(budget)(ctx, () => work));
+  });
+
+  const hasRoom = async (): Promise<boolean> => {
+    const other = budget.open(ada);
+    const isThere = await isGranted(other.reserve(50));
+    other.release();
+    return isThere;
+  };
+
+  it("has it given back when the answer is out", async () => {
+    await ctx.state.memory.reserve(50);
+    end();
+    await served;
+    expect(await hasRoom()).to.equal(false);
+
+    ctx.res.emit("close");
+
+    expect(await hasRoom()).to.equal(true);
+  });
+
+  it("keeps it for what is still at work when the client has left", async () => {
+    await ctx.state.memory.reserve(50);
+    ctx.res.emit("close");
+    expect(await hasRoom()).to.equal(false);
+
+    end();
+    await served;
+
+    expect(await hasRoom()).to.equal(true);
+  });
+
+  it("has a request not wait for more whose client has left", async () => {
+    const other = budget.open(ada);
+    await other.reserve(40);
+    const waiting = refusalOf(ctx.state.memory.reserve(20));
+
+    ctx.res.emit("close");
+    other.release();
+
+    expect(await waiting).to.be.instanceOf(AppError);
   });
 });
 

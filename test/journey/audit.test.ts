@@ -196,7 +196,9 @@ for (const mode of modes) {
         // The command looks at the files first, and then asks no process.
         expect(await admin(["reload"]).catch(String)).to.match(/2 faults/);
         for (const one of programs) {
-          const refused = one.untilLogged("the configuration was not reloaded; the one before goes on");
+          const refused = one.untilLogged(
+            "the configuration was not reloaded; the previous one stays in use",
+          );
           one.signal("SIGHUP");
           await refused;
         }

@@ -37,6 +37,10 @@ describe("the whole service under faults of all kinds", function () {
     });
   });
 
+  it("leaves no delivery in neither the queue nor a flight", () => {
+    expect(result.strays).to.deep.equal([]);
+  });
+
   it("records one event for each change, and has every delivery arrive", () => {
     expect(result.ledger.changes.committed).to.be.above(0);
     expect(result.ledger.events).to.equal(result.ledger.changes.committed);

@@ -29,12 +29,12 @@ for (const mode of modes) {
     });
 
     const addNotes = (user: TestUser, count: number): Promise<unknown> =>
-      service.foundation.sql(
+      service.infrastructure.sql(
         "INSERT INTO notes (text, user_id) SELECT 'note ' || n, $1 FROM generate_series(1, $2) AS n",
         [user.id, count],
       );
     const countOf = async (user: TestUser, condition: string): Promise<number> => {
-      const [row] = await service.foundation.sql<{ count: number }>(
+      const [row] = await service.infrastructure.sql<{ count: number }>(
         `SELECT count(*)::int AS count FROM svc.deliveries WHERE user_id = $1 AND ${condition}`,
         [user.id],
       );
@@ -42,16 +42,16 @@ for (const mode of modes) {
     };
     /** Deliveries that wait for a slot. */
     const waitingOf = async (user: TestUser): Promise<number> => {
-      const [row] = await service.foundation.sql<{ count: number }>(
+      const [row] = await service.infrastructure.sql<{ count: number }>(
         "SELECT count(*)::int AS count FROM svc.delivery_queue WHERE user_id = $1 AND due_at IS NULL",
         [user.id],
       );
       return row?.count ?? 0;
     };
-    const shown = (): Promise<string> => service.foundation.metrics.scrape();
+    const shown = (): Promise<string> => service.infrastructure.metrics.scrape();
     /** Counts what the service sends its database about deliveries from now on. */
     const watchStatements = (): (() => number) => {
-      const { dispatcher: pool } = service.foundation.database;
+      const { dispatcher: pool } = service.infrastructure.database;
       const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
       let count = 0;
       const counted = (...args: unknown[]): unknown => {

@@ -79,7 +79,7 @@ for (const mode of modes) {
     it("leave nothing to migrate a second time", async () => {
       const definitions = await loadDefinitions(service.config.configDir);
 
-      const plan = await planMigration({ url: service.foundation.databaseUrl, definitions });
+      const plan = await planMigration({ url: service.infrastructure.databaseUrl, definitions });
 
       expect(plan).to.deep.equal({ steps: [], losses: [], impossible: [], notes: [], leftAlone: [] });
     });
@@ -105,7 +105,7 @@ for (const mode of modes) {
         expect((await user.request("GET", `${path}/${id}`)).status).to.equal(404);
 
         await untilDelivery(user, hook.id, "delivered");
-        const { rows } = await service.foundation.database.pool.query<{ line: string }>(
+        const { rows } = await service.infrastructure.database.pool.query<{ line: string }>(
           `SELECT concat_ws('|', trigger, record_id, owner_id, snapshot->>'title', snapshot->>'price') AS line
            FROM svc.events WHERE resource = $1 ORDER BY id`,
           [`things${index}`],

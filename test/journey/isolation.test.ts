@@ -131,7 +131,9 @@ for (const mode of modes) {
       [ada, bob] = [await service.createUser({ name: "Ada" }), await service.createUser({ name: "Bob" })];
       const admin = await service.createUser({ isAdmin: true });
       const disabled = await service.createUser({ isAdmin: true });
-      await service.foundation.sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [disabled.id]);
+      await service.infrastructure.sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [
+        disabled.id,
+      ]);
       const issue = (expiresAt?: Date): Promise<{ id: number; token: string }> =>
         service.api.tokens.issue({ userId: ada.id, name: "spent", expiresAt });
       const [revoked, expired] = [await issue(), await issue(new Date(Date.now() - 1_000))];
@@ -173,8 +175,8 @@ for (const mode of modes) {
 
     afterEach(async () => {
       for (const name of ["notes", "notices"])
-        await service.foundation.sql(`DELETE FROM ${name} WHERE text = 'new'`);
-      await service.foundation.sql("DELETE FROM svc.subscriptions WHERE description = 'new'");
+        await service.infrastructure.sql(`DELETE FROM ${name} WHERE text = 'new'`);
+      await service.infrastructure.sql("DELETE FROM svc.subscriptions WHERE description = 'new'");
     });
 
     const to = (path: string, method = "GET"): { url: string; method: string } => ({
@@ -183,7 +185,7 @@ for (const mode of modes) {
     });
 
     async function insert(name: string, text: string, user?: TestUser): Promise<number> {
-      const [row] = await service.foundation.sql<{ id: number }>(
+      const [row] = await service.infrastructure.sql<{ id: number }>(
         user === undefined
           ? `INSERT INTO ${name} (text) VALUES ($1) RETURNING id`
           : `INSERT INTO ${name} (text, user_id) VALUES ($1, $2) RETURNING id`,
@@ -228,7 +230,7 @@ for (const mode of modes) {
 
     /** Everything that a request could change, as one text. */
     async function stored(): Promise<string> {
-      const [all] = await service.foundation.sql<{ text: string }>(`SELECT concat(
+      const [all] = await service.infrastructure.sql<{ text: string }>(`SELECT concat(
         (SELECT json_agg(n ORDER BY id) FROM notes n), (SELECT json_agg(n ORDER BY id) FROM notices n),
         (SELECT json_agg(s ORDER BY id) FROM svc.subscriptions s), (SELECT count(*) FROM svc.deliveries)) AS text`);
       return all?.text ?? "";
@@ -288,7 +290,7 @@ for (const mode of modes) {
         );
 
         expect(body.data.filter(({ user_id }: Answer["body"]) => user_id !== ada.id)).to.deep.equal([]);
-        const [own] = await service.foundation.sql<{ count: number }>(
+        const [own] = await service.infrastructure.sql<{ count: number }>(
           "SELECT count(*)::int AS count FROM notes WHERE user_id = $1",
           [ada.id],
         );

@@ -57,7 +57,7 @@ for (const mode of modes) {
       await receiver.waitFor(1);
       await untilDelivery(root, id, "delivered");
 
-      await service.foundation.sql("UPDATE svc.users SET is_admin = false WHERE id = $1", [root.id]);
+      await service.infrastructure.sql("UPDATE svc.users SET is_admin = false WHERE id = $1", [root.id]);
       await createNote(root, "as a user");
 
       const failed = await untilDelivery(root, id, "failed");

@@ -39,6 +39,15 @@ function textsUnder(key: string, value: unknown): readonly string[] {
   );
 }
 
+/** A resource whose base query only the Prisma client knows. */
+const papers = {
+  "papers.yaml": notesYaml
+    .replace("name: notes", "name: papers")
+    .replace("model: Note", "model: Paper")
+    .replace(/^triggers:.*$/m, "triggers: []\nmodule: ./papers.mjs"),
+  "papers.mjs": `export const baseQuery = () => ({ where: { text: { not: "hidden", mode: "insensitive" } } });`,
+};
+
 describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
   let service: TestService;
   let good: TestReceiver;
@@ -48,7 +57,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
   before(async () => {
     service = await startService({
       mode: "servers",
-      resources: { "notes.yaml": notesYaml },
+      resources: { "notes.yaml": notesYaml, ...papers },
       webhooks: { maxAttempts: 2 },
     });
     [good, bad] = await Promise.all([startReceiver(), startReceiver()]);
@@ -58,9 +67,10 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     const { id } = await subscribe(ada, bad, { events: ["on_create"] });
     for (let count = 0; count < 3; count++) await createNote(ada);
     await eve.request("GET", "/resources/notes");
+    await eve.request("GET", "/resources/papers/1");
     await eve.request("GET", "/resources/unknown");
     await fetch(`${service.baseUrl}/whoami`);
-    await service.foundation.broker.publish([
+    await service.infrastructure.broker.publish([
       {
         exchange: exchanges.events,
         routingKey: "strange.event",
@@ -80,12 +90,12 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     const failed = await untilDelivery(ada, id, "failed");
     await ada.request("POST", `/webhook-deliveries/${failed.id}/retry`);
     await untilDelivery(ada, id, "delivered");
-    await until(async () => (await service.foundation.broker.depth("svc.dead")) === 4, {
+    await until(async () => (await service.infrastructure.broker.depth("svc.dead")) === 4, {
       what: "dead letters",
     });
 
-    service.foundation.metrics.describeProcess({ version: "1.2.3", program: "all" });
-    metrics = parseMetrics(await service.foundation.metrics.scrape());
+    service.infrastructure.metrics.describeProcess({ version: "1.2.3", program: "all" });
+    metrics = parseMetrics(await service.infrastructure.metrics.scrape());
   });
 
   after(async () => {
@@ -106,6 +116,11 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one(requests, { route: "unmatched", status: "401" })).to.equal(1);
     expect(one("svc_http_request_duration_seconds_count", { route, method: "POST" })).to.equal(3);
     expect(one("svc_http_requests_in_flight")).to.equal(0);
+  });
+
+  it("counts what the Prisma client has to answer", () => {
+    expect(one("svc_prisma_operations_total", { resource: "papers" })).to.equal(1);
+    expect(one("svc_prisma_operations_total", { resource: "notes" })).to.equal(undefined);
   });
 
   it("counts events from the outbox to the fan-out", () => {

@@ -359,7 +359,7 @@ describe("secrets in what the service says", function () {
       join(configuration.env["SVC_CONFIG_DIR"] ?? "", "service.yaml"),
       `secretKey: ${canaries.make("a faulty setting in the file")}\nhttp:\n  port: ${canaries.make("a faulty port")}\n`,
     );
-    const refused = api.untilLogged("the configuration was not reloaded; the one before goes on");
+    const refused = api.untilLogged("the configuration was not reloaded; the previous one stays in use");
     api.signal("SIGHUP");
     await refused;
     await keepHealth(canaries, api);

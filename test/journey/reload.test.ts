@@ -32,7 +32,7 @@ ownerColumn: user_id
 `;
 
 const applied = "the configuration was reloaded";
-const refused = "the configuration was not reloaded; the one before goes on";
+const refused = "the configuration was not reloaded; the previous one stays in use";
 
 /** One story on one process: every test leaves it with a configuration that is at work. */
 describe("SIGHUP and svc-admin reload, on the embedded database and broker", function () {
@@ -148,7 +148,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     const { status, text } = await readiness();
     expect(status).to.equal(200);
     expect(text).to.match(
-      /^\[\+\] configuration ok: .*; the reload at .*Z was refused, and this one goes on: \S*service\.yaml:2:12: .* \(and 2 more in the log\)$/m,
+      /^\[\+\] configuration ok: .*; the reload at .*Z was refused, and this one stays in use: \S*service\.yaml:2:12: .* \(and 2 more in the log\)$/m,
     );
     expect(text).to.include(before);
     expect(await textOf("/metrics")).to.match(/^svc_configuration_reload_success 0$/m);
@@ -230,7 +230,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     expect(row).to.include({ outcome: "refused" });
     expect(String(row?.["faults"])).to.match(/^database\.poolSize was changed/);
     expect(stderr).to.match(
-      /^svc-admin: 1 of 1 process did not reload:\n {2}all on \S+, process \d+, goes on as before:\n {4}- database\.poolSize was changed/,
+      /^svc-admin: 1 of 1 process did not reload:\n {2}all on \S+, process \d+, keeps the previous configuration:\n {4}- database\.poolSize was changed/,
     );
   });
 
@@ -241,7 +241,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
 
     expect(code).to.equal(1);
     expect(stderr).to.equal(
-      "svc-admin: No process of svc runs on this database. The files are in order; the next start loads them.\n",
+      "svc-admin: No process of svc runs on this database. The files have no fault; the next start loads them.\n",
     );
   });
 });

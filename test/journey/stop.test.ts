@@ -124,7 +124,7 @@ describe("SIGTERM", function () {
   it("cuts a request that does not come to its end, and says so", async () => {
     const stalled = await stall(api, token);
     const lines = Promise.all([
-      api.untilLogged("requests did not end in time, and are cut off"),
+      api.untilLogged("requests did not end in time; closing their connections"),
       once(stalled, "close"),
     ]);
 
@@ -159,7 +159,7 @@ describe("SIGTERM", function () {
     await until(async () => (await lock.query(blocked)).rows.length >= 2, {
       what: "relay and sweep to wait",
     });
-    const cut = dispatcher.untilLogged("what is in hand did not end in time, and is cut off");
+    const cut = dispatcher.untilLogged("work in flight did not end in time; ending the process");
 
     const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 40_000)));
 

@@ -78,7 +78,7 @@ for (const mode of modes) {
     });
 
     const sql = (text: string, values: readonly unknown[] = []): Promise<readonly object[]> =>
-      service.foundation.sql(text, values);
+      service.infrastructure.sql(text, values);
 
     async function subscribe(person: Person, resource: string, events = ["on_create"]): Promise<number> {
       const url = `${receiver.url}/${person}`;
@@ -94,7 +94,7 @@ for (const mode of modes) {
     const untilQuiet = (): Promise<unknown> =>
       until(
         async () => {
-          const [open] = await service.foundation.sql<{ count: number }>(
+          const [open] = await service.infrastructure.sql<{ count: number }>(
             `SELECT ((SELECT count(*) FROM svc.outbox)
               + (SELECT count(*) FROM svc.delivery_queue WHERE due_at IS NOT NULL) + (SELECT coalesce(sum(cardinality(delivery_ids)), 0) FROM svc.flights))::int AS count`,
           );
@@ -168,7 +168,7 @@ for (const mode of modes) {
     it("goes by the owner at the time of each event when a record changes hands", async () => {
       for (const person of ["owner", "stranger"] as const)
         await subscribe(person, "notes", ["on_create", "on_update", "on_delete"]);
-      const client = await service.foundation.database.pool.connect();
+      const client = await service.infrastructure.database.pool.connect();
       try {
         await client.query("BEGIN");
         await client.query("INSERT INTO notes (text, user_id) VALUES ('mine', $1)", [users.owner.id]);

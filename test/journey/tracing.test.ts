@@ -140,7 +140,7 @@ for (const mode of modes) {
     it("begins a trace for a write of a program that has none, and joins the trace of one that names it", async () => {
       await subscribe(ada, receiver);
       const writer = newTrace();
-      const { sql } = service.foundation;
+      const { sql } = service.infrastructure;
       const insert = `INSERT INTO public.notes (text, user_id) VALUES ('by hand', ${ada.id})`;
 
       await sql(insert);
@@ -223,7 +223,7 @@ for (const mode of modes) {
       await request({ url, method: "POST", token: ada.token, headers, body: { text: "hello" } });
       const [received] = await receiver.waitFor(1);
 
-      const stored = await service.foundation.sql(
+      const stored = await service.infrastructure.sql(
         "SELECT event.traceparent AS event, delivery.traceparent AS delivery FROM svc.events AS event JOIN svc.deliveries AS delivery ON event_id = event.id",
       );
       expect(stored).to.deep.equal([{ event: null, delivery: null }]);
@@ -234,7 +234,7 @@ for (const mode of modes) {
       const { traceparent } = newTrace();
       const before = receiver.received.length;
 
-      await service.foundation.sql(
+      await service.infrastructure.sql(
         `INSERT INTO public.notes (text, user_id) VALUES ('by hand', ${ada.id}) /*traceparent='${traceparent}'*/`,
       );
       const received = (await receiver.waitFor(before + 1)).at(-1);
@@ -272,8 +272,8 @@ async function chainOf(
   return [of("server"), of("producer"), of("consumer"), of("client")];
 }
 
-async function lastFailed({ foundation }: TestService): Promise<string | undefined> {
-  const [row] = await foundation.sql<{ id: string }>(
+async function lastFailed({ infrastructure }: TestService): Promise<string | undefined> {
+  const [row] = await infrastructure.sql<{ id: string }>(
     "SELECT id FROM svc.deliveries WHERE status = 'failed' ORDER BY id DESC LIMIT 1",
   );
   return row?.id;

@@ -79,7 +79,7 @@ const names: readonly Case[] = [
   [
     "a searchable number",
     "searchableColumns: [title, id]",
-    "8:28: searchableColumns[1]: expected a String field, since a search looks for a part of a text; id is Int",
+    "8:28: searchableColumns[1]: expected a String field, since a search compares text; id is Int",
   ],
   [
     "a searchable column given twice",
@@ -94,7 +94,7 @@ const names: readonly Case[] = [
   [
     "a step into a field",
     "transform: { a: title.b }",
-    '8:17: transform.a: "title" is a field, with nothing to step into',
+    '8:17: transform.a: "title" is a field, and has no parts',
   ],
   [
     "a relation that is not loaded",

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDefinitions, loadDefinitions } from "../../src/mapping/load.ts";
-import { field, keyField } from "../support/definitions.ts";
+import { field, keyField, ownersOnly } from "../support/definitions.ts";
 import {
   checkFiles,
   createMappingFolder,
@@ -29,6 +29,7 @@ describe("checkDefinitions", () => {
       triggers: [],
       isAdmin: { kind: "flag" },
       searchableColumns: [],
+      access: ownersOnly,
       includes: [],
       count: "exact",
       baseQuery: {},
@@ -134,6 +135,7 @@ webhookBackoff: [0.5, 10]
       searchableColumns: ["line_id"],
       filterable: ["id", "more.price"],
       sortable: ["id"],
+      access: { ...ownersOnly, reference: { kind: "owner" } },
       includes: [],
       count: "none",
       baseQuery: {

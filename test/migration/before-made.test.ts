@@ -27,8 +27,8 @@ describe("applyMigration in a database of the version before svc.made", () => {
 
     expect(planned).to.deep.include({ losses: [], impossible: [] });
     expect(titlesOf(planned).filter((title) => !title.startsWith("core migration"))).to.deep.equal([
-      "customers: note down what svc made",
-      "orders: note down what svc made",
+      "customers: record what svc made",
+      "orders: record what svc made",
       "customers: capture trigger on customers",
       "orders: capture trigger on orders",
     ]);
@@ -92,7 +92,9 @@ describe("applyMigration in a database of the version before svc.made", () => {
       "DROP INDEX orders_customer_id_idx; CREATE UNIQUE INDEX orders_customer_id_idx ON orders (customer_id)",
     );
 
-    expect(await scene.apply(shop, true)).to.match(/cannot be done.*unique index orders_customer_id_idx/s);
+    expect(await scene.apply(shop, true)).to.match(
+      /do not allow the migration.*unique index orders_customer_id_idx/s,
+    );
   });
 
   afterEach(() => scene.close());

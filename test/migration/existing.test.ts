@@ -90,11 +90,11 @@ describe("applyMigration beside tables that exist", () => {
     const { steps, notes } = await apply(definitionsOf(customers));
 
     expect(notes).to.deep.equal([
-      "The table customers is there already as the mapping file has it, and is used. svc did not make it, and will never drop it.",
+      "The table customers already exists as the mapping file has it, and is used. svc did not make it, and will never drop it.",
     ]);
     const titles = steps.map(({ title }) => title).filter((title) => !title.startsWith("core migration"));
     expect(titles).to.deep.equal([
-      "customers: note down what svc made",
+      "customers: record what svc made",
       "customers: capture trigger on customers",
     ]);
   });
@@ -107,7 +107,7 @@ describe("applyMigration beside tables that exist", () => {
 
     expect(await failureOf(definitionsOf(customers))).to.equal("done");
     expect(await failureOf(definitionsOf(customers, cards), true)).to.match(
-      /cannot be done.*The primary key numbered of the table cards/s,
+      /do not allow the migration.*The primary key numbered of the table cards/s,
     );
     expect(
       (await planMigration({ url: database.url, definitions: definitionsOf(customers) })).steps,

@@ -121,7 +121,7 @@ describe("svc.made", () => {
     await scene.client.query("DROP INDEX orders_reference_key");
     expect(titlesOf(await scene.plan(market))).to.deep.equal([
       'CREATE UNIQUE INDEX "orders_reference_key" ON "orders"("reference")',
-      "orders: note down what svc made",
+      "orders: record what svc made",
     ]);
     await scene.client.query("CREATE INDEX orders_reference_key ON orders (reference, amount)");
     const fewer = withField("reference", { isUnique: false });

@@ -175,11 +175,11 @@ describe("applyMigration", () => {
 
     const message = await failureOf(definitionsOf(narrow), true);
     expect(message.split("\n").slice(1)).to.have.members([
-      "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Mend the values first; none is cut.",
-      "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
-      "  - The column tags of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Mend the values first; none is cut.",
-      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 1 row has a value beyond that. Mend the values first; none is cut.",
-      "  - The column count of the table things is to hold whole numbers of 32 bits, and 1 row has a value beyond that. Mend the values first; none is cut.",
+      "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Change the values first; none is cut.",
+      "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Change the values first; none is cut.",
+      "  - The column tags of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Change the values first; none is cut.",
+      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 1 row has a value beyond that. Change the values first; none is cut.",
+      "  - The column count of the table things is to hold whole numbers of 32 bits, and 1 row has a value beyond that. Change the values first; none is cut.",
     ]);
     await client.query("UPDATE things SET code = 'a', free = 'b', tags = '{a}', amount = 1, count = 1");
     const shorter = withFields(wide, [...narrow.fields.slice(1, 4), ...wide.fields.slice(4)]);
@@ -201,7 +201,7 @@ describe("applyMigration", () => {
     const more = withFields(orders, [...orders.fields.slice(1), field("weight", "Int")]);
 
     expect(await failureOf(definitionsOf(customers, more), true)).to.match(
-      /cannot be done with the rows.*required column `weight`/s,
+      /rows and objects do not allow the migration.*required column `weight`/s,
     );
     expect(await columnsOf("orders")).to.not.have.property("weight");
 
@@ -301,13 +301,13 @@ describe("applyMigration", () => {
 
     expect(await stepsOf(namedCustomers, orders)).to.deep.equal([
       'CREATE INDEX "customers_name_idx" ON "customers"("name")',
-      "customers: note down what svc made",
-      "customers: note down the mapping",
+      "customers: record what svc made",
+      "customers: record the mapping",
     ]);
     expect(await stepsOf(ownedCustomers, orders)).to.deep.equal(["customers: capture trigger on customers"]);
     expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([
       'ALTER TABLE "orders" ADD COLUMN "paid_at" TIMESTAMPTZ(3)',
-      "orders: note down what svc made",
+      "orders: record what svc made",
       "orders: capture trigger on orders",
     ]);
     expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([]);

@@ -1,3 +1,4 @@
+import { always } from "../../src/querying/condition.ts";
 import { Decimal, DbNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
@@ -184,7 +185,8 @@ function actOf(random: Random): readonly [string, Act] {
     const all = { ...data, ...sku };
     return [
       `create ${JSON.stringify(Object.keys(all))}`,
-      (store) => store("items").create({ data: all, include, present: shown, isUndone: kind < 0.1 }),
+      (store) =>
+        store("items").create({ data: all, include, present: shown, isUndone: kind < 0.1, access: always }),
     ];
   }
   if (kind < 0.75 && (names.length > 0 || kind < 0.6)) {
@@ -192,11 +194,21 @@ function actOf(random: Random): readonly [string, Act] {
     return [
       `update ${key} ${JSON.stringify(Object.keys(change))}`,
       (store) =>
-        store("items").update(key, { where, data: change, include, present: shown, isUndone: kind < 0.5 }),
+        store("items").update(key, {
+          where,
+          data: change,
+          include,
+          present: shown,
+          isUndone: kind < 0.5,
+          access: always,
+        }),
     ];
   }
   if (kind < 0.9)
-    return [`find ${key}`, async (store) => (await store("items").find(key, where, { include }))?.json()];
+    return [
+      `find ${key}`,
+      async (store) => (await store("items").find(key, where, { include }, always))?.json(),
+    ];
   if (kind < 0.94)
     return [
       "remove an owner",
@@ -204,9 +216,10 @@ function actOf(random: Random): readonly [string, Act] {
         store("owners").remove(
           upTo(() => kind, 2),
           {},
+          always,
         ),
     ];
-  return [`remove ${key}`, (store) => store("items").remove(key, where)];
+  return [`remove ${key}`, (store) => store("items").remove(key, where, always)];
 }
 
 describe(`writes by the compiler of queries and by the Prisma client, with seed ${seed}`, function () {

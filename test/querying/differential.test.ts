@@ -26,7 +26,14 @@ const described = (query: unknown): string => inspect(query, { depth: 20, breakL
 const faultsOfPrisma = /operator does not exist: (?:inet|mood) ~~\* text/;
 
 async function answerOf(store: RecordStore, { skip, take, ...query }: GeneratedQuery): Promise<unknown> {
-  const unasked = { filter: always, sort: undefined, fields: undefined, related: [], asked: [] };
+  const unasked = {
+    access: always,
+    filter: always,
+    sort: undefined,
+    fields: undefined,
+    related: [],
+    asked: [],
+  };
   const { records, total } = await store.list({ ...query, ...unasked }, { skip, take, count: "exact" });
   return { records, total };
 }

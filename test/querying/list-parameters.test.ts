@@ -27,6 +27,7 @@ const integer = "The value of id must be an integer between -2147483648 and 2147
 
 describe("a list refuses", () => {
   for (const [query, errors] of [
+    ["=a", { "": ["A parameter has no name."] }],
     ["serach=a", { serach: ["There is no parameter serach; did you mean search?"] }],
     [
       "filters[id]=1",

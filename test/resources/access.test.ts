@@ -1,8 +1,14 @@
 import { expect } from "chai";
-import { isAdminFor, mayTouch, ownerFilter, ownerValue } from "../../src/resources/access.ts";
-import type { Definition } from "../../src/mapping/definition.ts";
+import { always, never, type Condition } from "../../src/querying/condition.ts";
+import {
+  createAccessConditions,
+  isAdminFor,
+  ownerValue,
+  refusalOfWebhook,
+} from "../../src/resources/access.ts";
+import type { AccessOperation, AccessRule, Definition } from "../../src/mapping/definition.ts";
 import type { Caller } from "../../src/kit/caller.ts";
-import { definition, field } from "../support/definitions.ts";
+import { definition, field, ownersOnly } from "../support/definitions.ts";
 
 const user: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };
 const admin: Caller = { id: 1, name: "Root", email: "root@example.com", isAdmin: true };
@@ -59,25 +65,6 @@ describe("isAdminFor", () => {
   }
 });
 
-describe("ownerFilter", () => {
-  it("leaves everything to an admin", () => {
-    expect(ownerFilter(owned(), admin)).to.equal(undefined);
-  });
-
-  it("leaves others their own records", () => {
-    expect(ownerFilter(owned(), user)).to.deep.equal({ user_id: 7 });
-  });
-
-  it("leaves others nothing without an owner column", () => {
-    const { ownerColumn: _, ...ownerless } = owned();
-
-    expect([ownerFilter(ownerless, user), ownerFilter(ownerless, admin)]).to.deep.equal([
-      "nothing",
-      undefined,
-    ]);
-  });
-});
-
 describe("ownerValue", () => {
   it("has the type of the column", () => {
     const values = (["Int", "BigInt", "String"] as const).map((type) => ownerValue(field("x", type), user));
@@ -86,30 +73,81 @@ describe("ownerValue", () => {
   });
 });
 
-describe("mayTouch", () => {
-  for (const [column, own, foreign] of [
-    ["user_id", 7, 8],
-    ["big", 7n, 8n],
-    ["text", "7", "07"],
-  ] as const) {
-    it(`lets the owner in by the column ${column}, and nobody else but an admin`, () => {
-      const resource = owned({ ownerColumn: column });
+const conditionFor = (resource: Definition, caller: Caller, operation: AccessOperation = "read"): Condition =>
+  createAccessConditions(new Map([[resource.name, resource]])).of(resource, [operation], caller);
+const withRead = (read: AccessRule): Definition => owned({ access: { ...ownersOnly, read } });
 
-      expect([
-        mayTouch(resource, user, { [column]: own }),
-        mayTouch(resource, user, { [column]: foreign }),
-        mayTouch(resource, user, { [column]: null }),
-        mayTouch(resource, admin, { [column]: foreign }),
-      ]).to.deep.equal([true, false, false, true]);
+describe("createAccessConditions", () => {
+  it("leaves everything to an admin, whatever the rule", () => {
+    expect(conditionFor(withRead({ kind: "admin" }), admin)).to.equal(always);
+  });
+
+  for (const column of ["user_id", "big", "text"]) {
+    it(`leaves others what is theirs by ${column}`, () => {
+      expect(conditionFor(owned({ ownerColumn: column }), user)).to.deep.include({
+        kind: "compare",
+        operator: "=",
+        value: "7",
+      });
     });
   }
 
-  it("lets only admins in without an owner column", () => {
+  it("leaves others nothing without an owner column", () => {
     const { ownerColumn: _, ...ownerless } = owned();
 
-    expect([mayTouch(ownerless, user, { user_id: 7 }), mayTouch(ownerless, admin, {})]).to.deep.equal([
-      false,
-      true,
-    ]);
+    expect(conditionFor(ownerless, user)).to.equal(never);
+  });
+
+  it("leaves others all or nothing with everyone and admin", () => {
+    expect([
+      conditionFor(withRead({ kind: "everyone" }), user),
+      conditionFor(withRead({ kind: "admin" }), user),
+    ]).to.deep.equal([always, never]);
+  });
+
+  it("asks once for what two operations ask for alike", () => {
+    const resource = owned();
+    const access = createAccessConditions(new Map([[resource.name, resource]]));
+
+    expect(access.of(resource, ["read", "update"], user).kind).to.equal("compare");
+  });
+
+  for (const [what, where, caller, values] of [
+    ["the id", { user_id: "$user.id" }, user, ["7"]],
+    ["the e-mail address", { text: "$user.email" }, user, ["Ada@example.com"]],
+    ["a claim", { text: "$user.claims.team" }, { ...user, claims: { team: "red" } }, ["red"]],
+    ["a claim that is missing", { text: "$user.claims.team" }, user, [null]],
+    ["a claim of another type", { user_id: "$user.claims.n" }, { ...user, claims: { n: "x" } }, [null]],
+    ["a claim of the prototype", { text: "$user.claims.constructor" }, { ...user, claims: {} }, [null]],
+    [
+      "a list of claims",
+      { user_id: { in: "$user.claims.ids" } },
+      { ...user, claims: { ids: [1, "2", "x", {}] } },
+      ["1", "2", null, null],
+    ],
+    ["an empty list", { user_id: { in: "$user.claims.ids" } }, { ...user, claims: { ids: [] } }, [null]],
+  ] as const) {
+    it(`puts ${what} into a filter`, () => {
+      const condition = conditionFor(withRead({ kind: "filter", where }), caller);
+
+      const found = condition.kind === "in" ? condition.values : [(condition as { value: unknown }).value];
+      expect(found).to.deep.equal(values);
+    });
+  }
+
+  it("refuses a filter that SQL cannot decide, with the place in the file", () => {
+    const resource = withRead({ kind: "filter", where: { user_id: "seven" } });
+
+    expect(() => createAccessConditions(new Map([["orders", resource]]))).to.throw(/access/);
+  });
+});
+
+describe("refusalOfWebhook", () => {
+  it("is said to whom a webhook would never fire, by a rule of the file", () => {
+    const adminsOnly = withRead({ kind: "admin" });
+
+    expect(refusalOfWebhook(adminsOnly, user)).to.match(/never fire/);
+    expect(refusalOfWebhook(adminsOnly, admin)).to.equal(undefined);
+    expect(refusalOfWebhook(owned(), user)).to.equal(undefined);
   });
 });

@@ -1,19 +1,28 @@
 import { expect } from "chai";
+import type { Caller } from "../../src/kit/caller.ts";
+import { createAccessConditions } from "../../src/resources/access.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
+const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+
 describe("createLookup", () => {
   let served: ServedDatabase;
   let lookup: Lookup;
+
+  const lookupOf = (name: string): Lookup => {
+    const access = createAccessConditions(definitions);
+    return createLookup({ own: variant(name, {}), definitions, sql: served.sql, access })(caller);
+  };
 
   before(async () => {
     served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
-    lookup = createLookup({ own: variant("orders", {}), definitions, sql: served.sql });
+    lookup = lookupOf("orders");
   });
 
   after(() => served.close());
@@ -56,7 +65,7 @@ describe("createLookup", () => {
   });
 
   it("knows the resource by its table, too", async () => {
-    const pages = createLookup({ own: variant("pages", {}), definitions, sql: served.sql });
+    const pages = lookupOf("pages");
     const query = { target: "site_pages", column: "slug", value: "two" };
 
     expect([

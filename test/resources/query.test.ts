@@ -3,8 +3,6 @@ import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
 import { allOf, baseQueryOf, listQuery } from "../../src/resources/query.ts";
 import { definition, field } from "../support/definitions.ts";
 
-const owner = { user_id: 7 };
-
 const orders = (overrides: Partial<Definition> = {}): Definition =>
   definition({
     name: "orders",
@@ -15,9 +13,9 @@ const orders = (overrides: Partial<Definition> = {}): Definition =>
   });
 
 describe("listQuery", () => {
-  it("asks for the base query's records that the owner filter leaves", () => {
-    expect(listQuery({ definition: orders(), owner, search: undefined })).to.deep.equal({
-      where: { AND: [{ is_live: true }, { user_id: 7 }] },
+  it("asks for the base query's records", () => {
+    expect(listQuery({ definition: orders(), search: undefined })).to.deep.equal({
+      where: { is_live: true },
       orderBy: [{ reference: "desc" }, { id: "asc" }],
       include: { customer: true },
     });
@@ -26,7 +24,7 @@ describe("listQuery", () => {
   it("asks for everything without filters", () => {
     const plain = orders({ baseQuery: {} });
 
-    expect(listQuery({ definition: plain, owner: undefined, search: "" })).to.deep.equal({
+    expect(listQuery({ definition: plain, search: "" })).to.deep.equal({
       where: {},
       orderBy: [{ id: "asc" }],
       include: undefined,
@@ -36,7 +34,7 @@ describe("listQuery", () => {
   it("keeps an order that has the key already", () => {
     const byKey = orders({ baseQuery: { orderBy: [{ id: "desc" }] } });
 
-    expect(listQuery({ definition: byKey, owner, search: undefined })).to.have.deep.property("orderBy", [
+    expect(listQuery({ definition: byKey, search: undefined })).to.have.deep.property("orderBy", [
       { id: "desc" },
     ]);
   });
@@ -44,55 +42,45 @@ describe("listQuery", () => {
   it("takes a single order of a code module, which Prisma takes, too", () => {
     const code = { baseQuery: () => ({ orderBy: { notes: "asc" } }) as never };
 
-    expect(listQuery({ definition: orders({ code }), owner, search: undefined })).to.have.deep.property(
-      "orderBy",
-      [{ notes: "asc" }, { id: "asc" }],
-    );
-  });
-
-  it("finds nothing for a caller who may see nothing", () => {
-    expect(listQuery({ definition: orders(), owner: "nothing", search: undefined })).to.equal("nothing");
+    expect(listQuery({ definition: orders({ code }), search: undefined })).to.have.deep.property("orderBy", [
+      { notes: "asc" },
+      { id: "asc" },
+    ]);
   });
 
   it("searches the columns for the term as it is, in any case", () => {
-    const query = listQuery({ definition: orders(), owner, search: "50%_\\" });
+    const query = listQuery({ definition: orders(), search: "50%_\\" });
 
     const contains = { contains: "50\\%\\_\\\\", mode: "insensitive" };
     expect(query).to.have.deep.property("where", {
-      AND: [
-        {
-          AND: [{ is_live: true }, { OR: [{ reference: contains }, { notes: contains }] }],
-        },
-        { user_id: 7 },
-      ],
+      AND: [{ is_live: true }, { OR: [{ reference: contains }, { notes: contains }] }],
     });
   });
 
   it("ignores the term when no column is searchable", () => {
     const query = listQuery({
       definition: orders({ searchableColumns: [], baseQuery: {} }),
-      owner,
       search: "x",
     });
 
-    expect(query).to.have.deep.property("where", { user_id: 7 });
+    expect(query).to.have.deep.property("where", {});
   });
 
   it("finds nothing for a term with a NUL", () => {
-    expect(listQuery({ definition: orders(), owner: undefined, search: "a\0b" })).to.equal("nothing");
+    expect(listQuery({ definition: orders(), search: "a\0b" })).to.equal("nothing");
   });
 
-  it("takes applySearch before the searchable columns, and adds the owner filter to whatever it answers", () => {
+  it("takes applySearch before the searchable columns", () => {
     const seen: unknown[] = [];
     const applySearch = (query: BaseQuery, search: string): BaseQuery => {
       seen.push(query, search);
       return { where: { OR: [{ user_id: 8 }, {}] }, orderBy: [{ rank: "desc" }] };
     };
-    const query = listQuery({ definition: orders({ code: { applySearch } }), owner, search: "x" });
+    const query = listQuery({ definition: orders({ code: { applySearch } }), search: "x" });
 
     expect(seen).to.deep.equal([orders().baseQuery, "x"]);
     expect(query).to.deep.equal({
-      where: { AND: [{ OR: [{ user_id: 8 }, {}] }, { user_id: 7 }] },
+      where: { OR: [{ user_id: 8 }, {}] },
       orderBy: [{ rank: "desc" }, { id: "asc" }],
       include: undefined,
     });
@@ -105,7 +93,7 @@ describe("listQuery", () => {
       },
     };
 
-    expect(() => listQuery({ definition: orders({ code }), owner, search: "x" })).to.throw(
+    expect(() => listQuery({ definition: orders({ code }), search: "x" })).to.throw(
       "applySearch of the resource orders failed",
     );
   });

@@ -7,6 +7,7 @@ import { createUrlOf } from "../../src/http/url-of.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
+import { createAccessConditions } from "../../src/resources/access.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
@@ -49,6 +50,7 @@ export async function startApi(
     listTurns: createTurns(10),
     resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
+    access: createAccessConditions(resources),
     cursors: createCursors("a secret of the tests"),
     onChange: () => changes++,
   });

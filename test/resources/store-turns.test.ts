@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { always } from "../../src/querying/condition.ts";
 import { takingTurns } from "../../src/resources/store-turns.ts";
 import type { ListQuery, RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
@@ -22,12 +23,12 @@ describe("takingTurns", () => {
     const shape = "access";
 
     const asked = [
-      locked.find(1, undefined, shape),
-      locked.remove(1, {}),
-      locked.find(2, undefined, shape),
+      locked.find(1, undefined, shape, always),
+      locked.remove(1, {}, always),
+      locked.find(2, undefined, shape, always),
       locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
       locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
-      other.find(3, undefined, shape),
+      other.find(3, undefined, shape, always),
     ];
     await new Promise((resolve) => setImmediate(resolve));
     expect(begun).to.have.members(["find", "remove", "list", "find"]);

@@ -9,10 +9,17 @@ import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/view.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
-const unasked = { filter: always, sort: undefined, fields: undefined, related: [], asked: [] };
+const unasked = {
+  access: always,
+  filter: always,
+  sort: undefined,
+  fields: undefined,
+  related: [],
+  asked: [],
+};
 
 const queryOf = (search: string | undefined): ListQuery => {
-  const query = listQuery({ definition: variant("orders", {}), owner: undefined, search });
+  const query = listQuery({ definition: variant("orders", {}), search });
   if (query === "nothing") throw new Error("nothing to ask");
   return { ...query, ...unasked };
 };
@@ -116,17 +123,17 @@ for (const [maker, make] of Object.entries(makers))
 
     describe("find", () => {
       it("answers the record with its relations", async () => {
-        const record = await orders.find(1, undefined, { include: { customer: true } });
+        const record = await orders.find(1, undefined, { include: { customer: true } }, always);
 
         expect(record?.access).to.include({ id: 1, user_id: 7 });
         expect(shown(record?.json() ?? "")).to.include({ id: 1, reference: "A-1", customer: "Ada" });
       });
 
       it("answers undefined outside the filter, and for a key that no text column can hold", async () => {
-        expect(await orders.find(1, { user_id: 8 }, { include: undefined })).to.equal(undefined);
+        expect(await orders.find(1, { user_id: 8 }, { include: undefined }, always)).to.equal(undefined);
 
         const pages = make("pages", served);
-        expect(await pages.find("a\0b", undefined, { include: undefined })).to.equal(undefined);
+        expect(await pages.find("a\0b", undefined, { include: undefined }, always)).to.equal(undefined);
       });
     });
 
@@ -139,6 +146,7 @@ for (const [maker, make] of Object.entries(makers))
           include: { customer: true },
           present: asRead,
           isUndone: false,
+          access: always,
         });
 
         expect(row).to.include({ id: 4, status: "open", customer: null });
@@ -165,6 +173,7 @@ for (const [maker, make] of Object.entries(makers))
               include: undefined,
               present: asRead,
               isUndone: false,
+              access: always,
             }),
           );
 
@@ -181,6 +190,7 @@ for (const [maker, make] of Object.entries(makers))
           include: { customer: true },
           present: asRead,
           isUndone: false,
+          access: always,
         });
 
         expect(row).to.include({ id: 1, notes: "changed", reference: "A-1" });
@@ -194,6 +204,7 @@ for (const [maker, make] of Object.entries(makers))
           include: undefined,
           present: asRead,
           isUndone: false,
+          access: always,
         });
 
         expect(row).to.equal(undefined);
@@ -210,6 +221,7 @@ for (const [maker, make] of Object.entries(makers))
             include: undefined,
             present: asRead,
             isUndone: false,
+            access: always,
           }),
         );
 
@@ -219,17 +231,17 @@ for (const [maker, make] of Object.entries(makers))
 
     describe("remove", () => {
       it("deletes what the filter leaves and nothing else", async () => {
-        expect(await orders.remove(1, { user_id: 8 })).to.equal(false);
-        expect(await orders.remove(1, { user_id: 7 })).to.equal(true);
-        expect(await orders.remove(1, {})).to.equal(false);
+        expect(await orders.remove(1, { user_id: 8 }, always)).to.equal(false);
+        expect(await orders.remove(1, { user_id: 7 }, always)).to.equal(true);
+        expect(await orders.remove(1, {}, always)).to.equal(false);
         expect(await served.sql("SELECT id FROM orders ORDER BY id")).to.deep.equal([{ id: 2 }, { id: 3 }]);
       });
 
       it("refuses with 409 while other records refer to it", async () => {
-        const refusal = await refusalOf(customers.remove(1, {}));
+        const refusal = await refusalOf(customers.remove(1, {}, always));
 
         expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
-        expect(await customers.remove(2, {})).to.equal(true);
+        expect(await customers.remove(2, {}, always)).to.equal(true);
       });
     });
   });

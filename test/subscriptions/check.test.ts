@@ -12,11 +12,14 @@ const rules: SubscriptionRules = {
       ["orders", ["on_create", "on_update"]],
       ["notes", ["on_delete"]],
     ]).get(resource),
+  refusalOfResource: () => undefined,
   refusalOfUrl: (url) =>
     url.includes("10.0.0.1") ? "The url must not point to a private address." : undefined,
 };
 
 const good = { url: "https://example.com/hook", resource: "orders", events: ["on_create"] };
+
+const orderEvents = "The resource orders has the events on_create, on_update.";
 
 /** A field of the body, a value, and the errors that come of it; none when it is accepted. */
 type Case = readonly [string, unknown, Record<string, readonly string[]>];
@@ -49,18 +52,18 @@ const cases: readonly Case[] = [
   ["events", "on_create", { events: ["The events field must be an array."] }],
   ["events", { 0: "on_create" }, { events: ["The events field must be an array."] }],
   ["events", ["on_create", "on_update"], {}],
-  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid."] }],
-  ["events", ["created"], { "events.0": ["The selected events.0 is invalid."] }],
+  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid.", orderEvents] }],
+  ["events", ["created"], { "events.0": ["The selected events.0 is invalid.", orderEvents] }],
   [
     "events",
     [null, 7, ["on_create"]],
     {
-      "events.0": ["The selected events.0 is invalid."],
+      "events.0": ["The selected events.0 is invalid.", orderEvents],
       "events.1": ["The selected events.1 is invalid."],
       "events.2": ["The selected events.2 is invalid."],
     },
   ],
-  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid."] }],
+  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid.", orderEvents] }],
   [
     "events",
     ["on_create", "on_create"],
@@ -100,22 +103,38 @@ function titleOf([field, value, errors]: Case): string {
 }
 
 describe("checkNewSubscription", () => {
-  it("answers the values, with the defaults filled in", () => {
-    expect(checkNewSubscription({ ...good, url: " https://example.com/hook " }, rules)).to.deep.equal({
+  it("answers the values, with the defaults filled in", async () => {
+    expect(await checkNewSubscription({ ...good, url: " https://example.com/hook " }, rules)).to.deep.equal({
       kind: "valid",
       value: { ...good, isActive: true, description: null },
     });
   });
 
-  it("ignores keys that are no fields", () => {
-    expect(checkNewSubscription({ ...good, id: 5, user_id: 9, secret: "sec_x" }, rules)).to.deep.equal({
-      kind: "valid",
-      value: { ...good, isActive: true, description: null },
+  it("refuses keys that are no fields, and names what may have been meant", async () => {
+    const checked = await checkNewSubscription({ ...good, evnts: [], secret: "sec_x" }, rules);
+
+    expect(checked).to.deep.equal({
+      kind: "invalid",
+      errors: {
+        evnts: ["There is no field evnts; did you mean events?"],
+        secret: ["There is no field secret; the fields are url, resource, events, is_active, description."],
+      },
     });
   });
 
-  it("names every required field of an empty body", () => {
-    expect(checkNewSubscription({}, rules)).to.deep.equal({
+  it("names twenty unknown keys at most, `__proto__` among them", async () => {
+    const unknown = JSON.parse(
+      `{"__proto__": 1, ${Array.from({ length: 50 }, (_, n) => `"key${n}": 1`).join()}}`,
+    );
+    const checked = await checkNewSubscription({ ...good, ...unknown, ["__proto__"]: 1 }, rules);
+
+    expect(checked.kind === "invalid" ? Object.keys(checked.errors) : [])
+      .to.have.length(20)
+      .and.include("__proto__");
+  });
+
+  it("names every required field of an empty body", async () => {
+    expect(await checkNewSubscription({}, rules)).to.deep.equal({
       kind: "invalid",
       errors: {
         url: ["The url field is required."],
@@ -126,9 +145,9 @@ describe("checkNewSubscription", () => {
   });
 
   for (const item of cases) {
-    it(titleOf(item), () => {
+    it(titleOf(item), async () => {
       const [field, value, errors] = item;
-      const checked = checkNewSubscription({ ...good, [field]: value }, rules);
+      const checked = await checkNewSubscription({ ...good, [field]: value }, rules);
 
       expect(checked.kind === "invalid" ? checked.errors : {}).to.deep.equal(errors);
     });
@@ -142,59 +161,78 @@ describe("checkNewSubscription", () => {
     ["orders\u0000", "The selected resource is invalid."],
     ["__proto__", "The selected resource is invalid."],
   ] as const) {
-    it(`refuses ${JSON.stringify(value)} as resource, without more about the events`, () => {
-      const checked = checkNewSubscription({ ...good, resource: value }, rules);
+    it(`refuses ${JSON.stringify(value)} as resource, without more about the events`, async () => {
+      const checked = await checkNewSubscription({ ...good, resource: value }, rules);
 
       expect(checked).to.deep.equal({ kind: "invalid", errors: { resource: [message] } });
     });
   }
 
-  it("knows the truth in its spellings", () => {
-    const isActive = [true, 1, "1", false, 0, "0"].map((value) => {
-      const checked = checkNewSubscription({ ...good, is_active: value }, rules);
-      return checked.kind === "valid" && checked.value.isActive;
-    });
+  for (const [value, isActive] of [
+    [true, true],
+    [1, true],
+    ["1", true],
+    [false, false],
+    [0, false],
+    ["0", false],
+  ] as const) {
+    it(`takes ${JSON.stringify(value)} as is_active for ${isActive}`, async () => {
+      const checked = await checkNewSubscription({ ...good, is_active: value }, rules);
 
-    expect(isActive).to.deep.equal([true, true, true, false, false, false]);
-  });
+      expect(checked.kind === "valid" && checked.value.isActive).to.equal(isActive);
+    });
+  }
 });
 
 describe("checkSubscriptionChanges", () => {
-  it("answers nothing for an empty body", () => {
-    expect(checkSubscriptionChanges({}, "orders", rules)).to.deep.equal({ kind: "valid", value: {} });
+  it("answers nothing for an empty body", async () => {
+    expect(await checkSubscriptionChanges({}, "orders", rules)).to.deep.equal({ kind: "valid", value: {} });
   });
 
-  it("answers only what is in the body", () => {
-    const checked = checkSubscriptionChanges({ is_active: false, description: "", id: 9 }, "orders", rules);
+  it("answers only what is in the body", async () => {
+    const checked = await checkSubscriptionChanges({ is_active: false, description: "" }, "orders", rules);
 
     expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
   });
 
   for (const item of cases.filter(([, value]) => value !== undefined)) {
-    it(titleOf(item), () => {
+    it(titleOf(item), async () => {
       const [field, value, errors] = item;
-      const checked = checkSubscriptionChanges({ [field]: value }, "orders", rules);
+      const checked = await checkSubscriptionChanges({ [field]: value }, "orders", rules);
 
       expect(checked.kind === "invalid" ? checked.errors : {}).to.deep.equal(errors);
     });
   }
 
-  it("refuses another resource", () => {
-    expect(checkSubscriptionChanges({ resource: "notes" }, "orders", rules)).to.deep.equal({
+  it("refuses another resource", async () => {
+    expect(await checkSubscriptionChanges({ resource: "notes" }, "orders", rules)).to.deep.equal({
       kind: "invalid",
       errors: { resource: ["The resource field is prohibited."] },
     });
   });
 
-  it("accepts what was read, sent back whole", () => {
-    expect(checkSubscriptionChanges({ ...good, resource: "orders" }, "orders", rules)).to.deep.equal({
+  it("accepts what was read, sent back whole", async () => {
+    const read = { id: 9, user_id: 7, masked_secret: "sec_****abcd", created_at: "x", updated_at: "x" };
+
+    expect(
+      await checkSubscriptionChanges({ ...read, ...good, resource: "orders" }, "orders", rules),
+    ).to.deep.equal({
       kind: "valid",
       value: { url: good.url, events: good.events },
     });
   });
 
-  it("accepts no event of a resource that is no longer registered", () => {
-    expect(checkSubscriptionChanges({ events: ["on_create"] }, "gone", rules)).to.deep.equal({
+  it("refuses keys that are no fields, a secret among them", async () => {
+    const checked = await checkSubscriptionChanges({ nonsense: 1, secret: "sec_x" }, "orders", rules);
+
+    expect(checked.kind === "invalid" ? Object.keys(checked.errors) : []).to.deep.equal([
+      "nonsense",
+      "secret",
+    ]);
+  });
+
+  it("accepts no event of a resource that is no longer registered", async () => {
+    expect(await checkSubscriptionChanges({ events: ["on_create"] }, "gone", rules)).to.deep.equal({
       kind: "invalid",
       errors: { "events.0": ["The selected events.0 is invalid."] },
     });

@@ -65,8 +65,8 @@ describe("secret-key rotate", () => {
 
     expect(await rotate(env(newKey, oldKey))).to.deep.equal({
       status: 0,
-      stdout: "3 encrypted anew, 1 already current, 0 replaced, 0 unreadable.\n",
-      stderr: "3 of 3 encrypted anew\n",
+      stdout: "3 re-encrypted, 1 already current, 0 replaced, 0 unreadable.\n",
+      stderr: "3 of 3 re-encrypted\n",
     });
     expect(await opened()).to.deep.equal(["a", "b", "c", "d"]);
 

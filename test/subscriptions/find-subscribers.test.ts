@@ -1,15 +1,33 @@
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import type { EventEnvelope } from "../../src/events/event.ts";
-import { createSubscriberFinder, type PossibleAdmins } from "../../src/subscriptions/find-subscribers.ts";
-import type { Caller } from "../../src/kit/caller.ts";
+import type { AdminRule, CodeModule } from "../../src/mapping/definition.ts";
+import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
+import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { definition, definitionsOf } from "../support/definitions.ts";
+import { eligibilityOf } from "../support/eligibility.ts";
 
 interface NewSubscription {
   readonly userId: number;
   readonly resource?: string;
   readonly events?: string[];
   readonly isActive?: boolean;
+}
+
+const nobody: AdminRule = { kind: "nobody" };
+
+/** Orders and notes, whose admins are named by the rule or the code. */
+function eligibilityBy(rule: AdminRule, code: CodeModule = {}): Eligibility {
+  const resources = ["orders", "notes"].map((name) =>
+    definition({
+      name,
+      fields: [],
+      isAdmin: name === "orders" || rule.kind === "flag" ? rule : nobody,
+      code: name === "orders" ? code : {},
+    }),
+  );
+  return eligibilityOf(definitionsOf(...resources));
 }
 
 describe("createSubscriberFinder", () => {
@@ -64,19 +82,12 @@ describe("createSubscriberFinder", () => {
     return core.sql(text, values);
   };
 
-  function find(
+  async function find(
     events: readonly EventEnvelope[],
-    admins: PossibleAdmins = { kind: "nobody" },
-    isAdminFor: (resource: string, user: Caller) => boolean = () => true,
+    eligibility = eligibilityBy(nobody),
   ): Promise<readonly (readonly number[])[]> {
-    const finder = createSubscriberFinder({
-      sql: counting,
-      possibleAdminsOf: () => admins,
-      isAdminFor: (resource, user) => admins.kind !== "nobody" && isAdminFor(resource, user),
-    });
-    return finder(events).then((found) =>
-      found.map((group) => group.map(({ subscriptionId }) => subscriptionId)),
-    );
+    const found = await createSubscriberFinder({ sql: counting, eligibility })(events);
+    return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
   }
 
   const event = (overrides: Partial<EventEnvelope> = {}): EventEnvelope => ({
@@ -101,11 +112,7 @@ describe("createSubscriberFinder", () => {
 
   it("answers what an attempt needs", async () => {
     const subscriptionId = await subscribe({ userId: ids.ada });
-    const finder = createSubscriberFinder({
-      sql: core.sql,
-      possibleAdminsOf: () => ({ kind: "nobody" }),
-      isAdminFor: () => false,
-    });
+    const finder = createSubscriberFinder({ sql: core.sql, eligibility: eligibilityBy(nobody) });
 
     expect(await finder([event()])).to.deep.equal([
       [
@@ -132,7 +139,9 @@ describe("createSubscriberFinder", () => {
   it("leaves out disabled users, admins too", async () => {
     await subscribe({ userId: ids.gone });
 
-    expect(await find([event({ owner_id: String(ids.gone) })], { kind: "flag" })).to.deep.equal([[]]);
+    expect(
+      await find([event({ owner_id: String(ids.gone) })], eligibilityBy({ kind: "flag" })),
+    ).to.deep.equal([[]]);
   });
 
   it("answers a batch in its order with one statement", async () => {
@@ -160,42 +169,29 @@ describe("createSubscriberFinder", () => {
     const admins = await subscribe({ userId: ids.admin });
     await subscribe({ userId: ids.ben });
 
-    expect(await find([event(), event({ owner_id: String(ids.admin) })], { kind: "flag" })).to.deep.equal([
-      [admins],
-      [admins],
-    ]);
+    expect(
+      await find([event(), event({ owner_id: String(ids.admin) })], eligibilityBy({ kind: "flag" })),
+    ).to.deep.equal([[admins], [admins]]);
   });
 
   it("finds admins by their address in any case, for their own resource only", async () => {
     const bens = await subscribe({ userId: ids.ben });
     await subscribe({ userId: ids.ben, resource: "notes" });
     await subscribe({ userId: ids.admin });
-    const finder = createSubscriberFinder({
-      sql: core.sql,
-      possibleAdminsOf: (resource) =>
-        resource === "orders"
-          ? { kind: "emails", emails: ["BEN@example.com"] }
-          : { kind: "emails", emails: [] },
-      isAdminFor: () => true,
-    });
 
-    const found = await finder([event(), event({ resource: "notes" })]);
+    const found = await find(
+      [event(), event({ resource: "notes" })],
+      eligibilityBy({ kind: "emails", emails: ["BEN@example.com"] }),
+    );
 
-    expect(found.map((group) => group.map(({ subscriptionId }) => subscriptionId))).to.deep.equal([
-      [bens],
-      [],
-    ]);
+    expect(found).to.deep.equal([[bens], []]);
   });
 
   it("leaves the decision to code where code decides", async () => {
     const bens = await subscribe({ userId: ids.ben });
     await subscribe({ userId: ids.admin });
 
-    const found = await find(
-      [event()],
-      { kind: "code" },
-      (resource, { name }) => resource === "orders" && name === "ben",
-    );
+    const found = await find([event()], eligibilityBy(nobody, { isAdmin: ({ name }) => name === "ben" }));
 
     expect(found).to.deep.equal([[bens]]);
   });
@@ -210,7 +206,9 @@ describe("createSubscriberFinder", () => {
       await subscribe({ userId: ids.ada });
       const admins = await subscribe({ userId: ids.admin });
 
-      expect(await find([event({ owner_id: ownerId })], { kind: "flag" })).to.deep.equal([[admins]]);
+      expect(await find([event({ owner_id: ownerId })], eligibilityBy({ kind: "flag" }))).to.deep.equal([
+        [admins],
+      ]);
     });
   }
 
@@ -224,7 +222,7 @@ describe("createSubscriberFinder", () => {
       isPlannedEmpty,
       isAnalysed,
     }: {
-      readonly admins: PossibleAdmins;
+      readonly admins: AdminRule;
       readonly isPlannedEmpty: boolean;
       readonly isAnalysed: boolean;
     }): Promise<{ readonly blocks: number; readonly found: number }> {
@@ -244,17 +242,13 @@ describe("createSubscriberFinder", () => {
           blocks = (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN);
           return (await client.query({ name: "find", text, values: [...values] })).rows;
         };
-        const finder = createSubscriberFinder({
-          sql: measuring,
-          possibleAdminsOf: () => admins,
-          isAdminFor: (_, user) => admins.kind !== "nobody" && user.id % 10_000 === 0,
-        });
+        const finder = createSubscriberFinder({ sql: measuring, eligibility: eligibilityBy(admins) });
         const events = Array.from({ length: owners }, (_, index) =>
           event({ owner_id: String(index * 7 + 1) }),
         );
         if (isPlannedEmpty) for (let turn = 0; turn < 10; turn++) await finder(events);
-        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all the rest.
-        // On a connection of its own: the setting makes a session forget its plans.
+        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all
+        // the rest. On a connection of its own: the setting makes a session forget its plans.
         await fresh.database.pool.query(`
           BEGIN;
           SET LOCAL session_replication_role = replica;
@@ -273,7 +267,7 @@ describe("createSubscriberFinder", () => {
       }
     }
 
-    const kinds: readonly (readonly [PossibleAdmins, number])[] = [
+    const kinds: readonly (readonly [AdminRule, number])[] = [
       [{ kind: "nobody" }, owners],
       [{ kind: "flag" }, 3 * owners],
       [{ kind: "emails", emails: ["10000@example.com", "20000@example.com"] }, 3 * owners],
@@ -288,7 +282,8 @@ describe("createSubscriberFinder", () => {
           const { blocks, found } = await blocksTouched({ admins, isPlannedEmpty, isAnalysed });
 
           expect(found).to.equal(answers);
-          // A way down an index and a row, three times for each: a read of all subscriptions for each owner takes 100,000.
+          // A way down an index and a row, three times for each: a read of all subscriptions for
+          // each owner takes 100,000.
           expect(blocks).to.be.lessThan(owners * 12 + blocksOfATable);
         });
       }

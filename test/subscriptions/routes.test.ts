@@ -1,7 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createUrlOf } from "../../src/http/url-of.ts";
+import { createCursors } from "../../src/querying/cursor.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
@@ -32,9 +35,19 @@ describe("webhook subscription routes", () => {
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({
+        prisma,
+        listSql: createIndexSql(core.database.pool),
+        secretBox,
+        maxPerUser: 5,
+      }),
       bodyLimitBytes: 100_000,
+      maxPerPage: 100,
+      cursors: createCursors("secret"),
+      urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
+      refusalOfResource: (resource, { id }) =>
+        resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
       refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
     });
     const authenticate = createAuthenticate({
@@ -144,6 +157,22 @@ describe("webhook subscription routes", () => {
       });
     });
 
+    it("answers 422 for a key that is no field, to PUT too", async () => {
+      const { id } = await create();
+      for (const [method, path] of [
+        ["POST", "/webhooks"],
+        ["PUT", `/webhooks/${String(id)}`],
+      ] as const) {
+        const answer = await send(method, path, { ...good, isActive: false });
+
+        const message = "There is no field isActive; did you mean is_active?";
+        expect([answer.status, answer.json]).to.deep.equal([
+          422,
+          { message, errors: { isActive: [message] } },
+        ]);
+      }
+    });
+
     for (const url of [
       "http://127.0.0.1:1/",
       "http://[::1]/",
@@ -232,9 +261,9 @@ describe("webhook subscription routes", () => {
       const { secret, ...created } = await create();
 
       const answer = await send("PUT", `/webhooks/${String(created["id"])}`, {
-        nonsense: 1,
-        id: 99,
-        user_id: ben.id,
+        id: created["id"],
+        user_id: ada.id,
+        updated_at: created["updated_at"],
       });
 
       expect(answer.status).to.equal(200);

@@ -14,8 +14,8 @@ describe("mintSecret", () => {
       counts.set(character, (counts.get(character) ?? 0) + 1);
 
     expect(new Set(secrets).size).to.equal(500);
-    // 387 each on average, with a standard deviation of 20: seven of them, so that chance fails one run in 10^10. The remainder
-    // of a byte by 62 would give the first eight characters 469.
+    // 387 each on average, with a standard deviation of 20: seven of them, so that chance fails one
+    // run in 10^10. The remainder of a byte by 62 would give the first eight characters 469.
     const mean = (500 * 48) / 62;
     const favoured = "01234567".split("").map((character) => counts.get(character) ?? 0);
     expect(counts.size).to.equal(62);

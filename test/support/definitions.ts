@@ -1,4 +1,11 @@
-import type { Definition, Definitions, Field, FieldType, Relation } from "../../src/mapping/definition.ts";
+import type {
+  Access,
+  Definition,
+  Definitions,
+  Field,
+  FieldType,
+  Relation,
+} from "../../src/mapping/definition.ts";
 
 /** A field with every default of the mapping file filled in. */
 export function field(name: string, type: FieldType, overrides: Partial<Field> = {}): Field {
@@ -21,6 +28,15 @@ export function keyField(name = "id", overrides: Partial<Field> = {}): Field {
   return field(name, "Int", { isKey: true, default: { kind: "autoincrement" }, ...overrides });
 }
 
+/** The access of a mapping file that says nothing of it. */
+export const ownersOnly: Access = {
+  read: { kind: "owner" },
+  create: { kind: "everyone" },
+  update: { kind: "owner" },
+  delete: { kind: "owner" },
+  reference: { kind: "everyone" },
+};
+
 /** A definition with every default filled in; the key is the field that says so, and is put first when none does. */
 export function definition({
   name,
@@ -41,6 +57,7 @@ export function definition({
     isAdmin: { kind: "flag" },
     searchableColumns: [],
     includes: [],
+    access: ownersOnly,
     count: "exact",
     baseQuery: {},
     supportsCreate: true,

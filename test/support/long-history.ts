@@ -116,8 +116,10 @@ async function addWaiting(sql: Sql, { events, waiting }: LongHistory): Promise<v
       isManual: true,
     });
     await sql(
-      `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-      SELECT id, subscription_id, user_id, ${dueAt.replaceAll("number", "row_number() OVER (ORDER BY id)")} FROM svc.deliveries WHERE id > $1`,
+      `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+      SELECT id, subscription_id, user_id, ${dueAt.replaceAll("number", "row_number() OVER (ORDER BY id)")},
+        status = 'retrying'
+      FROM svc.deliveries WHERE id > $1`,
       [before],
     );
   }

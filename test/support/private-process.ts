@@ -23,6 +23,8 @@ export interface PrivateProcess {
   end(name: NodeJS.Signals, limitMs?: number): Promise<void>;
   /** Null when a signal ended it; undefined while it runs. */
   exitCode(): number | null | undefined;
+  /** For people: `runs`, `exit code 1` or `signal SIGKILL`. */
+  state(): string;
   /** The last lines of what it wrote. */
   output(): string;
 }
@@ -96,6 +98,10 @@ export function startProcess({
     pid: child.pid,
     isRunning,
     exitCode: () => (isRunning() ? undefined : child.exitCode),
+    state() {
+      if (isRunning()) return "runs";
+      return child.signalCode === null ? `exit code ${child.exitCode}` : `signal ${child.signalCode}`;
+    },
     signal(name) {
       if (isRunning()) child.kill(name);
     },

@@ -39,6 +39,8 @@ export interface Program {
   pid(): number | undefined;
   /** Undefined before the first start and while it runs; null when a signal ended it. */
   exitCode(): number | null | undefined;
+  /** For people: `runs`, `exit code 1` or `signal SIGKILL`. */
+  state(): string;
   /** The last lines of what it wrote. */
   output(): string;
   signal(name: NodeJS.Signals): void;
@@ -114,6 +116,7 @@ export async function createProgram({
     isRunning: () => child?.isRunning() === true,
     pid: () => child?.pid,
     exitCode: () => child?.exitCode(),
+    state: () => child?.state() ?? "was not started",
     output: () => child?.output() ?? "",
     signal: (signal) => child?.signal(signal),
     async end(signal, limitMs) {

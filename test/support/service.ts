@@ -5,13 +5,12 @@ import { join } from "node:path";
 import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
-import { bringUpToDate, openConfiguration } from "../../src/app/configuration.ts";
-import { openFoundation, type Foundation } from "../../src/app/infrastructure.ts";
+import { openConfiguration } from "../../src/app/configuration.ts";
+import { openInfrastructure, type Infrastructure } from "../../src/app/infrastructure.ts";
 import { createReadiness } from "../../src/app/readiness.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { startProgram, type Program } from "../../src/app/generations.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
-import { refuseUnknownKeys } from "../../src/subscriptions/stored-secrets.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
@@ -37,7 +36,7 @@ export interface TestUser {
 }
 
 export interface TestService {
-  readonly foundation: Foundation;
+  readonly infrastructure: Infrastructure;
   readonly api: Program & { readonly port: number };
   readonly config: Config;
   /** Origin and route prefix. */
@@ -140,32 +139,29 @@ export async function startService(options: ServiceOptions): Promise<TestService
     relay: { ...loaded.relay, pollIntervalMs: 50 },
   };
   const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };
-  const foundation = await openFoundation({
-    config,
+  const infrastructure = await openInfrastructure({
+    checked,
     program: "all",
     log,
     readiness: createReadiness(),
-    async prepare(storage) {
-      await bringUpToDate({ checked, storage, actor: serviceActor("all") });
-      await refuseUnknownKeys(storage);
-    },
+    actor: serviceActor("all"),
     signal: new AbortController().signal,
   });
   // The queues are the server's, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
-  const configuration = await openConfiguration({ checked, foundation });
-  const program = await startProgram({ name: "all", foundation, configuration });
+  const configuration = await openConfiguration({ checked, infrastructure });
+  const program = await startProgram({ name: "all", infrastructure, configuration });
   const api = { ...program, port: program.port as number };
   const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
 
   return {
-    foundation,
+    infrastructure,
     api,
     config,
     baseUrl,
     async createUser({ isAdmin = false, name = "Ada" } = {}) {
       const email = `${randomBytes(6).toString("hex")}@example.com`;
-      const { id } = await foundation.database.prisma.user.create({ data: { name, email, isAdmin } });
+      const { id } = await infrastructure.database.prisma.user.create({ data: { name, email, isAdmin } });
       const { token } = await api.tokens.issue({ userId: id, name: "test" });
       return {
         id,
@@ -176,7 +172,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     },
     async stop() {
       await api.stop();
-      await foundation.close();
+      await infrastructure.close();
       await database?.drop();
       await rm(folder, { recursive: true, force: true });
     },

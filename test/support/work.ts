@@ -14,7 +14,7 @@ import type {
   UserUncheckedCreateInput,
 } from "../../src/db/generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import type { Admission, Candidate, Done } from "../../src/deliveries/admission/admission.ts";
+import type { Admission, SlotRequest, Done } from "../../src/deliveries/admission/admission.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -151,13 +151,13 @@ export const failure = (): AttemptResult => ({
 /** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
 export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf"> {
   /** What was asked for, granted or not. */
-  readonly asked: Candidate[];
+  readonly asked: SlotRequest[];
   /** What the attempts that were begun came to, in the order of their ends. */
   readonly results: Parameters<Done>[];
   /** Places that are reserved, or have begun and are not done. */
   held: number;
   /** Why there is no place. */
-  refuses: (candidate: Pick<Candidate, "userId" | "url" | "lane">) => "busy" | "silent" | undefined;
+  refuses: (candidate: Pick<SlotRequest, "userId" | "url" | "lane">) => "busy" | "silent" | undefined;
 }
 
 export function createWatchedAdmission(): WatchedAdmission {

@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { createLog } from "../../src/telemetry/log.ts";
+import { startTracing } from "../../src/telemetry/start-tracing.ts";
 import {
   formatTraceparent,
   noTracing,
   parseTraceparent,
   recordedTraceOf,
-  startTracing,
   traceparentOf,
 } from "../../src/telemetry/tracing.ts";
 
@@ -95,7 +95,7 @@ describe("startTracing", () => {
       const program = `
         import { createRequire } from "node:module";
         import { loadConfig } from ${JSON.stringify(new URL("../../src/config/load.ts", import.meta.url).href)};
-        import { startTracing } from ${JSON.stringify(new URL("../../src/telemetry/tracing.ts", import.meta.url).href)};
+        import { startTracing } from ${JSON.stringify(new URL("../../src/telemetry/start-tracing.ts", import.meta.url).href)};
         // Everything that the programs are made of.
         await import(${JSON.stringify(new URL("../../src/app/service.ts", import.meta.url).href)});
         const { tracing: settings } = loadConfig({ env: ${JSON.stringify(env)}, cwd: process.cwd(), program: "all" });

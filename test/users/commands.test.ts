@@ -182,8 +182,8 @@ describe("user commands", () => {
       ["an empty name", ["create-user", "--name", " ", "--email", "a@b.c"], "A name is needed."],
       ["a bad address", ["create-user", "--name", "A", "--email", "nonsense"], "An e-mail address is needed"],
       ["a bad duration", [...ada, "--expires-in", "soon"], "A duration is a whole number"],
-      ["--no-token with --expires-in", [...ada, "--no-token", "--expires-in", "1d"], "make no sense"],
-      ["--no-token with --token-name", [...ada, "--no-token", "--token-name", "x"], "make no sense"],
+      ["--no-token with --expires-in", [...ada, "--no-token", "--expires-in", "1d"], "cannot be used"],
+      ["--no-token with --token-name", [...ada, "--no-token", "--token-name", "x"], "cannot be used"],
       ["an unknown option", [...ada, "--nonsense"], "unknown option"],
     ] as const) {
       it(`is wrong usage with ${what}`, async () => {

@@ -191,7 +191,7 @@ describe("createTokenProvider", () => {
     await provider.close();
 
     const line = lines.find(({ tokenId }) => tokenId === id);
-    expect(line).to.include({ reason: "read-only", msg: "the use of a token was not noted" });
+    expect(line).to.include({ reason: "read-only", msg: "the use of a token could not be recorded" });
     expect(JSON.stringify(lines)).not.to.contain(token);
   });
 });

@@ -1,4 +1,5 @@
 import type { Definition, Field } from "../../src/mapping/definition.ts";
+import { ownersOnly } from "../support/definitions.ts";
 
 /** A field `it`, plain but for what is given. */
 export function fieldOf(given: Partial<Field> & Pick<Field, "type">): Field {
@@ -32,6 +33,7 @@ export function definitionOf(given: Partial<Definition> & Pick<Definition, "fiel
     isAdmin: { kind: "flag" },
     searchableColumns: [],
     includes: [],
+    access: ownersOnly,
     count: "exact",
     baseQuery: {},
     supportsCreate: true,

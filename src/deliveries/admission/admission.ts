@@ -5,23 +5,28 @@ import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { createReceiverSlots, type ReceiverSlots } from "./receiver-slots.ts";
 
-/** What is asked for when a delivery wants to be attempted. */
-export interface Candidate {
+/** A delivery that is to be attempted, as far as slots and breakers are concerned. */
+export interface SlotRequest {
   readonly userId: number;
   readonly url: string;
   readonly lane: Lane;
-  /** Of its body. */
+  /** Size of the body. */
   readonly bytes: number;
-  /** Somebody wants to know now: its first attempt by hand. */
+  /** A person waits for the outcome: the first attempt of a manual retry. Breakers let it pass. */
   readonly isUrgent: boolean;
 }
 
-/** To be called once, as soon as the attempt is over; with nothing when none was made. */
+/**
+ * The caller calls it once, when the attempt is over; without a result when no attempt was made.
+ */
 export type Done = (result?: AttemptResult) => void;
 
-/** A place for one attempt. One of the two is called, once. */
+/** A place for one attempt. The caller calls one of the two functions, once. */
 export interface Place {
-  /** `begin` as soon as a slot is free; `giveUp` when none falls free, or the receiver turns out to be silent. */
+  /**
+   * Calls `begin` when a slot is free, or `giveUp` when none becomes free or the receiver has
+   * become silent.
+   */
   enter(visit: {
     readonly begin: (done: Done) => void;
     readonly giveUp: (reason: "busy" | "silent") => void;
@@ -30,60 +35,89 @@ export interface Place {
 }
 
 export interface Admission {
-  /** A place for an attempt that can be made at once or within a moment; undefined when the delivery had better wait in the database. */
-  reserve(candidate: Candidate): Place | undefined;
-  /** Why `reserve` would answer no place to a small one; undefined when it would. */
-  refusalOf(candidate: Omit<Candidate, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
+  /**
+   * Returns a place for an attempt now or within a moment; undefined when the delivery is to wait
+   * in the database.
+   */
+  reserve(request: SlotRequest): Place | undefined;
+  /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
+  refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
   breakerCounts(): BreakerCounts;
 }
 
-/** A failure that took less has hardly kept others from a slot; or half the time that an attempt may take. */
+export interface AdmissionOptions {
+  /** Attempts in flight, over both lanes. */
+  readonly concurrency: number;
+  /**
+   * Most attempts in flight to one origin. Undefined: a quarter of all, and up to three quarters
+   * while the origin answers quickly. A user may have half of all, and three quarters likewise.
+   */
+  readonly perReceiver: number | undefined;
+  /** False: only slots limit receivers that do not answer. */
+  readonly hasBreakers: boolean;
+  readonly timeoutMs: number;
+  readonly log: Log;
+  /** In ms, never going back. */
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
+  readonly slots: Readonly<Record<Lane, ReceiverSlots>>;
+  readonly breakers: Breakers;
+  /** Bodies of the places that are reserved or in use. */
+  bytesHeld: number;
+}
+
+/**
+ * A failure costs little when it took less than this, or less than half the attempt's time limit.
+ */
 const costlyMs = 1_000;
 
-/** Of all bodies that are in hand, those that wait for a slot included. One alone may be larger. */
+/** Limit of `bytesHeld`. A single body may be larger. */
 const mostBytes = 32 * 1024 ** 2;
 
-/** How many of so many slots are for each lane: retries get a share of their own, so that fresh work need not wait for theirs. */
+/**
+ * Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for
+ * them.
+ */
 export function laneShares(slots: number): Readonly<Record<Lane, number>> {
   const retry = Math.max(1, Math.floor(slots / 4));
   return { first: Math.max(1, slots - retry), retry };
 }
 
 /**
- * Keeps users and receivers from one another's way: each may take up its share of the attempts in flight, and a receiver that answers
- * nothing gets only an attempt now and then.
+ * Keeps users and receivers from holding up one another. Each may use its share of the attempts in
+ * flight, and a receiver that does not answer gets an attempt now and then.
  *
- * Slots are shared out by user and by the URL's origin. Breakers stand for a user's URL: on a host that many share, one path that hangs
- * must not hold up the others, and nobody can open another's breaker.
- *
- * @param concurrency Attempts in flight, over both lanes.
- * @param perReceiver Of these, most to one origin; undefined for a quarter, and up to three quarters while it answers quickly. A user
- *   may have half of them, and three quarters likewise.
- * @param hasBreakers False: receivers that answer nothing are bounded by their slots alone.
- * @param now In ms, never going back.
+ * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a
+ * shared host, one path that hangs must not hold up the others, and no user can open another user's
+ * breaker.
  */
-export function createAdmission({
-  concurrency,
-  perReceiver,
-  hasBreakers,
-  timeoutMs,
-  log,
-  now,
-  random,
-}: {
-  readonly concurrency: number;
-  readonly perReceiver: number | undefined;
-  readonly hasBreakers: boolean;
-  readonly timeoutMs: number;
-  readonly log: Log;
-  readonly now: () => number;
-  readonly random: () => number;
-}): Admission {
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { hasBreakers, timeoutMs, log, now, random } = options;
+  const state: State = {
+    hasBreakers,
+    timeoutMs,
+    log,
+    slots: slotsOf(options),
+    // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
+    breakers: createBreakers({ firstPauseMs: timeoutMs, now, random }),
+    bytesHeld: 0,
+  };
+  return {
+    refusalOf: (request) => refusalOf(state, request),
+    reserve: (request) => reserve(state, request),
+    breakerCounts: () => state.breakers.counts(),
+  };
+}
+
+function slotsOf({ concurrency, perReceiver, now }: AdmissionOptions): State["slots"] {
   const shares = laneShares(concurrency);
   const userShares = laneShares(Math.floor(concurrency / 2));
   const receiverShares = laneShares(perReceiver ?? Math.floor(concurrency / 4));
   const livelyLimits = laneShares(Math.floor((concurrency * 3) / 4));
-  const slotsOf = (lane: Lane): ReceiverSlots =>
+  const ofLane = (lane: Lane): ReceiverSlots =>
     createReceiverSlots({
       slots: shares[lane],
       perUser: userShares[lane],
@@ -91,79 +125,90 @@ export function createAdmission({
       livelyLimit: perReceiver === undefined ? livelyLimits[lane] : 0,
       now,
     });
-  const slots: Readonly<Record<Lane, ReceiverSlots>> = { first: slotsOf("first"), retry: slotsOf("retry") };
-  // What a receiver that hangs costs is measured in timeouts, and so is the pause that it is given.
-  const breakers: Breakers = createBreakers({ firstPauseMs: timeoutMs, now, random });
-  let bytesInHand = 0;
+  return { first: ofLane("first"), retry: ofLane("retry") };
+}
 
-  function costOf(result: AttemptResult | undefined): AttemptCost {
-    if (result === undefined) return "unmade";
-    if (result.error === undefined || result.error === "http") return "answered";
-    return result.durationMs >= Math.min(costlyMs, timeoutMs / 2) ? "costly" : "cheap";
-  }
+function refusalOf(
+  { hasBreakers, breakers, slots }: State,
+  { lane, userId, url }: Omit<SlotRequest, "bytes" | "isUrgent">,
+): "busy" | "silent" | undefined {
+  if (hasBreakers && !breakers.mayAcquire(receiverOf({ userId, url }))) return "silent";
+  return slots[lane].hasRoom({ userId, origin: originOf(url) }) ? undefined : "busy";
+}
 
-  function tell(receiver: string, isProbe: boolean, url: string, result?: AttemptResult): void {
-    const change = breakers.tell({ receiver, isProbe, cost: costOf(result) });
-    if (change === undefined) return;
-    // The host alone: paths and queries of webhooks can hold secrets.
-    const host = hostOf(url);
-    if (change === "opened")
-      log.warn(
-        { event: "breaker.opened", receiver: host, error: result?.error },
-        "receiver answers nothing; its deliveries wait",
-      );
-    else log.info({ event: "breaker.closed", receiver: host }, "receiver answers again");
-  }
-
+function reserve(state: State, request: SlotRequest): Place | undefined {
+  const { hasBreakers, breakers, slots } = state;
+  const { lane, isUrgent, bytes, userId, url } = request;
+  const receiver = receiverOf(request);
+  const needsBreaker = hasBreakers && !isUrgent;
+  if (needsBreaker && !breakers.mayAcquire(receiver)) return undefined;
+  if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes) return undefined;
+  const place = slots[lane].reserve({ userId, origin: originOf(url) });
+  if (place === undefined) return undefined;
+  state.bytesHeld += bytes;
   return {
-    refusalOf({ lane, ...candidate }) {
-      if (hasBreakers && !breakers.mayAsk(receiverOf(candidate))) return "silent";
-      return slots[lane].hasRoom({ ...candidate, origin: originOf(candidate.url) }) ? undefined : "busy";
+    leave() {
+      state.bytesHeld -= bytes;
+      place.leave();
     },
-    reserve({ lane, isUrgent, bytes, ...candidate }) {
-      const receiver = receiverOf(candidate);
-      const asks = hasBreakers && !isUrgent;
-      if (asks && !breakers.mayAsk(receiver)) return undefined;
-      if (bytesInHand > 0 && bytesInHand + bytes > mostBytes) return undefined;
-      const place = slots[lane].reserve({ ...candidate, origin: originOf(candidate.url) });
-      if (place === undefined) return undefined;
-      bytesInHand += bytes;
-      return {
-        leave() {
-          bytesInHand -= bytes;
-          place.leave();
+    enter({ begin, giveUp }) {
+      place.enter({
+        giveUp() {
+          state.bytesHeld -= bytes;
+          giveUp("busy");
         },
-        enter({ begin, giveUp }) {
-          place.enter({
-            giveUp() {
-              bytesInHand -= bytes;
-              giveUp("busy");
-            },
-            begin(release) {
-              const permission = asks ? breakers.ask(receiver) : { kind: "go" as const, isProbe: false };
-              if (permission.kind === "wait") {
-                bytesInHand -= bytes;
-                release();
-                return giveUp("silent");
-              }
-              begin((result) => {
-                bytesInHand -= bytes;
-                // Rounded, an answer can take no time at all, which is not the same as none.
-                if (result === undefined) release();
-                else release(costOf(result) === "answered" ? Math.max(result.durationMs, 1) : 0);
-                if (hasBreakers) tell(receiver, permission.isProbe, candidate.url, result);
-              });
-            },
+        begin(release) {
+          const permission = needsBreaker
+            ? breakers.tryAcquire(receiver)
+            : { kind: "go" as const, isProbe: false };
+          if (permission.kind === "wait") {
+            state.bytesHeld -= bytes;
+            release();
+            return giveUp("silent");
+          }
+          begin((result) => {
+            state.bytesHeld -= bytes;
+            // At least 1 ms: an answer may take 0 ms when rounded, and 0 means no answer.
+            if (result === undefined) release();
+            else release(costOf(state, result) === "answered" ? Math.max(result.durationMs, 1) : 0);
+            if (hasBreakers) report(state, request, permission.isProbe, result);
           });
         },
-      };
+      });
     },
-    breakerCounts: () => breakers.counts(),
   };
 }
 
-/** What has a breaker. */
-function receiverOf({ userId, url }: Pick<Candidate, "userId" | "url">): string {
+function costOf({ timeoutMs }: State, result: AttemptResult | undefined): AttemptCost {
+  if (result === undefined) return "unmade";
+  if (result.error === undefined || result.error === "http") return "answered";
+  return result.durationMs >= Math.min(costlyMs, timeoutMs / 2) ? "costly" : "cheap";
+}
+
+function report(
+  state: State,
+  request: SlotRequest,
+  isProbe: boolean,
+  result: AttemptResult | undefined,
+): void {
+  const change = state.breakers.report({
+    receiver: receiverOf(request),
+    isProbe,
+    cost: costOf(state, result),
+  });
+  if (change === undefined) return;
+  // Only the host: paths and queries of webhooks can hold secrets.
+  const receiver = hostOf(request.url);
+  if (change === "opened")
+    state.log.warn(
+      { event: "breaker.opened", receiver, error: result?.error },
+      "receiver does not answer; its deliveries wait",
+    );
+  else state.log.info({ event: "breaker.closed", receiver }, "receiver answers again");
+}
+
+/** Returns the key of a breaker. */
+function receiverOf({ userId, url }: Pick<SlotRequest, "userId" | "url">): string {
   return `${userId} ${url}`;
 }
 
@@ -171,7 +216,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
-/** Host and port of a receiver, for people to read. */
+/** Returns host and port of a receiver, for people to read. */
 export function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : "the receiver";
 }

@@ -1,29 +1,30 @@
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 
-/** What an attempt came to, as far as its receiver's breaker is concerned. */
+/** What an attempt means to its receiver's breaker. */
 export type AttemptCost =
-  /** A complete answer, of whatever status: somebody is there. */
+  /** A complete answer, whatever its status. */
   | "answered"
-  /** None, after the attempt had held its slot for a while. */
+  /** No answer, and the attempt held its slot for a while. */
   | "costly"
-  /** None, but that was known at once. */
+  /** No answer, which was known at once. */
   | "cheap"
-  /** No attempt was made after all. */
+  /** No attempt was made. */
   | "unmade";
 
 export type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
- * One breaker per receiver: after `failuresToOpen` costly attempts in a row it opens, and the receiver is left alone for a pause; then
- * one attempt, the probe, decides. An answer closes it; none opens it again, for twice as long.
+ * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the
+ * receiver gets no attempts for a pause. Then one attempt decides, the probe: an answer closes the
+ * breaker, no answer opens it again for twice as long.
  */
 export interface Breakers {
-  /** Whether `ask` would answer `go`. */
-  mayAsk(receiver: string): boolean;
-  /** Asks for one attempt, which `tell` must follow when the answer is `go`. */
-  ask(receiver: string): Permission;
-  /** Answers what this did to the breaker, when it opened or closed it. */
-  tell(options: {
+  /** Returns whether `tryAcquire` would return `go`. */
+  mayAcquire(receiver: string): boolean;
+  /** Asks for one attempt. After `go`, the caller must call `report`. */
+  tryAcquire(receiver: string): Permission;
+  /** Returns what the attempt did to the breaker, when it opened or closed it. */
+  report(options: {
     readonly receiver: string;
     readonly isProbe: boolean;
     readonly cost: AttemptCost;
@@ -40,7 +41,10 @@ type State =
 export const failuresToOpen = 10;
 const longestPauses = 20;
 const pauseJitter = 0.1;
-/** A key is at most some 2 KiB long, so that this is 20 MiB at worst. Forgetting a breaker closes it, and it would open again. */
+/**
+ * A key has at most some 2 KiB, so that this is 20 MiB at worst. A breaker that is dropped is
+ * closed, and opens again after the next failures.
+ */
 const mostReceivers = 10_000;
 
 /**
@@ -56,7 +60,7 @@ export function createBreakers({
   readonly now: () => number;
   readonly random: () => number;
 }): Breakers {
-  // Only receivers that owe an answer; those that failed last are at the end.
+  // Only receivers whose last attempt had no answer; the latest failures are at the end.
   const breakers = new Map<string, State>();
 
   function remember(receiver: string, state: State): void {
@@ -67,7 +71,8 @@ export function createBreakers({
   }
 
   function openFor(receiver: string, pauseMs: number): void {
-    // Receivers that failed together, for a fault of this side, are not tried again all at once.
+    // With jitter: receivers that failed together, through a fault of this side, are not all probed
+    // at once.
     const jitteredMs = pauseMs * (1 + pauseJitter * (2 * random() - 1));
     remember(receiver, { kind: "open", pauseMs, untilMs: now() + jitteredMs });
   }
@@ -76,36 +81,35 @@ export function createBreakers({
   function fail(receiver: string, isProbe: boolean, cost: "costly" | "cheap"): boolean {
     const state = breakers.get(receiver) ?? { kind: "closed", failures: 0 };
     switch (state.kind) {
-      case "closed":
+      case "closed": {
         if (cost === "cheap") return false;
-        if (state.failures + 1 >= failuresToOpen) {
-          openFor(receiver, firstPauseMs);
-          return true;
-        }
-        remember(receiver, { kind: "closed", failures: state.failures + 1 });
-        return false;
+        const failures = state.failures + 1;
+        if (failures < failuresToOpen) remember(receiver, { kind: "closed", failures });
+        else openFor(receiver, firstPauseMs);
+        return failures >= failuresToOpen;
+      }
       case "probing":
         if (isProbe) openFor(receiver, Math.min(2 * state.pauseMs, longestPauses * firstPauseMs));
         return false;
       case "open":
-        // Of an attempt that began before.
+        // The attempt began before the breaker opened.
         return false;
     }
   }
 
   return {
-    mayAsk(receiver) {
+    mayAcquire(receiver) {
       const state = breakers.get(receiver);
       return state?.kind !== "probing" && !(state?.kind === "open" && now() < state.untilMs);
     },
-    ask(receiver) {
+    tryAcquire(receiver) {
       const state = breakers.get(receiver);
       if (state === undefined || state.kind === "closed") return { kind: "go", isProbe: false };
       if (state.kind === "probing" || now() < state.untilMs) return { kind: "wait" };
       breakers.set(receiver, { kind: "probing", pauseMs: state.pauseMs });
       return { kind: "go", isProbe: true };
     },
-    tell({ receiver, isProbe, cost }) {
+    report({ receiver, isProbe, cost }) {
       const state = breakers.get(receiver);
       if (cost === "answered") {
         breakers.delete(receiver);
@@ -116,14 +120,14 @@ export function createBreakers({
         breakers.set(receiver, { kind: "open", pauseMs: state.pauseMs, untilMs: now() });
       return undefined;
     },
-    counts() {
-      let open = 0;
-      let halfOpen = 0;
-      for (const state of breakers.values()) {
-        if (state.kind === "open" && now() < state.untilMs) open += 1;
-        else if (state.kind !== "closed") halfOpen += 1;
-      }
-      return { open, halfOpen };
-    },
+    counts: () => countsOf([...breakers.values()], now()),
+  };
+}
+
+function countsOf(states: readonly State[], nowMs: number): BreakerCounts {
+  const isOpen = (state: State): boolean => state.kind === "open" && nowMs < state.untilMs;
+  return {
+    open: states.filter(isOpen).length,
+    halfOpen: states.filter((state) => state.kind !== "closed" && !isOpen(state)).length,
   };
 }

@@ -1,202 +1,231 @@
-/** Frees a slot. Told how long the receiver took to answer: 0 when it did not, undefined when no attempt was made. */
+/**
+ * Frees a slot. Gets the time to the answer in ms: 0 for no answer, undefined when no attempt was
+ * made.
+ */
 export type ReleaseSlot = (answeredMs?: number) => void;
 
-/** A place in the line for a slot. One of the two is called, once. */
-export interface Place {
-  /** Takes a slot as soon as there is one, or gives the place up when none falls free for too long. */
+/** A place in the line for a slot. The holder calls one of the two functions, once. */
+export interface SlotPlace {
+  /** Takes a slot as soon as one is free, or gives the place up when none becomes free in time. */
   enter(visit: { readonly begin: (release: ReleaseSlot) => void; readonly giveUp: () => void }): void;
   leave(): void;
 }
 
-/** Bounds the attempts in flight of each user and to each receiver, so that one that hangs leaves the others their slots. */
+/**
+ * Limits the attempts in flight per user and per receiver, so that a receiver that hangs leaves
+ * slots to the others.
+ */
 export interface ReceiverSlots {
-  /** A place, when a slot is free or will be within a moment; undefined when it is not likely. */
-  reserve(holder: SlotHolder): Place | undefined;
-  /** Whether `reserve` would answer a place. */
+  /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
+  reserve(holder: SlotHolder): SlotPlace | undefined;
+  /** Returns whether `reserve` would return a place. */
   hasRoom(holder: SlotHolder): boolean;
 }
 
-/** What a slot is counted for. */
+/** The user and the receiver that a slot is counted for. */
 export interface SlotHolder {
   readonly userId: number;
-  /** Scheme, host and port: it is a host that hangs, with all the webhooks that point to it. */
+  /** Scheme, host and port: when a host hangs, all webhooks that point to it hang. */
   readonly origin: string;
 }
 
-interface Share {
-  /** Of a user or a receiver that is not known to be lively. */
+export interface SlotLimits {
+  readonly slots: number;
+  /** Most slots of one user. */
+  readonly perUser: number;
+  /** Most slots of one receiver. */
+  readonly perReceiver: number;
+  /**
+   * A holder that is usually answered within five seconds may exceed its limit while fewer slots
+   * than this are in use. The rest stay free for the others, in case that holder begins to hang. 0
+   * turns this off.
+   */
+  readonly livelyLimit: number;
+  readonly patienceMs: number;
+  /** In ms, never going back. */
+  readonly now: () => number;
+}
+
+/** What one user or one receiver uses. */
+interface Usage {
+  /** Limit while the holder is not known to answer quickly. */
   readonly most: number;
   inUse: number;
   /** Places that are reserved or wait. */
   pending: number;
-  /** How long its attempts take, by the recent ones; 0 while that is not known, and after one that was not answered. */
+  /**
+   * Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer.
+   */
   usualMs: number;
 }
 
 interface Waiting {
-  readonly shares: readonly Share[];
+  readonly usages: readonly Usage[];
   readonly sinceMs: number;
   begin(): void;
   giveUp(): void;
 }
 
-/** Longer than this process itself may be busy while answers wait to be read: those must not count as none. */
+interface State extends SlotLimits {
+  /** Idle entries are kept for their `usualMs`, the latest at the end. */
+  readonly usages: Map<string, Usage>;
+  /** By user and receiver; the next in turn is the first. */
+  readonly lines: Map<string, Waiting[]>;
+  inUse: number;
+  pending: number;
+  watch: NodeJS.Timeout | undefined;
+}
+
+/**
+ * This process may be busy for a moment while answers wait to be read: those must not count as
+ * none.
+ */
 const defaultPatienceMs = 1_000;
-/** What would have to wait for longer stays in the database, where it costs nothing and others can take it. */
+/** An attempt that would wait longer stays in the database, where other dispatchers can take it. */
 const longestLineMs = 100;
-/** And no more than so many, however quick the receiver. */
+/** Longest line in attempts, however quick the receiver is. */
 const longestLine = 200;
 const livelyMs = 5_000;
-/** Share of the latest attempt in what is usual. */
+/** Weight of the latest attempt in the moving average. */
 const weight = 0.2;
 const mostIdle = 1_000;
 
-/**
- * @param slots In all.
- * @param perUser Of these, most of one user.
- * @param perReceiver And most to one receiver.
- * @param livelyLimit Whoever is usually answered within five seconds may take more than the share while less than so many slots
- *   are in use altogether: the others stay free for the rest, should it begin to hang. 0 for no more than the share.
- * @param now In ms, never going back.
- */
 export function createReceiverSlots({
-  slots,
-  perUser,
-  perReceiver,
-  livelyLimit,
   patienceMs = defaultPatienceMs,
-  now,
-}: {
-  readonly slots: number;
-  readonly perUser: number;
-  readonly perReceiver: number;
-  readonly livelyLimit: number;
-  readonly patienceMs?: number;
-  readonly now: () => number;
-}): ReceiverSlots {
-  // Those with nothing in hand are kept for what is usual of them, the latest at the end.
-  const shares = new Map<string, Share>();
-  /** By user and receiver; the next in turn is the first. */
-  const lines = new Map<string, Waiting[]>();
-  let inUse = 0;
-  let pending = 0;
-  let watch: NodeJS.Timeout | undefined;
-
-  function shareOf(name: string, most: number): Share {
-    let share = shares.get(name);
-    if (share === undefined) share = { most, inUse: 0, pending: 0, usualMs: 0 };
-    else shares.delete(name);
-    shares.set(name, share);
-    return share;
-  }
-
-  function sharesOf({ userId, origin }: SlotHolder): readonly Share[] {
-    const holders = [shareOf(`user ${userId}`, perUser), shareOf(origin, perReceiver)];
-    for (const [name, share] of shares) {
-      if (shares.size <= mostIdle) break;
-      if (share.inUse + share.pending === 0 && !holders.includes(share)) shares.delete(name);
-    }
-    return holders;
-  }
-
-  const isLively = ({ usualMs }: Share): boolean => usualMs > 0 && usualMs <= livelyMs;
-
-  function mayTake(holders: readonly Share[]): boolean {
-    return (
-      inUse < slots &&
-      holders.every((share) => share.inUse < share.most || (isLively(share) && inUse < livelyLimit))
-    );
-  }
-
-  function canReserve(holders: readonly Share[]): boolean {
-    return (
-      inUse + pending < slots + longestLine &&
-      holders.every((share) => {
-        const most = isLively(share) ? Math.max(share.most, livelyLimit) : share.most;
-        const line = isLively(share) ? Math.min(longestLine, (most * longestLineMs) / share.usualMs) : 0;
-        return share.inUse + share.pending < most + line;
-      })
-    );
-  }
-
-  function add(holders: readonly Share[], count: { readonly inUse: number; readonly pending: number }): void {
-    inUse += count.inUse;
-    pending += count.pending;
-    for (const share of holders) {
-      share.inUse += count.inUse;
-      share.pending += count.pending;
-    }
-  }
-
-  function take(holders: readonly Share[]): ReleaseSlot {
-    add(holders, { inUse: 1, pending: -1 });
-    let isReleased = false;
-    return (answeredMs) => {
-      if (isReleased) return;
-      isReleased = true;
-      if (answeredMs !== undefined)
-        for (const share of holders) share.usualMs = blend(share.usualMs, answeredMs);
-      add(holders, { inUse: -1, pending: 0 });
-      admitWaiting();
-    };
-  }
-
-  /** One of each line in turn, so that no user's or receiver's many keep the others waiting. */
-  function admitWaiting(): void {
-    for (let isAdmitted = true; isAdmitted && inUse < slots;) {
-      isAdmitted = false;
-      for (const [name, line] of lines) {
-        const [first] = line;
-        if (first === undefined || !mayTake(first.shares)) continue;
-        line.shift();
-        lines.delete(name);
-        if (line.length > 0) lines.set(name, line);
-        first.begin();
-        isAdmitted = true;
-        break;
-      }
-    }
-  }
-
-  /** Gives those up who wait in vain. */
-  function dismissPatient(): void {
-    for (const [name, line] of lines) {
-      while (line[0] !== undefined && now() - line[0].sinceMs > patienceMs) line.shift()?.giveUp();
-      if (line.length === 0) lines.delete(name);
-    }
-    if (lines.size > 0) return;
-    clearInterval(watch);
-    watch = undefined;
-  }
-
+  ...limits
+}: Omit<SlotLimits, "patienceMs"> & Partial<Pick<SlotLimits, "patienceMs">>): ReceiverSlots {
+  const state: State = {
+    ...limits,
+    patienceMs,
+    usages: new Map(),
+    lines: new Map(),
+    inUse: 0,
+    pending: 0,
+    watch: undefined,
+  };
   return {
-    hasRoom: (holder) => canReserve(sharesOf(holder)),
+    hasRoom: (holder) => canReserve(state, usagesOf(state, holder)),
     reserve(holder) {
-      const holders = sharesOf(holder);
-      if (!canReserve(holders)) return undefined;
-      add(holders, { inUse: 0, pending: 1 });
+      const usages = usagesOf(state, holder);
+      if (!canReserve(state, usages)) return undefined;
+      add(state, usages, { inUse: 0, pending: 1 });
       return {
-        leave: () => add(holders, { inUse: 0, pending: -1 }),
-        enter({ begin, giveUp }) {
-          const waiting: Waiting = {
-            shares: holders,
-            sinceMs: now(),
-            begin: () => begin(take(holders)),
+        leave: () => add(state, usages, { inUse: 0, pending: -1 }),
+        enter: ({ begin, giveUp }) =>
+          enterLine(state, holder, {
+            usages,
+            sinceMs: state.now(),
+            begin: () => begin(takeSlot(state, usages)),
             giveUp() {
-              add(holders, { inUse: 0, pending: -1 });
+              add(state, usages, { inUse: 0, pending: -1 });
               giveUp();
             },
-          };
-          const name = `${holder.userId} ${holder.origin}`;
-          const line = lines.get(name);
-          if (line === undefined && mayTake(holders)) return waiting.begin();
-          if (line === undefined) lines.set(name, [waiting]);
-          else line.push(waiting);
-          watch ??= setInterval(dismissPatient, patienceMs / 4).unref();
-        },
+          }),
       };
     },
   };
+}
+
+function usagesOf(state: State, { userId, origin }: SlotHolder): readonly Usage[] {
+  const own = [usageOf(state, `user ${userId}`, state.perUser), usageOf(state, origin, state.perReceiver)];
+  for (const [name, usage] of state.usages) {
+    if (state.usages.size <= mostIdle) break;
+    if (usage.inUse + usage.pending === 0 && !own.includes(usage)) state.usages.delete(name);
+  }
+  return own;
+}
+
+function usageOf({ usages }: State, name: string, most: number): Usage {
+  const usage = usages.get(name) ?? { most, inUse: 0, pending: 0, usualMs: 0 };
+  usages.delete(name);
+  usages.set(name, usage);
+  return usage;
+}
+
+function isLively({ usualMs }: Usage): boolean {
+  return usualMs > 0 && usualMs <= livelyMs;
+}
+
+function canTake({ inUse, slots, livelyLimit }: State, usages: readonly Usage[]): boolean {
+  return (
+    inUse < slots &&
+    usages.every((usage) => usage.inUse < usage.most || (isLively(usage) && inUse < livelyLimit))
+  );
+}
+
+function canReserve({ inUse, pending, slots, livelyLimit }: State, usages: readonly Usage[]): boolean {
+  return (
+    inUse + pending < slots + longestLine &&
+    usages.every((usage) => {
+      const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
+      const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
+      return usage.inUse + usage.pending < most + line;
+    })
+  );
+}
+
+function add(
+  state: State,
+  usages: readonly Usage[],
+  { inUse, pending }: { readonly inUse: number; readonly pending: number },
+): void {
+  for (const counted of [state, ...usages]) {
+    counted.inUse += inUse;
+    counted.pending += pending;
+  }
+}
+
+function takeSlot(state: State, usages: readonly Usage[]): ReleaseSlot {
+  add(state, usages, { inUse: 1, pending: -1 });
+  let isReleased = false;
+  return (answeredMs) => {
+    if (isReleased) return;
+    isReleased = true;
+    if (answeredMs !== undefined)
+      for (const usage of usages) usage.usualMs = blend(usage.usualMs, answeredMs);
+    add(state, usages, { inUse: -1, pending: 0 });
+    admitWaiting(state);
+  };
+}
+
+function enterLine(state: State, { userId, origin }: SlotHolder, waiting: Waiting): void {
+  const { lines, patienceMs } = state;
+  const name = `${userId} ${origin}`;
+  const line = lines.get(name);
+  if (line === undefined && canTake(state, waiting.usages)) return waiting.begin();
+  if (line === undefined) lines.set(name, [waiting]);
+  else line.push(waiting);
+  state.watch ??= setInterval(() => dismissPatient(state), patienceMs / 4).unref();
+}
+
+/** Admits one of each line in turn, so that a long line does not hold up the others. */
+function admitWaiting(state: State): void {
+  const { lines, slots } = state;
+  for (let isAdmitted = true; isAdmitted && state.inUse < slots;) {
+    isAdmitted = false;
+    for (const [name, line] of lines) {
+      const [first] = line;
+      if (first === undefined || !canTake(state, first.usages)) continue;
+      line.shift();
+      lines.delete(name);
+      if (line.length > 0) lines.set(name, line);
+      first.begin();
+      isAdmitted = true;
+      break;
+    }
+  }
+}
+
+/** Gives up the places that have waited longer than `patienceMs`. */
+function dismissPatient(state: State): void {
+  const { lines, now, patienceMs } = state;
+  for (const [name, line] of lines) {
+    while (line[0] !== undefined && now() - line[0].sinceMs > patienceMs) line.shift()?.giveUp();
+    if (line.length === 0) lines.delete(name);
+  }
+  if (lines.size > 0) return;
+  clearInterval(state.watch);
+  state.watch = undefined;
 }
 
 function blend(usualMs: number, answeredMs: number): number {

@@ -1,14 +1,14 @@
 import { hostOf } from "../admission/admission.ts";
 import type { AttemptResult } from "../delivery.ts";
-import type { DeliveryInHand } from "./attempts.ts";
+import type { DeliveryInFlight } from "./attempts.ts";
 import type { Outcome } from "../store.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
 
 /**
- * What the log says of one attempt. Pure. Of the receiver no more than its host: path and query of a webhook's URL may hold a secret,
- * and so may what it answers.
+ * Returns the log line of one attempt. Pure. Names only the host of the receiver: its path, its
+ * query and its answer may hold secrets.
  *
- * @param isWritten Whether the outcome was recorded; false when another process has made the attempt since.
+ * @param isWritten False when another process has recorded the attempt.
  * @param lagMs From the event to the end of the attempt.
  */
 export function attemptLine({
@@ -19,7 +19,7 @@ export function attemptLine({
   lagMs,
   bytesOut,
 }: {
-  readonly delivery: DeliveryInHand;
+  readonly delivery: DeliveryInFlight;
   readonly outcome: Outcome;
   readonly result: AttemptResult;
   readonly isWritten: boolean;

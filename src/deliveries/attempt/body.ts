@@ -1,10 +1,11 @@
 import type { Trigger } from "../../mapping/definition.ts";
 
 /**
- * The bytes of one delivery (specification, 6.2), in parts that are signed and sent one after the other: the record, however large it is,
- * is shared by all deliveries of its event. Pure: the same on every attempt.
+ * Returns the bytes of one delivery (specification, 6.2) in parts that are signed and sent one
+ * after the other. All deliveries of an event share the record's bytes, however many. Pure: every
+ * attempt has the same bytes.
  *
- * @param data JSON of the record, as the resource's transform gives it.
+ * @param data JSON of the record, as the resource's transform returns it.
  * @param timestamp UTC, ISO 8601 with microseconds and a trailing `Z`.
  */
 export function deliveryBody({

@@ -3,37 +3,40 @@ import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
 import { TargetRefusedError } from "./failure.ts";
-import { createSharedLookup, type Asker, type Lookup } from "./shared-lookup.ts";
+import { createSharedLookup, type Asker, type AddressLookup } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
-/** For requests, which name their `asker` beside Node's own options; without one they are user 0's. */
+/** Agents for requests that name their `asker` in the options; without one the asker is user 0. */
 export interface Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
 }
 
 /**
- * How long a connection is kept without work. Long enough for a burst, short enough that thousands of receivers that get
- * one event each do not use up the process's file descriptors. A receiver's own Keep-Alive header can shorten it.
+ * Time that an idle connection is kept. Long enough for a burst, and short enough that thousands of
+ * receivers with one event each do not use up the file descriptors. A receiver's Keep-Alive header
+ * can shorten it.
  */
 const idleMs = 10_000;
 
 /**
- * What each address of a name gets before the next one is tried. Node's 250 ms gives up on receivers that are merely
- * far away, when they have both an IPv4 and an IPv6 address.
+ * Time for each address of a name before the next one is tried. Node's 250 ms is too short for far
+ * receivers that have both an IPv4 and an IPv6 address.
  */
 const addressAttemptMs = 2000;
 
 /**
- * Agents that connect to no name but at addresses that the policy allows. Addresses in a URL are not seen here, since Node looks
- * up names only: `send` vets them with the same policy before it asks for a connection.
+ * Creates agents that connect only to addresses which the policy allows. Node looks up names only,
+ * so `send` vets addresses in URLs with the same policy first.
  *
- * Not `request-filtering-agent`: it has a rule of its own beside the one that subscriptions are saved by, lets through what
- * ipaddr.js calls unicast outside 2000::/3 (`::7f00:1`), refuses a name for one bad address among good ones, and prints a
- * warning for every allowed network of the other address family.
+ * Not `request-filtering-agent`, for four reasons. Its rule differs from the one for saved
+ * subscriptions. It lets through what ipaddr.js calls unicast outside 2000::/3 (`::7f00:1`). It
+ * refuses a name for one bad address among good ones. It prints a warning for every allowed network
+ * of the other address family.
  *
- * @param maxSockets Most connections to one receiver; further requests wait for one, and their deadline runs.
- * @param lookup To be shared with other agents.
+ * @param maxSockets Most connections to one receiver; later requests wait while their deadline
+ *   runs.
+ * @param lookup May be shared with other agents.
  */
 export function createAgents({
   policy,
@@ -44,7 +47,7 @@ export function createAgents({
   readonly policy: TargetPolicy;
   readonly keepAlive: boolean;
   readonly maxSockets: number;
-  readonly lookup?: Lookup;
+  readonly lookup?: AddressLookup;
 }): Agents {
   const options = {
     keepAlive,
@@ -53,7 +56,7 @@ export function createAgents({
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs,
   };
-  // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off for webhooks.
+  // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off for webhooks.
   const https = new HttpsAgent({ ...options, rejectUnauthorized: true });
   const vet = (asker: Asker): LookupFunction => createVettedLookup({ policy, lookup, asker });
   return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet) };
@@ -64,7 +67,10 @@ type Connect = (
   onCreated?: Parameters<HttpAgent["createConnection"]>[1],
 ) => ReturnType<HttpAgent["createConnection"]>;
 
-/** Has every connection of an agent look its name up in one way, whatever a request says: an agent's own look-up cannot know the asker. */
+/**
+ * Makes every connection of an agent use this look-up. An agent's own `lookup` option does not know
+ * the asker.
+ */
 function withLookup<T extends HttpAgent | HttpsAgent>(
   agent: T,
   lookupFor: (asker: Asker) => LookupFunction,
@@ -79,8 +85,8 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
 }
 
 /**
- * Looks a name up, and answers only with the addresses that may be connected to, which Node then uses as they are: a name that
- * resolves anew cannot change its mind in between.
+ * Looks up a name, and returns only the addresses that the policy allows. Node connects to these
+ * without another look-up, so a second answer cannot differ.
  */
 function createVettedLookup({
   policy,
@@ -88,7 +94,7 @@ function createVettedLookup({
   asker,
 }: {
   readonly policy: TargetPolicy;
-  readonly lookup: Lookup;
+  readonly lookup: AddressLookup;
   readonly asker: Asker;
 }): LookupFunction {
   return (hostname, options, callback) => {
@@ -103,7 +109,10 @@ function createVettedLookup({
   };
 }
 
-/** Without the address, which would show subscribers what names mean inside the network. */
+/**
+ * The message leaves out the address, which would show subscribers how names resolve inside the
+ * network.
+ */
 function refusal(hostname: string, addresses: readonly LookupAddress[], policy: TargetPolicy): Error {
   const reason = policy.refusalOf(addresses[0]?.address ?? "");
   return new TargetRefusedError(`${hostname} resolves to ${reason ?? "no address"}.`);

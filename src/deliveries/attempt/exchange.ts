@@ -10,32 +10,32 @@ import type { Socket } from "node:net";
 import type { Agents } from "./connections.ts";
 import { NoTurnError, type Asker } from "./shared-lookup.ts";
 
-/** Longer response heads end the connection: Node's default, held against --max-http-header-size. */
+/** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
 const maxHeadBytes = 16 * 1024;
-/** Answers may be announced by others (1xx), and a receiver that never stops announcing would keep this process busy. */
+/** Most 1xx answers. A receiver that never stops sending them would keep this process busy. */
 const maxInterimAnswers = 16;
 
 /** One delivery request, as it goes over the wire. */
 export interface Post {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent one part after the other, without a copy. */
+  /** Parts that are sent one after the other, without a copy. */
   readonly body: readonly Uint8Array[];
 }
 
-/** How an exchange came to its end. */
+/** How an exchange ended. */
 export type Ending =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
   /** The body was longer than what is read of it; the connection was destroyed. */
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
-  /** Nothing was sent, nor a connection tried: it was not the receiver that took the time. */
+  /** No connection was tried and nothing was sent: the time was not the receiver's. */
   | { readonly kind: "unmade"; readonly waitedFor: "connection" | "look-up" }
   | {
       readonly kind: "broken";
       readonly error: unknown;
-      /** The connection was a kept one that the receiver had closed in the meantime: the request did not get there. */
+      /** The receiver had closed the kept connection before: the request did not reach it. */
       readonly isStale: boolean;
     };
 
@@ -47,108 +47,150 @@ export interface Exchange {
   readonly body: Buffer;
 }
 
-/** Makes one request over one connection: no redirects, no proxies, and the response's body as it is, compressed or not. Never rejects. */
+export interface ExchangeOptions {
+  readonly post: Omit<Post, "url"> & { readonly url: URL };
+  readonly userId: number;
+  readonly agents: Agents;
+  /** For the whole exchange: DNS, connect, TLS, head and body. */
+  readonly timeoutMs: number;
+  readonly maxBodyBytes: number;
+}
+
+/** One exchange from its request to its ending. */
+interface Progress {
+  readonly request: ClientRequest;
+  readonly asker: Asker;
+  readonly maxBodyBytes: number;
+  readonly resolve: (exchange: Exchange) => void;
+  readonly timer: NodeJS.Timeout;
+  readonly chunks: Buffer[];
+  size: number;
+  head: Exchange["head"];
+  interimAnswers: number;
+  /** Bytes that the connection had read before this request. */
+  bytesReadBefore: number;
+  isSettled: boolean;
+}
+
+/**
+ * Makes one request over one connection: no redirects, no proxies, and the response's body as it
+ * comes, compressed or not. Never rejects.
+ */
 export function exchange({
-  post: { url, headers, body },
+  post,
   userId,
   agents,
   timeoutMs,
   maxBodyBytes,
-}: {
-  readonly post: Omit<Post, "url"> & { readonly url: URL };
-  readonly userId: number;
-  readonly agents: Agents;
-  /** For all of it: DNS, connect, TLS, head and body. */
-  readonly timeoutMs: number;
-  readonly maxBodyBytes: number;
-}): Promise<Exchange> {
+}: ExchangeOptions): Promise<Exchange> {
   return new Promise((resolve) => {
     const asker: Asker = { userId, isWaiting: false, isGone: false };
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let head: Exchange["head"];
-    let interimAnswers = 0;
-    let bytesReadBefore = 0;
-    let isSettled = false;
-
-    const isSecure = url.protocol === "https:";
-    const options: RequestOptions & { readonly asker: Asker } = {
-      method: "POST",
-      // The brackets of an IPv6 address are the URL's, not the address's.
-      host: url.hostname.replace(/^\[|\]$/g, ""),
-      port: url.port,
-      path: url.pathname + url.search,
-      agent: isSecure ? agents.https : agents.http,
-      headers: { ...headers, "Content-Length": sizeOf(body) },
-      maxHeaderSize: maxHeadBytes,
-      asker,
-    };
     let request: ClientRequest;
     try {
-      request = isSecure ? httpsRequest(options) : httpRequest(options);
+      request = openRequest(post, agents, asker);
     } catch (error) {
-      // Node finds fault with a header or a path before it connects.
+      // Node throws for a header or a path that it refuses, before it connects.
       resolve({ ending: { kind: "broken", error, isStale: false }, head: undefined, body: Buffer.alloc(0) });
       return;
     }
-
-    /** Only the first ending counts. */
-    const settle = (ending: Ending): void => {
-      if (isSettled) return;
-      isSettled = true;
-      clearTimeout(timer);
-      asker.isGone = true;
-      // Also when the answer came before the request was written: who reads no further would keep the connection for ever.
-      if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
-      resolve({ ending, head, body: Buffer.concat(chunks, Math.min(size, maxBodyBytes)) });
+    const progress: Progress = {
+      request,
+      asker,
+      maxBodyBytes,
+      resolve,
+      timer: setTimeout(() => expire(progress), timeoutMs),
+      chunks: [],
+      size: 0,
+      head: undefined,
+      interimAnswers: 0,
+      bytesReadBefore: 0,
+      isSettled: false,
     };
-    const expire = (): void => {
-      // Node's types do not know of the time before a socket.
-      const socket = request.socket as Socket | null | undefined;
-      if (socket === null || socket === undefined) settle({ kind: "unmade", waitedFor: "connection" });
-      else if (asker.isWaiting) settle({ kind: "unmade", waitedFor: "look-up" });
-      else if (head !== undefined) settle({ kind: "expired", during: "body" });
-      else settle({ kind: "expired", during: socket.connecting ? "connect" : "head" });
-    };
-    const fail = (error: unknown): void => {
-      if (error instanceof NoTurnError) return settle({ kind: "unmade", waitedFor: "look-up" });
-      const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
-      settle({
-        kind: "broken",
-        error,
-        isStale: isUnanswered && request.reusedSocket && isClosedConnection(error),
-      });
-    };
-    const read = (response: IncomingMessage): void => {
-      head = { statusCode: response.statusCode ?? 0, headers: response.headers };
-      response.on("data", (chunk: Buffer) => {
-        if (isSettled) return;
-        chunks.push(chunk);
-        size += chunk.length;
-        if (size > maxBodyBytes) settle({ kind: "cut" });
-      });
-      response.on("end", () => settle({ kind: "complete" }));
-      response.on("error", fail);
-    };
-
-    const timer = setTimeout(expire, timeoutMs);
-    request.on("socket", (socket) => (bytesReadBefore = socket.bytesRead));
-    request.on("information", () => {
-      if (++interimAnswers > maxInterimAnswers) fail(tooManyInterimAnswers());
-    });
-    request.on("response", read);
-    // An answer like the others, and nothing that a webhook asked for; without a listener Node would drop it without a word.
-    request.on("upgrade", ({ statusCode = 0, headers: upgraded }, socket) => {
-      head = { statusCode, headers: upgraded };
-      socket.destroy();
-      settle({ kind: "complete" });
-    });
-    // Not `once`: an error after the end has to find a listener too.
-    request.on("error", fail);
-    // In one turn, and so with the head in one packet when they are small.
-    for (const part of body) request.write(part);
+    listen(progress);
+    // Written in one turn, so that a small body goes out in the same packet as the head.
+    for (const part of post.body) request.write(part);
     request.end();
   });
+}
+
+function openRequest(
+  { url, headers, body }: ExchangeOptions["post"],
+  agents: Agents,
+  asker: Asker,
+): ClientRequest {
+  const isSecure = url.protocol === "https:";
+  const options: RequestOptions & { readonly asker: Asker } = {
+    method: "POST",
+    // Without the brackets that a URL puts around an IPv6 address.
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port,
+    path: url.pathname + url.search,
+    agent: isSecure ? agents.https : agents.http,
+    headers: { ...headers, "Content-Length": sizeOf(body) },
+    maxHeaderSize: maxHeadBytes,
+    asker,
+  };
+  return isSecure ? httpsRequest(options) : httpRequest(options);
+}
+
+function listen(progress: Progress): void {
+  const { request } = progress;
+  request.on("socket", (socket) => (progress.bytesReadBefore = socket.bytesRead));
+  request.on("information", () => {
+    progress.interimAnswers += 1;
+    if (progress.interimAnswers > maxInterimAnswers) fail(progress, tooManyInterimAnswers());
+  });
+  request.on("response", (response) => read(progress, response));
+  // An upgrade counts as an answer. Without a listener Node would drop it.
+  request.on("upgrade", ({ statusCode = 0, headers }, socket) => {
+    progress.head = { statusCode, headers };
+    socket.destroy();
+    settle(progress, { kind: "complete" });
+  });
+  // Not `once`: an error after the end needs a listener too.
+  request.on("error", (error) => fail(progress, error));
+}
+
+function read(progress: Progress, response: IncomingMessage): void {
+  progress.head = { statusCode: response.statusCode ?? 0, headers: response.headers };
+  response.on("data", (chunk: Buffer) => {
+    if (progress.isSettled) return;
+    progress.chunks.push(chunk);
+    progress.size += chunk.length;
+    if (progress.size > progress.maxBodyBytes) settle(progress, { kind: "cut" });
+  });
+  response.on("end", () => settle(progress, { kind: "complete" }));
+  response.on("error", (error) => fail(progress, error));
+}
+
+function expire(progress: Progress): void {
+  // Node's types leave out that a request has no socket at first.
+  const socket = progress.request.socket as Socket | null | undefined;
+  if (socket === null || socket === undefined) settle(progress, { kind: "unmade", waitedFor: "connection" });
+  else if (progress.asker.isWaiting) settle(progress, { kind: "unmade", waitedFor: "look-up" });
+  else if (progress.head !== undefined) settle(progress, { kind: "expired", during: "body" });
+  else settle(progress, { kind: "expired", during: socket.connecting ? "connect" : "head" });
+}
+
+function fail(progress: Progress, error: unknown): void {
+  const { request, head, bytesReadBefore } = progress;
+  if (error instanceof NoTurnError) return settle(progress, { kind: "unmade", waitedFor: "look-up" });
+  const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
+  const isStale = isUnanswered && request.reusedSocket && isClosedConnection(error);
+  settle(progress, { kind: "broken", error, isStale });
+}
+
+/** Ends the exchange. Only the first ending counts. */
+function settle(progress: Progress, ending: Ending): void {
+  if (progress.isSettled) return;
+  progress.isSettled = true;
+  const { request, asker, timer, head, chunks, size, maxBodyBytes, resolve } = progress;
+  clearTimeout(timer);
+  asker.isGone = true;
+  // Also when the answer came before the request was written: a receiver that stops reading would
+  // keep the connection for ever.
+  if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
+  resolve({ ending, head, body: Buffer.concat(chunks, Math.min(size, maxBodyBytes)) });
 }
 
 function sizeOf(body: Post["body"]): number {

@@ -1,12 +1,12 @@
 import type { AttemptError } from "../delivery.ts";
 
-/** What an attempt failed of, and one line about it that is fit for the owner of the subscription. */
+/** Why an attempt failed, with one line about it for the owner of the subscription. */
 export interface Failure {
   readonly error: AttemptError;
   readonly detail: string;
 }
 
-/** Thrown by the look-up of the sender's connections for a name that has no address that may be connected to. */
+/** Thrown by the sender's look-up for a name without an allowed address. */
 export class TargetRefusedError extends Error {
   constructor(message: string) {
     super(message);
@@ -14,7 +14,7 @@ export class TargetRefusedError extends Error {
   }
 }
 
-/** A name could not be looked up; the code is that of c-ares, such as ENOTFOUND. */
+/** Thrown when a look-up fails; the code is that of c-ares, such as ENOTFOUND. */
 export class LookupError extends Error {
   readonly code: string;
 
@@ -25,7 +25,7 @@ export class LookupError extends Error {
   }
 }
 
-/** What a user can do something with; other codes stand for themselves. */
+/** Reasons that help a user; other codes are shown as they are. */
 const lookupReasons: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such name",
   ENODATA: "it has no address",
@@ -47,15 +47,18 @@ const unreachableCodes = [
 ];
 const resetCodes = ["ECONNRESET", "ECONNABORTED", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE"];
 
-/** Node's and OpenSSL's names for a handshake or a certificate that failed (node docs, "TLS: X509 certificate error codes"). */
+/**
+ * Codes of Node and OpenSSL for a failed handshake or certificate (Node docs, "TLS: X509
+ * certificate error codes").
+ */
 const tlsCode =
   /^(EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
 /**
- * Names what went wrong with a connection. Pure. The text of the error itself is shown nowhere but for refused targets: it can
- * hold whatever the other side, a resolver or OpenSSL put into it.
+ * Names what went wrong with a connection. Pure. Shows the text of the error only for refused
+ * targets: other texts can hold anything from the receiver, a resolver or OpenSSL.
  *
- * @param host The receiver's host and port.
+ * @param host Host and port of the receiver.
  */
 export function failureOf({ error, host }: { readonly error: unknown; readonly host: string }): Failure {
   const origin = rootOf(error);
@@ -87,8 +90,8 @@ function lookupFailure({ code }: LookupError, host: string): Failure {
 }
 
 /**
- * Node wraps one error per address when it tried several. Of these the first that came from a host
- * counts: that this machine has no IPv6 is not why a receiver could not be reached.
+ * Returns the error that matters. With several addresses, Node wraps one error for each. The first
+ * error that came from a host counts, not that this machine has no IPv6.
  */
 function rootOf(error: unknown): unknown {
   if (error instanceof AggregateError && error.errors.length > 0) {

@@ -2,20 +2,23 @@ import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
 
-/** What a machine's files say of names: /etc/hosts and /etc/resolv.conf. The name servers themselves are read by Node's resolver. */
+/**
+ * Contents of /etc/hosts and /etc/resolv.conf that resolve names. Node's resolver reads the name
+ * servers itself.
+ */
 export interface NameFiles {
   /** Addresses by name in lower case, in the order of the file. */
   readonly hosts: ReadonlyMap<string, readonly string[]>;
-  /** Domains that short names are tried in, in their order. */
+  /** Domains that are appended to short names, in order. */
   readonly search: readonly string[];
-  /** Names with so many dots are tried as they are before they are tried in the domains. */
+  /** Names with at least this many dots are tried as they are first. */
   readonly ndots: number;
 }
 
-/** As glibc bounds it. */
+/** The limit of glibc. */
 const maxNdots = 15;
 
-/** Reads the text of /etc/hosts: an address and its names a line. What is not a line of it is passed over. Pure. */
+/** Parses the text of /etc/hosts: an address and its names per line. Skips other lines. Pure. */
 export function parseHosts(text: string): NameFiles["hosts"] {
   const hosts = new Map<string, string[]>();
   for (const line of text.split("\n")) {
@@ -31,15 +34,16 @@ export function parseHosts(text: string): NameFiles["hosts"] {
 }
 
 /**
- * Reads the search list and `ndots` from the text of /etc/resolv.conf as glibc does (resolv.conf(5)): the last `search` or `domain` line
- * counts; without one, the domain is what follows the first dot of the machine's name. Pure.
+ * Parses the search list and `ndots` in the text of /etc/resolv.conf as glibc does
+ * (resolv.conf(5)). The last `search` or `domain` line counts. Without one, the domain is what
+ * follows the first dot of the machine's name. Pure.
  */
 export function parseResolvConf(text: string, machine: string): Pick<NameFiles, "search" | "ndots"> {
   const dot = machine.indexOf(".");
   let search = dot === -1 ? [] : [machine.slice(dot + 1)];
   let ndots = 1;
   for (const line of text.split("\n")) {
-    // Comments are lines of their own here.
+    // Comments are whole lines in this file.
     const [keyword, ...values] = /^[#;]/.test(line) ? [] : wordsOf(line);
     if (keyword === "search" && values.length > 0) search = values;
     else if (keyword === "domain" && values.length > 0) search = values.slice(0, 1);
@@ -53,8 +57,8 @@ export function parseResolvConf(text: string, machine: string): Pick<NameFiles, 
 }
 
 /**
- * The full names that a name may stand for, in the order in which glibc tries them, each without a dot at its end. A name with a dot
- * at its end stands for itself. Pure.
+ * Returns the full names to try for a name, in the order of glibc, each without a dot at its end. A
+ * name with a dot at its end stands only for itself. Pure.
  */
 export function candidatesOf(
   name: string,
@@ -70,10 +74,16 @@ function wordsOf(line: string): readonly string[] {
   return line.split(/\s+/).filter((word) => word !== "");
 }
 
-/** The files change seldom, and a burst of look-ups should read them once: Kubernetes and DHCP replace them in place. */
+/**
+ * Long enough that a burst of look-ups reads the files once, short enough to see a replaced file:
+ * Kubernetes and DHCP replace them in place.
+ */
 const keptMs = 5_000;
 
-/** Reads both files, at most every five seconds. What cannot be read says nothing. Never rejects. */
+/**
+ * Returns a function that reads both files, at most every five seconds. A file that cannot be read
+ * counts as empty. Never rejects.
+ */
 export function createNameFiles({
   hosts = "/etc/hosts",
   resolvConf = "/etc/resolv.conf",

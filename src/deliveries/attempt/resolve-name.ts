@@ -5,39 +5,50 @@ import { LookupError } from "./failure.ts";
 import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
 
 export interface ResolvedName {
-  /** Not empty; IPv4 first: a machine without the one family finds no route to it and tries the other at once. */
+  /**
+   * Not empty, IPv4 first: a machine without one of the families finds no route and tries the other
+   * at once.
+   */
   readonly addresses: readonly LookupAddress[];
-  /** How long the answer holds; 0 is possible. */
+  /** Time to live of the answer; may be 0. */
   readonly ttlMs: number;
 }
 
-/** Looks a name up; rejects with a `LookupError`. */
+/** Looks up a name; rejects with a `LookupError`. */
 export type ResolveName = (name: string) => Promise<ResolvedName>;
 
-/** Until a question is repeated. c-ares doubles it with each turn through the servers, and our own limit ends it all. */
+/**
+ * Time until a query is repeated. c-ares doubles it with each round of the servers; `limitMs` ends
+ * it all.
+ */
 const repeatMs = 1_000;
-/** Once one family has addresses, the other gets this long: some servers never answer questions for IPv6. */
+/** Time for the other family once one has addresses: some servers never answer queries for IPv6. */
 const otherFamilyMs = 500;
-/** The addresses of a file hold until it is read again. */
+/** Time to live of addresses from a file. */
 const fileTtlMs = 1_000;
 
-/** One server says nothing about the others: c-ares as Node sets it up would take this for the answer, glibc asks the next server. */
+/**
+ * Failures of one server. c-ares as Node configures it takes them for the answer; glibc asks the
+ * next server.
+ */
 const serverFailures = ["ESERVFAIL", "ENOTIMP", "EREFUSED"];
-/** No answer at all for one form of a name: its other forms would not fare better. */
+/** Failures without an answer, after which the other forms of a name are not tried. */
 const silences = ["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"];
 
 /**
- * Resolves names as `getaddrinfo` does, from /etc/hosts and by the search list of /etc/resolv.conf, but without a thread: questions to
- * dead name servers cost nobody else anything.
+ * Resolves names as `getaddrinfo` does, from /etc/hosts and by the search list of /etc/resolv.conf,
+ * but without a thread: queries to dead name servers hold up nothing else.
  *
- * Each look-up has a c-ares channel of its own (30 us): only a channel as a whole can be cancelled, it reads the name servers when it
- * is made and never again (a restarted DNS would stay unknown), it learns time limits of its own from answers to others
- * (nodejs/node#57839), and a new source port for each makes answers harder to forge.
+ * Each look-up has its own c-ares channel (30 us), for four reasons: only a whole channel can be
+ * cancelled; a channel reads the name servers only when it is made, and would not know a restarted
+ * DNS; it learns time limits from other answers (nodejs/node#57839); and a new source port each
+ * time makes answers harder to forge.
  *
- * Not followed: `LOCALDOMAIN`, `RES_OPTIONS`, and sources of nsswitch.conf other than `files` and `dns`.
+ * Not supported: `LOCALDOMAIN`, `RES_OPTIONS`, and sources of nsswitch.conf other than `files` and
+ * `dns`.
  *
- * @param limitMs For a look-up with all its questions.
- * @param servers Instead of those of resolv.conf; with a port after a colon when it is not 53.
+ * @param limitMs Limit of a look-up with all its queries.
+ * @param servers Replaces those of resolv.conf; with a port after a colon when it is not 53.
  */
 export function createNameResolver({
   limitMs = 5_000,
@@ -69,7 +80,10 @@ export function createNameResolver({
   };
 }
 
-/** Of /etc/hosts; and of localhost in any case (RFC 6761), which name servers are not asked for. */
+/**
+ * Returns the addresses of /etc/hosts, and always those of localhost (RFC 6761), for which no name
+ * server is asked.
+ */
 function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddress[] {
   const bare = name.toLowerCase().replace(/\.$/, "");
   const ofFile = (hosts.get(bare) ?? []).filter((address) => isIP(address) !== 0);
@@ -78,11 +92,11 @@ function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddr
   return addresses.map((address) => ({ address, family: isIP(address) }));
 }
 
-/** The channels of one look-up: each asks all servers, beginning with another one. */
+/** The channels of one look-up: each asks all servers, beginning with a different one. */
 interface Channels {
   readonly count: number;
   beginningWith(server: number): promises.Resolver;
-  /** Ends every question with ECANCELLED. */
+  /** Ends every query with ECANCELLED. */
   cancel(): void;
 }
 
@@ -109,7 +123,10 @@ function openChannels(servers: readonly string[] | undefined): Channels {
   };
 }
 
-/** The first form of the name that has an address; of several failures that of the name as it stands. */
+/**
+ * Returns the addresses of the first form of the name that has any. Of several failures, throws
+ * that of the name as it is written.
+ */
 async function search(channels: Channels, name: string, files: NameFiles): Promise<ResolvedName> {
   let failure: LookupError | undefined;
   for (const candidate of candidatesOf(name, files)) {
@@ -129,7 +146,7 @@ async function resolve(channels: Channels, name: string): Promise<ResolvedName |
   }
 }
 
-/** Both families at the same time. */
+/** Queries both families at the same time. */
 async function ask(channel: promises.Resolver, name: string): Promise<ResolvedName | LookupError> {
   const found: { readonly address: string; readonly family: 4 | 6; readonly ttl: number }[] = [];
   const codes: string[] = [];
@@ -156,7 +173,10 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
   };
 }
 
-/** A name that has no address of the one family, while nothing is known of the other, may have one. */
+/**
+ * Returns the code that says most. A missing address of one family says little while the other
+ * family is unknown.
+ */
 function tellingOf(codes: readonly string[]): string {
   return codes.find((code) => code !== "ENODATA" && code !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
 }

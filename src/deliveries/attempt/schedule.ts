@@ -1,20 +1,20 @@
-/** How often and when a delivery of one resource is attempted. */
+/** Number and times of the attempts of a resource's deliveries. */
 export interface Schedule {
-  /** The first attempt included. */
+  /** Includes the first attempt. */
   readonly maxAttempts: number;
-  /** Wait before attempt n+1 is item n-1; the last one repeats. */
+  /** Item n-1 is the wait before attempt n+1; the last one repeats. */
   readonly backoffMs: readonly number[];
 }
 
-/** The schedule in force for a resource: its own, or the settings'. */
+/** Returns the schedule of a resource: its own, or the one of the settings. */
 export type ScheduleOf = (resource: string) => Schedule;
 
-/** A day, and one more that the receiver may have asked for by Retry-After. */
+/** One day, and one more that the receiver may have asked for by Retry-After. */
 const graceMs = 2 * 24 * 60 * 60 * 1000;
 
 /**
- * How long a receiver that answers nothing may keep a delivery from its next attempt before it is given up: as long as the attempts
- * left to it would have taken, and two days. Pure.
+ * Returns how long a silent receiver may keep a delivery from its next attempt before the delivery
+ * fails: as long as the remaining attempts would have taken, and two days. Pure.
  *
  * @param attempt Attempts made so far.
  */

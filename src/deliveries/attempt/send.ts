@@ -5,10 +5,10 @@ import type { AttemptResult } from "../delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { createSharedLookup, type Lookup } from "./shared-lookup.ts";
+import { createSharedLookup, type AddressLookup } from "./shared-lookup.ts";
 import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "./targets.ts";
 
-/** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
+/** Limits of what is stored of an answer, whatever a receiver sends. */
 const maxBodyBytes = 16 * 1024;
 const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;
@@ -18,24 +18,27 @@ const unmadeReasons = {
   "look-up": "Other names of the same user were being looked up.",
 } as const;
 
-/** What became of an attempt. */
+/** Result of `send`. */
 export type Sent =
   | { readonly kind: "made"; readonly result: AttemptResult }
-  /** It never got its turn, for a reason that is not the receiver's: it counts as none, and is to be tried again soon. */
+  /**
+   * No attempt was made, for a reason that is not the receiver's. It does not count, and is soon
+   * tried again.
+   */
   | { readonly kind: "unmade"; readonly reason: string };
 
 export interface Sender {
   /**
-   * Makes one attempt. Never rejects: whatever happens is in the result.
+   * Makes one attempt. Never rejects: the result holds every failure.
    *
-   * @param user Whose webhook it is, as of this moment.
+   * @param user Owner of the webhook, as of now.
    */
   send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<Sent>;
-  /** Closes every connection, those in use too: let the attempts in flight end first. */
+  /** Closes every connection, those in use too. Call it when no attempt is in flight. */
   close(): void;
 }
 
-/** Where one attempt may go, and the connections there. */
+/** The targets that an attempt may have, and the connections to them. */
 interface Route {
   readonly policy: TargetPolicy;
   readonly kept: Agents;
@@ -43,11 +46,13 @@ interface Route {
 }
 
 /**
- * Sends webhooks, one POST each: no redirects, no cookies, no proxy from the environment, and no retries but one, when a kept
- * connection turns out to be closed before the receiver can have seen the request.
+ * Creates a sender that makes one POST per webhook: no redirects, no cookies, no proxy from the
+ * environment. It repeats a request only when a kept connection turns out to be closed before the
+ * receiver can have seen it.
  *
- * @param timeoutMs For a whole attempt: DNS, connect, TLS, response head and body.
- * @param maxSockets Most connections to one receiver; attempts beyond wait for one within their time.
+ * @param timeoutMs Limit of a whole attempt: DNS, connect, TLS, response head and body.
+ * @param maxSockets Most connections to one receiver; later attempts wait for one within their
+ *   time.
  */
 export function createSender({
   timeoutMs,
@@ -57,9 +62,9 @@ export function createSender({
 }: ReceiverNetworks & {
   readonly timeoutMs: number;
   readonly maxSockets: number;
-  readonly lookup?: Lookup;
+  readonly lookup?: AddressLookup;
 }): Sender {
-  // Agents for each policy: a kept connection is taken up without another look at its address.
+  // Separate agents per policy: a kept connection is reused without another look at its address.
   const routeFor = perUser(networks, (allowed): Route => {
     const policy = createTargetPolicy(allowed);
     const shared = { policy, maxSockets, lookup };
@@ -75,7 +80,7 @@ export function createSender({
     const shared = { post: { ...post, url: new URL(post.url) }, userId, maxBodyBytes };
     const first = await exchange({ ...shared, timeoutMs, agents: kept });
     if (first.ending.kind !== "broken" || !first.ending.isStale) return first;
-    // On a connection of its own, since the other kept ones are as old.
+    // On a new connection, since the other kept ones are as old.
     const leftMs = timeoutMs - (performance.now() - start);
     return exchange({ ...shared, timeoutMs: Math.max(leftMs, 1), agents: fresh });
   }
@@ -106,7 +111,7 @@ export function createSender({
   };
 }
 
-/** Undefined for a 2xx answer; its body need not have been read to the end, when it was longer than what is kept. */
+/** Returns undefined for a 2xx answer, even when its body was cut at the limit. */
 function failureIn({
   done: { ending, head },
   url,
@@ -130,7 +135,7 @@ function failureIn({
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
 function statusFailure(status: number, host: string): Failure {
-  // The receiver's own words for its status could be anything.
+  // Not the receiver's own reason phrase, which could be anything.
   const answer = `${host} answered ${`${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()}`;
   const isRedirect = status >= 300 && status < 400;
   return { error: "http", detail: isRedirect ? `${answer}; redirects are not followed.` : `${answer}.` };
@@ -141,7 +146,7 @@ type ResponseFields = Pick<
   "statusCode" | "responseHeaders" | "responseBody" | "isResponseTruncated" | "retryAfterSeconds"
 >;
 
-/** Also of an answer that did not come to its end: what there is of it may explain why. */
+/** Returns the answer, also an incomplete one, which may explain a failure. */
 function responseIn({ ending, head, body }: Exchange): ResponseFields {
   if (head === undefined) return { isResponseTruncated: false };
   const retryAfterSeconds = parseRetryAfter(head.headers["retry-after"], new Date());
@@ -154,7 +159,7 @@ function responseIn({ ending, head, body }: Exchange): ResponseFields {
   };
 }
 
-/** The first headers, up to the limits. */
+/** Returns the first headers, up to the limits. */
 function keptHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const kept: Record<string, string | string[]> = {};
   let bytes = 0;

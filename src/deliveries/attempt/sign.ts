@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 
 /**
- * The headers of one delivery request (specification, 6.2 and 6.3). Pure.
+ * Returns the headers of one delivery request (specification, 6.2 and 6.3). Pure.
  *
- * @param body The exact bytes that are sent, in parts: the signature covers them one after the other, as they are.
+ * @param body The exact bytes that are sent, in parts; the signature covers all of them in order.
  */
 export function signedHeaders({
   secret,

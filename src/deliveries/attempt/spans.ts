@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "../../broker/broker.ts";
 import { exchanges, queues } from "../../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../../telemetry/tracing.ts";
-import type { DeliveryInHand } from "./attempts.ts";
+import type { DeliveryInFlight } from "./attempts.ts";
 import type { Post } from "./exchange.ts";
 import type { Sent } from "./send.ts";
 
-/** The span of one event's fan-out, part of the trace of the event's message. */
+/** Begins the span of one event's fan-out, part of the trace of the event's message. */
 export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }: IncomingMessage): Span {
   return tracing.begin({
     name: `process ${queues.fanout}`,
@@ -23,7 +23,10 @@ export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }
   });
 }
 
-/** Makes a POST in a span, part of the trace that made the delivery, and tells the receiver of it in the header `traceparent`. */
+/**
+ * Makes a POST in a span, part of the trace that made the delivery. The header `traceparent` passes
+ * the span to the receiver.
+ */
 export async function sendInSpan({
   tracing,
   delivery,
@@ -47,16 +50,19 @@ export async function sendInSpan({
   }
   const { error, statusCode } = sent.result;
   span.set({ "http.response.status_code": statusCode });
-  // By the conventions, an answer outside 2xx is an error named by its status.
+  // By OpenTelemetry's conventions, an answer outside 2xx is an error named by its status.
   span.end(error === "http" ? String(statusCode) : error);
   return sent;
 }
 
-type TracedDelivery = Pick<DeliveryInHand, "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"> & {
+type TracedDelivery = Pick<
+  DeliveryInFlight,
+  "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"
+> & {
   readonly url: string;
 };
 
-/** Of the URL the span says only where it leads: the path and the query of many a receiver are its password. */
+/** The span names only host, port and scheme of the URL: path and query are often its password. */
 function beginAttempt(tracing: Tracing, delivery: TracedDelivery): Span {
   const { uuid, eventUuid, resource, attempt, url, traceparent } = delivery;
   const start = { name: "POST webhook", kind: "client", parent: traceparentOf({ traceparent }) } as const;

@@ -3,25 +3,26 @@ import ipaddr from "ipaddr.js";
 
 const maxUrlLength = 2048;
 
-/** Which addresses webhooks may be sent to. */
+/** The addresses that webhooks may be sent to. */
 export interface TargetPolicy {
   /**
-   * Why an address must not be connected to, as what it is: "a private address, which is outside the allowed networks".
-   * Undefined when it may.
+   * Returns why an address must not be connected to: "a private address, which is outside the
+   * allowed networks". Returns undefined when it may.
    */
   refusalOf(address: string): string | undefined;
   /**
-   * Why a URL cannot be a subscription's, as a sentence; undefined when it can. Hosts that are addresses are
-   * vetted here, in any spelling. Names are vetted when they are connected to, since their answers change.
+   * Returns why a URL cannot be a subscription's, as a sentence; undefined when it can. Vets hosts
+   * that are addresses, in any spelling. Names are vetted at each connection, since their addresses
+   * change.
    */
   refusalOfUrl(url: string): string | undefined;
 }
 
 /**
- * The one rule of where webhooks may go, for saving a subscription and for connecting: public unicast addresses, and
- * whatever lies in `allowedNetworks`.
+ * Creates the one rule of where webhooks may go, for saving a subscription and for connecting:
+ * public unicast addresses, and `allowedNetworks`.
  *
- * @param allowedNetworks CIDRs; throws on text that is not one, so check settings first.
+ * @param allowedNetworks CIDRs; throws on any other text, so check settings first.
  */
 export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPolicy {
   const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network));
@@ -50,14 +51,17 @@ export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPo
   return { refusalOf, refusalOfUrl };
 }
 
-/** Where webhooks may go besides public addresses, as CIDRs. */
+/** Networks that webhooks may go to in addition to public addresses, as CIDRs. */
 export interface ReceiverNetworks {
   readonly allowedNetworks: readonly string[];
-  /** More of them, for the webhooks of users with the admin flag only. */
+  /** More networks, only for webhooks of users with the admin flag. */
   readonly adminNetworks: readonly string[];
 }
 
-/** Makes what depends on the networks that a user's webhooks may go to: one for everybody, and another for admins when they have more. */
+/**
+ * Makes a value for the networks of each kind of user: one for all, and another for admins when
+ * they have more networks.
+ */
 export function perUser<T>(
   { allowedNetworks, adminNetworks }: ReceiverNetworks,
   make: (networks: readonly string[]) => T,
@@ -67,22 +71,28 @@ export function perUser<T>(
   return ({ isAdmin }) => (isAdmin ? admins : everybodys);
 }
 
-/** The addresses that a host of a parsed URL stands for without a look-up; none for an ordinary name. */
+/**
+ * Returns the addresses that a host of a parsed URL means without a look-up; none for an ordinary
+ * name.
+ */
 function literalAddresses(hostname: string): readonly string[] {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0) return [host];
-  // RFC 6761: these names always mean the machine itself, whatever a resolver says.
+  // RFC 6761: these names always mean the machine itself, whatever a resolver answers.
   return /(^|\.)localhost\.?$/.test(host) ? ["127.0.0.1", "::1"] : [];
 }
 
 function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   // ipaddr.js reads the obsolete `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address.
   if (isIP(address) === 0 || /^::\d+\.\d/.test(address)) return undefined;
-  // A mapped address reaches the IPv4 host inside it, so that host is what is judged.
+  // Judges the IPv4 host inside a mapped address, since the connection reaches that host.
   return ipaddr.process(address);
 }
 
-/** Undefined for public unicast. What ipaddr.js has no name for is public only in IPv4 and in 2000::/3 (RFC 4291). */
+/**
+ * Returns the kind of a special address; undefined for public unicast. An address that ipaddr.js
+ * has no name for is public only in IPv4 and in 2000::/3 (RFC 4291).
+ */
 function specialKind(address: ipaddr.IPv4 | ipaddr.IPv6 | undefined): string | undefined {
   if (address !== undefined && metadataAddresses.has(address.toString())) return "a cloud metadata address";
   const range = address?.range();
@@ -92,15 +102,19 @@ function specialKind(address: ipaddr.IPv4 | ipaddr.IPv6 | undefined): string | u
 }
 
 /**
- * What a cloud answers its own machines at, secrets included, although the address is a public one. The others are private or
- * link-local: 169.254.169.254 and 169.254.170.2, fd00:ec2::254 (Amazon), fd20:ce::254 (Google), 100.100.100.200 (Alibaba), 192.0.0.192 (Oracle).
+ * Public addresses at which a cloud answers its own machines, with secrets. Other such addresses
+ * are private or link-local: 169.254.169.254 and 169.254.170.2, fd00:ec2::254 (Amazon),
+ * fd20:ce::254 (Google), 100.100.100.200 (Alibaba), 192.0.0.192 (Oracle).
  */
 const metadataAddresses: ReadonlySet<string> = new Set([
   // Azure's wire server: certificates and settings of a machine's extensions.
   "168.63.129.16",
 ]);
 
-/** What people call them. The others are for documentation and tests, or tunnels that can hide a private IPv4 address. */
+/**
+ * Common names. The other ranges are for documentation and tests, or tunnels that can hide a
+ * private IPv4 address.
+ */
 const commonKinds: Readonly<Record<string, string>> = {
   private: "private",
   uniqueLocal: "private",

@@ -2,19 +2,31 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { BaseQuery, Field, Relation } from "../definition.ts";
 import { hasFields, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform.ts";
+import { isRecord } from "./transform-tree.ts";
 
-/** Where in the query the check is, and the resource that the names there belong to. */
+/** The place of the check in the query, and the resource of the names there. */
 interface Place {
-  /** Reported to. */
+  /** The draft that gets the reports. */
   readonly draft: Draft;
   readonly drafts: Drafts;
-  /** Undefined: unknown because of another fault, nothing is checked. */
+  /** Undefined when another fault hides it: nothing is checked. */
   readonly here: Draft | undefined;
   readonly path: YamlPath;
+  /** Whether texts such as `$user.id` stand for who asks. */
+  readonly hasUser?: true;
 }
 
-/** Reads `baseQuery`, and holds every name in it against the fields and relations. */
+/** Checks the names and the comparisons in the filter of an access rule. */
+export function checkAccessFilter(
+  draft: Draft,
+  drafts: Drafts,
+  path: YamlPath,
+  where: Readonly<Record<string, unknown>>,
+): void {
+  checkWhere({ draft, drafts, here: draft, path, hasUser: true }, where);
+}
+
+/** Reads `baseQuery`, and checks every name in it against the fields and relations. */
 export function readBaseQuery(draft: Draft, drafts: Drafts): BaseQuery {
   const { baseQuery } = draft.content;
   if (baseQuery === undefined) return {};
@@ -45,7 +57,7 @@ function report({ draft, path }: Place, message: string, where?: "key"): void {
 type Named =
   | { readonly kind: "field"; readonly field: Field }
   | { readonly kind: "relation"; readonly relation: Relation }
-  /** Reported, or not to be told because of another fault. */
+  /** Reported, or unknown because of another fault. */
   | { readonly kind: "unknown" };
 
 function lookUp(place: Place, name: string): Named {
@@ -54,8 +66,9 @@ function lookUp(place: Place, name: string): Named {
   if (field !== undefined) return { kind: "field", field };
   const relation = here?.relations.get(name);
   if (relation !== undefined) return { kind: "relation", relation };
-  const isTold = here === undefined || !hasFields(here) || here.fields.has(name) || here.relations.has(name);
-  if (!isTold && !here.mayHaveRelation(name)) {
+  const isReported =
+    here === undefined || !hasFields(here) || here.fields.has(name) || here.relations.has(name);
+  if (!isReported && !here.mayHaveRelation(name)) {
     const known = [...here.fields.keys(), ...here.relations.keys()];
     report(place, `"${name}" is neither a field nor a relation${hint(name, known)}`, "key");
   }
@@ -81,7 +94,7 @@ function checkIncluded(
   relation: Relation | undefined,
   args: Readonly<Record<string, unknown>>,
 ): void {
-  // One record cannot be filtered, sorted or cut.
+  // A single record cannot be filtered, sorted or cut.
   const known = relation?.kind === "one" ? ["include"] : includeKeys;
   for (const [key, value] of Object.entries(args)) {
     const inner = within(at(place, relation), key);
@@ -149,9 +162,13 @@ function checkWhere(place: Place, where: Readonly<Record<string, unknown>>): voi
 }
 
 function checkComparison(place: Place, field: Field, value: unknown): void {
-  // Any object may be what a Json field is compared with, and its operators are a language of their own.
-  if (field.type === "Json") return;
+  // A Json field may be compared with any object, and Prisma has other operators for it.
+  if (field.type === "Json") {
+    if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
+    return;
+  }
   if (!isRecord(value)) {
+    checkUserValue(place, value);
     if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
     return;
   }
@@ -161,16 +178,32 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "not" && isRecord(operand)) checkComparison(inner, field, operand);
-    else if ((operator === "in" || operator === "notIn") && !Array.isArray(operand))
+    else if (
+      (operator === "in" || operator === "notIn") &&
+      !Array.isArray(operand) &&
+      !isUserValue(inner, operand)
+    )
       report(inner, "expected a list of values");
+    else for (const one of [operand].flat()) checkUserValue(inner, one);
   }
 }
+
+function isUserValue({ hasUser }: Place, value: unknown): boolean {
+  return hasUser === true && typeof value === "string" && value.startsWith("$user.");
+}
+
+function checkUserValue(place: Place, value: unknown): void {
+  if (!isUserValue(place, value) || userValue.test(value as string)) return;
+  report(place, `there is no ${String(value)}; expected $user.id, $user.email or $user.claims.NAME`);
+}
+
+const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
 
 function checkRelated(place: Place, relation: Relation, value: unknown): void {
   const target = at(place, relation);
   if (value === null && relation.kind === "one") return;
   if (!isRecord(value)) return report(place, `expected a filter on ${relation.resource}`);
-  // A relation to many may be one to at most one, when the field at the other end is unique.
+  // A relation to many has at most one record when the field at the other end is unique.
   const foreign = target.here?.fields.get(relation.foreignField);
   const isOne = relation.kind === "one" || foreign?.isUnique === true || foreign?.isKey === true;
   const words = isOne ? toOne : toMany;

@@ -18,7 +18,10 @@ const exportNames: readonly (keyof CodeModule)[] = [
   "webhookBackoff",
 ];
 
-/** Loads the code module that the file names, if any. It runs with all rights of the service, so it must be in the configuration folder. */
+/**
+ * Loads the code module that the file names, if any. It must be in the configuration folder, since
+ * it runs with all rights of the service.
+ */
 export async function loadCode(draft: Draft, configDir: string): Promise<void> {
   const { module } = draft.content;
   if (module === undefined) return;
@@ -31,7 +34,7 @@ export async function loadCode(draft: Draft, configDir: string): Promise<void> {
   let exported: object;
   try {
     const url = pathToFileURL(path.file);
-    // The loader keeps a module for ever under its URL, and whatever the module imports, too.
+    // Node keeps a loaded module under its URL for ever, together with its imports.
     url.searchParams.set("content", path.contentHash);
     exported = (await import(url.href)) as object;
   } catch (error) {
@@ -58,7 +61,7 @@ function isExportName(name: string): name is keyof CodeModule {
   return exportNames.some((known) => known === name);
 }
 
-/** Undefined when there is no such file, or its real place, links followed, is outside of the folder. */
+/** Returns undefined when there is no such file, or when its real path is outside of the folder. */
 async function findModule(
   path: string,
   configDir: string,
@@ -76,7 +79,9 @@ async function findModule(
   }
 }
 
-/** Node keeps the place of a syntax error to itself when it is not the one to print it. */
+/**
+ * Describes a load error. Node hides the place of a syntax error unless it prints the error itself.
+ */
 function describe(error: unknown): string {
   const more = error instanceof SyntaxError ? "; `node --check` shows the line" : "";
   return `${messageOf(error)}${more}`;

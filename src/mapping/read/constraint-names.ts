@@ -3,8 +3,9 @@ import type { Draft } from "./draft.ts";
 import { maxNameBytes } from "./fields.ts";
 
 /**
- * Refuses mapping files whose tables would have two indexes or keys of one name: `<table>_<column>_idx` and the like, which are cut to 63
- * bytes. Prisma refuses them too, but in its own schema's lines.
+ * Refuses mapping files whose tables would have two indexes or keys of one name. Names such as
+ * `<table>_<column>_idx` are cut to 63 bytes. Prisma refuses them too, but names lines of its own
+ * schema.
  */
 export function checkConstraintNames(drafts: readonly Draft[]): void {
   const taken = new Map<string, string>();
@@ -22,7 +23,7 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
   };
   for (const draft of drafts) {
     const table = draft.content.table ?? draft.content.name;
-    // Two on one table are refused as that.
+    // checkNames reports two resources on one table.
     if (table === undefined || tables.has(table) || draft.faultyKeys.has("table")) continue;
     tables.add(table);
     take(draft, [draft.content.table === undefined ? "name" : "table"], cutName(table, "_pkey"));
@@ -34,14 +35,17 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
   }
 }
 
-/** As in models.ts: key and unique columns need no second index. */
+/**
+ * Returns the ending of the index's name. Key and unique columns need no second index, see
+ * models.ts.
+ */
 function endingOf({ isKey, isUnique, isIndexed, references }: Field): string | undefined {
   if (isKey) return undefined;
   if (isUnique) return "_key";
   return isIndexed || references !== undefined ? "_idx" : undefined;
 }
 
-/** As Prisma cuts it. */
+/** Cuts a name as Prisma does. */
 function cutName(stem: string, ending: string): string {
   const room = maxNameBytes - ending.length;
   const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });

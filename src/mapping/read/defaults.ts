@@ -27,7 +27,10 @@ const generators: Readonly<
   uuid: { kind: "uuid", fits: ({ type }) => type === "String" || type === "Uuid", where: "a String or Uuid" },
 };
 
-/** Reads `default:`, a literal or one of now, autoincrement and uuid. Those words are values like any other for an Enum and Json. */
+/**
+ * Reads `default:`, a literal or one of now, autoincrement and uuid. For an Enum and Json these
+ * words are plain values.
+ */
 export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   const isWord = typeof given === "string" && Object.hasOwn(generators, given);
   const generator = isWord && field.type !== "Enum" && field.type !== "Json" ? generators[given] : undefined;
@@ -55,7 +58,7 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** What a literal should have been; undefined when it fits. */
+/** What a literal should have been; undefined when it is valid. */
 const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed) => string | undefined>> = {
   Int: unless("a whole number of 32 bits", (value) => typeof value === "number" && isWithin(value, int32)),
   BigInt: unless("a whole number of 64 bits, in quotes beyond 9007199254740991", (value) =>

@@ -5,11 +5,19 @@ import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf, OperatorError } from "../../kit/errors.ts";
 import type { Trigger } from "../definition.ts";
 import type { Fault, YamlPath, YamlSource } from "../../config/yaml-source.ts";
-import type { CodeModule, CountMode, DeleteAction, Field, FieldType, Relation } from "../definition.ts";
+import type {
+  AccessOperation,
+  CodeModule,
+  CountMode,
+  DeleteAction,
+  Field,
+  FieldType,
+  Relation,
+} from "../definition.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 
-/** A field as it stands in the file. */
+/** A field as the file has it. */
 export interface FileField {
   readonly type: FieldType;
   readonly id?: boolean;
@@ -32,15 +40,16 @@ export interface FileField {
 /** A path, `{ value: ... }`, or an object of these. */
 export type FileTransform = string | { readonly [name: string]: FileTransform };
 
+/** An item of `orderBy`, as Prisma takes it. */
 export type Order = Readonly<Record<string, unknown>>;
 
-/** A mapping file as the JSON Schema has it. */
+/** A mapping file that fits the JSON Schema. */
 export interface MappingFile {
   readonly name: string;
   readonly model: string;
   readonly table?: string;
   readonly managed?: boolean;
-  /** Undefined: a field that is there, but faulty. */
+  /** Undefined for a faulty field. */
   readonly fields: Readonly<Record<string, FileField | undefined>>;
   readonly triggers: readonly Trigger[];
   readonly transform?: Readonly<Record<string, FileTransform>>;
@@ -48,6 +57,7 @@ export interface MappingFile {
   readonly updateRules?: RuleSpecs;
   readonly ownerColumn?: string;
   readonly isAdmin?: "flag" | "nobody" | readonly string[];
+  readonly access?: Readonly<Partial<Record<AccessOperation, string | Readonly<Record<string, unknown>>>>>;
   readonly searchableColumns?: readonly string[];
   readonly filterable?: readonly string[];
   readonly sortable?: readonly string[];
@@ -67,34 +77,34 @@ export interface MappingFile {
 }
 
 /**
- * A mapping file on its way to a definition. What is faulty is left out of `content`, so that the rest can still be
- * checked, and nothing is reported twice because something else is wrong.
+ * A mapping file on its way to a definition. `content` leaves out faulty parts, so that the rest
+ * can be checked and no fault causes another report.
  */
 export interface Draft {
   readonly source: YamlSource;
   readonly content: Partial<MappingFile>;
   /** Keys of the top level with a fault in them. */
   readonly faultyKeys: ReadonlySet<string>;
-  /** By name; undefined when there is such a field, but a faulty one. */
+  /** Fields by name; undefined for a faulty one. */
   readonly fields: Map<string, Field | undefined>;
-  /** Likewise. */
+  /** Relations by name; undefined for a faulty one. */
   readonly relations: Map<string, Relation | undefined>;
-  /** Whether a relation of that name may be missing only because of a fault elsewhere. */
+  /** Returns whether a relation of that name may be missing only because of a fault elsewhere. */
   mayHaveRelation: (name: string) => boolean;
   code: CodeModule;
-  /** Of the code module's text; undefined without one. */
+  /** Hash of the code module's text; undefined without one. */
   codeHash?: string;
   readonly faults: Fault[];
   report(path: YamlPath, message: string, place?: "value" | "key"): void;
 }
 
-/** Every draft with a usable name, by it. */
+/** Every draft with a valid name, by it. */
 export type Drafts = ReadonlyMap<string, Draft>;
 
 /**
- * Compiles the JSON Schema of a mapping file, the one that editors use.
+ * Compiles the JSON Schema of a mapping file, which editors use too.
  *
- * @throws OperatorError when it is not where the program has it.
+ * @throws OperatorError when the schema's file is missing.
  */
 export function compileMappingSchema(): ValidateFunction {
   const path = fileURLToPath(new URL("../../../config/schema/resource.schema.json", import.meta.url));
@@ -109,12 +119,12 @@ export function compileMappingSchema(): ValidateFunction {
     );
   }
   const ajv = new Ajv({ allErrors: true, verbose: true, strictTypes: false });
-  // Shown by editors, and by schema-faults.ts.
+  // Used by editors, and by schema-faults.ts.
   ajv.addKeyword("errorMessage");
   return ajv.compile(schema);
 }
 
-/** Holds a file against the schema. */
+/** Checks a file against the schema. */
 export function createDraft(source: YamlSource, validate: ValidateFunction): Draft {
   const faults = [...source.faults];
   const isReadable = source.faults.length === 0;
@@ -151,12 +161,15 @@ function soundPart(value: unknown, faulty: readonly YamlPath[]): Partial<Mapping
   return sound;
 }
 
-/** Whether the file's fields can be told: only then is a name that is not among them a fault. */
+/** Returns whether the file's fields are known: only then is an unknown name a fault. */
 export function hasFields(draft: Draft): boolean {
   return draft.content.fields !== undefined;
 }
 
-/** The field of a name that the file gives somewhere. Reports an unknown one, as far as the fields are known; undefined then too. */
+/**
+ * Finds the field that the file names somewhere. Reports an unknown one when the fields are known,
+ * and returns undefined.
+ */
 export function findField({
   draft,
   name,

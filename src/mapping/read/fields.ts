@@ -9,7 +9,7 @@ const keyTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid"];
 /** Words of Prisma's filters. */
 const filterWords = new Set(["AND", "OR", "NOT"]);
 
-/** Reads every field of the file, except for what it references; see relations.ts. */
+/** Reads every field of the file, except for its references; see relations.ts. */
 export function readFields(draft: Draft): void {
   const { fields = {} } = draft.content;
   for (const [name, given] of Object.entries(fields)) {
@@ -25,7 +25,10 @@ export function readFields(draft: Draft): void {
   checkColumns(draft);
 }
 
-/** A name that every object has already, so that a record with it could not be told from one without. */
+/**
+ * Returns whether every object has the name already, so that a record with it looks like one
+ * without.
+ */
 export function isReserved(name: string): boolean {
   return name in Object.prototype || filterWords.has(name);
 }
@@ -85,11 +88,11 @@ function readField(draft: Draft, name: string, given: FileField): Field | undefi
 
 function withDefault(draft: Draft, field: Field, given: FileField): Field | undefined {
   if (given.default === undefined) {
-    // A key that is another resource's key is given by whoever creates the record.
+    // The client gives a key that is another resource's key.
     if (!field.isKey || given.references !== undefined || field.type === "String") return field;
     return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
   }
-  // What an optional field is without a default, too.
+  // An optional field without a default is null, too.
   if (given.default === null && field.isOptional) return field;
   const read = readDefault(field, given.default);
   if (read.kind === "ok") return { ...field, default: read.value };

@@ -15,14 +15,14 @@ export function checkIncludes(draft: Draft): void {
   }
 }
 
-/** Faults of these keys may be the reason why a path is not there. */
+/** A fault of one of these keys may be the reason that a path does not exist. */
 const causes = /^(?:fields|transform|baseQuery|module)\b/;
 
 /**
  * Checks `filterable` and `sortable` against the JSON of the record.
  *
- * @param definition Of the draft; undefined when a fault keeps it from being made.
- * @param definitions Those that could be made.
+ * @param definition The draft's definition; undefined when a fault prevents it.
+ * @param definitions All definitions without faults.
  */
 export function checkListPaths(
   draft: Draft,
@@ -52,7 +52,7 @@ export function checkListPaths(
   }
 }
 
-/** A Json field in `filterable` stands for every path in it. */
+/** Returns the fault for `filterable`, where a Json field stands for every path in it. */
 function filterFaultOfAll(found: Found): string | undefined {
   const { field } = found.place;
   return field?.type === "Json" && !field.isList ? undefined : filterFault(found);

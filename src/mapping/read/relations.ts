@@ -1,7 +1,7 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { Field, Reference } from "../definition.ts";
 import { hasFields, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform.ts";
+import { isRecord } from "./transform-tree.ts";
 
 interface End {
   readonly kind: "end";
@@ -12,7 +12,9 @@ interface End {
   readonly target: Draft;
 }
 
-/** A reference with a fault that is reported by then. What names its relations is not a fault of its own. */
+/**
+ * A reference with a fault that is reported already. Uses of its relations are no further faults.
+ */
 interface Broken {
   readonly kind: "broken";
   readonly draft: Draft;
@@ -24,7 +26,8 @@ interface Broken {
 /**
  * Resolves every `references`, and gives both resources their end of the relation.
  *
- * The inverse is named after the referencing resource, `-` as `_`; where that name is taken, `<resource>_by_<as>`.
+ * The inverse has the name of the referencing resource, with `-` as `_`; `<resource>_by_<as>` where
+ * that name is taken.
  */
 export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
   const isNamed = all.every(({ content }) => content.name !== undefined);
@@ -34,10 +37,10 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
     ),
   );
   const ends = linked.filter((one) => one.kind === "end");
-  // After all of the own ends, so that an inverse never takes the name of one.
+  // After all own ends, so that an inverse never takes the name of one.
   for (const end of ends) if (drafts.get(end.resource) === end.draft) linkInverse(end);
 
-  // Guesses come last: they never take the name of what is sure.
+  // Guesses come last, so that they never take a known name.
   const broken = [
     ...linked.filter((one) => one.kind === "broken"),
     ...all.flatMap((draft) => faultyReferences(draft, drafts)),
@@ -46,7 +49,7 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
   for (const draft of all) draft.mayHaveRelation = (name) => isInverse({ name, draft, all, ends, broken });
 }
 
-/** Makes the names of a broken reference's relations known at both ends, without saying where they lead. */
+/** Makes the names of a broken reference's relations known at both ends, without a target. */
 function keepNames({
   broken,
   ends,
@@ -63,7 +66,7 @@ function keepNames({
   const targets = broken.target === undefined ? all : [broken.target];
   for (const target of targets) {
     keepName(target, plain);
-    // Which of several references to a resource gets the plain name depends on this one.
+    // This reference decides which of several references to a resource gets the plain name.
     const siblings = ends.filter((end) => end.draft === draft && end.target === target);
     for (const name of [as, ...siblings.map(({ reference }) => reference.as)])
       keepName(target, `${plain}_by_${name}`);
@@ -74,7 +77,10 @@ function keepName({ fields, relations }: Draft, name: string): void {
   if (!fields.has(name) && !relations.has(name)) relations.set(name, undefined);
 }
 
-/** Whether another file, whose name or fields cannot be told, may give the draft a relation of that name. */
+/**
+ * Returns whether another file, whose name or fields are unknown, may give the draft a relation of
+ * that name.
+ */
 function isInverse({
   name,
   draft,
@@ -101,7 +107,7 @@ function isInverse({
   });
 }
 
-/** What the faulty fields of a file would reference, as far as it can be told. */
+/** Returns what the faulty fields of a file would reference, as far as it is known. */
 function faultyReferences(draft: Draft, drafts: Drafts): readonly Broken[] {
   const { value } = draft.source;
   const given = isRecord(value) && isRecord(value["fields"]) ? value["fields"] : {};
@@ -122,7 +128,7 @@ function defaultNameOf(field: string): string {
   return field.replace(/_id$/, "");
 }
 
-/** Undefined when the field references nothing. */
+/** Links a field's own reference. Returns undefined when the field references nothing. */
 function linkOwn({
   draft,
   field,
@@ -132,7 +138,7 @@ function linkOwn({
   readonly draft: Draft;
   readonly field: Field;
   readonly drafts: Drafts;
-  /** Whether every file has a usable name: else an unknown resource may be one without. */
+  /** Whether every file has a valid name: otherwise an unknown resource may be one without. */
   readonly isNamed: boolean;
 }): End | Broken | undefined {
   const given = draft.content.fields?.[field.name];
@@ -197,7 +203,7 @@ function linkOwn({
   return { kind: "end", draft, resource, field, reference, target };
 }
 
-/** Neither part has a dot in it, so no two references share a name. */
+/** Returns a name that no two references share, since neither part contains a dot. */
 function relationNameOf(resource: string, field: Field): string {
   return `${resource}.${field.name}`;
 }

@@ -1,8 +1,8 @@
 import type { ErrorObject } from "ajv";
-import { hint, nearest } from "../../kit/did-you-mean.ts";
+import { hint, questionOf } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 
-/** What the JSON Schema finds wrong, in words of the file. */
+/** A fault that the JSON Schema finds, in the words of the file. */
 export interface SchemaFault {
   readonly path: YamlPath;
   readonly message: string;
@@ -10,13 +10,13 @@ export interface SchemaFault {
 }
 
 /**
- * Turns ajv's errors (`allErrors`, `verbose`) into one fault for each thing that is wrong. The schema's `errorMessage`, which
- * editors show too, says what was expected.
+ * Turns ajv's errors (`allErrors`, `verbose`) into one fault for each problem. The schema's
+ * `errorMessage`, which editors show too, says what was expected.
  */
 export function schemaFaults(errors: readonly ErrorObject[]): readonly SchemaFault[] {
   const choices = errors.filter(({ keyword }) => keyword === "anyOf");
   const faults = errors
-    // What wraps errors that are there themselves, and the branches of a choice, which is told as a whole.
+    // Leaves out errors that wrap other errors, and the branches of a choice, which is one fault.
     .filter(({ keyword }) => keyword !== "propertyNames" && keyword !== "if")
     .filter((error) => !choices.some((choice) => isBranchOf(error, choice)))
     .map(toFault);
@@ -54,8 +54,7 @@ function toFault(error: ErrorObject): SchemaFault {
   }
   if (error.keyword === "enum") {
     const words = (params["allowedValues"] as readonly unknown[]).map(String);
-    const meant = typeof error.data === "string" ? nearest(error.data, words) : undefined;
-    const question = meant === undefined ? "" : `; did you mean "${meant}"?`;
+    const question = typeof error.data === "string" ? questionOf(error.data, words) : "";
     return { path, message: `expected one of ${words.join(", ")}${question}`, place: "value" };
   }
   return { path, message: messageOf(error, schema.errorMessage), place: "value" };
@@ -65,7 +64,10 @@ function messageOf(error: ErrorObject, errorMessage: string | undefined): string
   return errorMessage ?? `expected another value: ${error.message ?? error.keyword}`;
 }
 
-/** The steps of a JSON pointer; digits are taken for an index, since no key of a mapping file begins with one. */
+/**
+ * Returns the steps of a JSON pointer. Digits are an index, since no key of a mapping file starts
+ * with one.
+ */
 function pathOf({ instancePath }: ErrorObject): YamlPath {
   return instancePath
     .split("/")

@@ -1,43 +1,52 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** How an attempt ended: what it made of the delivery, and what it failed of (`none`: nothing). */
+/**
+ * How an attempt ended: the outcome for the delivery, and the kind of error (`none` without one).
+ */
 export interface EndedAttempt {
   readonly outcome: "delivered" | "retry" | "failed";
   readonly error: string;
   readonly durationMs: number;
   /** 1 for the first POST. */
   readonly attempt: number;
-  /** From the event to the end of the attempt. Undefined for a manual retry: its delay says nothing about the service. */
+  /**
+   * Time from the event to the end of the attempt. Undefined for a manual retry, whose delay is the
+   * user's.
+   */
   readonly lagMs: number | undefined;
 }
 
-/** Counts attempts and what becomes of deliveries. */
+/** Counts attempts and outcomes of deliveries. */
 export interface DeliveryMetrics {
-  /** A POST begins. Answers what to call at its end. */
+  /** Counts a POST that starts. Returns the function to call at its end. */
   attemptStarted(): () => void;
   attempted(attempt: EndedAttempt): void;
-  /** A due delivery has to wait: its receiver is `busy` with others, or `silent`. */
+  /** Counts a due delivery that has to wait: its receiver is `busy` with others, or `silent`. */
   postponed(reason: "busy" | "silent"): void;
-  /** A delivery's attempts are spent, and that is written. */
+  /** Counts a delivery whose attempts are spent, once that is stored. */
   failed(): void;
-  /** Dead letters that the broker has confirmed: of deliveries that are `spent`, or messages that are `foreign` to the consumers. */
+  /**
+   * Counts dead letters that the broker confirmed: `spent` deliveries, or messages `foreign` to the
+   * consumers.
+   */
   deadLettered(reason: "spent" | "foreign", count: number): void;
-  /** Deliveries that the sweep has taken out of the queue because they were due. */
+  /** Counts due deliveries that the sweep took from the queue. */
   swept(count: number): void;
 }
 
-/** From a receiver next door to one that was down for days. */
+/** From a receiver nearby to one that was down for days. */
 const lagBuckets = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 43_200, 86_400,
   259_200, 604_800,
 ];
 
+/** Creates the metrics of deliveries and attempts. */
 export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   const registers = [registry];
   const attempts = new Counter({
     name: "svc_delivery_attempts_total",
-    help: "POSTs by what they made of the delivery and by what they failed of; error `none` is a 2xx answer, `http` any other.",
+    help: "POSTs by the delivery's next status and by their error; `none` is a 2xx answer, `http` any other.",
     labelNames: ["outcome", "error"] as const,
     registers,
   });
@@ -75,7 +84,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const swept = new Counter({
     name: "svc_deliveries_swept_total",
-    help: "Deliveries that the sweep has taken out of the queue because they were due: retries, and what a dead process left behind.",
+    help: "Deliveries that the sweep took out of the queue because they were due: retries, and those that a dead process left behind.",
     registers,
   });
   const postponed = new Counter({

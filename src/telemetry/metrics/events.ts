@@ -1,16 +1,23 @@
 import { Counter, type Registry } from "prom-client";
 
-/** Counts events on their way from the outbox to the deliveries. */
+/** Counts events from the outbox to the deliveries. */
 export interface EventMetrics {
-  /** One event was confirmed by the broker. Its resource is in the mapping files: no other can be presented. */
+  /**
+   * Counts an event that the broker confirmed. Its resource is in the mapping files: others cannot
+   * be presented.
+   */
   published(event: { readonly resource: string; readonly trigger: string }): void;
-  /** Events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by the broker. */
+  /**
+   * Counts events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by
+   * the broker.
+   */
   postponed(reason: "refused" | "unconfirmed", count: number): void;
-  /** Events that the broker confirmed and nobody fanned out in time. */
+  /** Counts events that the broker confirmed and no dispatcher fanned out in time. */
   republished(count: number): void;
   fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
 }
 
+/** Creates the metrics of events. */
 export function createEventMetrics(registry: Registry): EventMetrics {
   const registers = [registry];
   const published = new Counter({
@@ -27,7 +34,7 @@ export function createEventMetrics(registry: Registry): EventMetrics {
   });
   const republished = new Counter({
     name: "svc_events_republished_total",
-    help: "Events taken out of the outbox again, since the broker had confirmed them and nobody fanned them out in time.",
+    help: "Events taken out of the outbox again, since the broker had confirmed them and they were not fanned out in time.",
     registers,
   });
   const fannedOut = new Counter({

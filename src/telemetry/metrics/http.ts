@@ -1,13 +1,13 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** Counts requests. Made for the hot path: the series of a route are looked up once. */
+/** Counts requests. For the hot path: each series is looked up once. */
 export interface HttpMetrics {
   started(): void;
   /**
-   * @param route The matched pattern, never the path: the number of series must not follow what clients ask for. Undefined when
-   *   the request was turned away before a route was found.
-   * @param isAborted The client left before the answer was out.
+   * @param route The matched pattern, never the path: clients must not decide how many series there
+   *   are. Undefined when the request was refused before a route was found.
+   * @param isAborted Whether the client left before the answer was sent.
    */
   ended(request: {
     readonly method: string;
@@ -20,14 +20,15 @@ export interface HttpMetrics {
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** nginx's status for a client that left: whatever the answer would have been, it did not arrive. */
+/** nginx's status for a client that left before the answer was sent. */
 const abortedStatus = 499;
 
+/** Creates the metrics of requests. */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const requests = new Counter({
     name: "svc_http_requests_total",
-    help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or turned away before one was looked for. Status 499: the client left.",
+    help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or refused before routing. Status 499: the client left.",
     labelNames: ["method", "route", "status"] as const,
     registers,
   });

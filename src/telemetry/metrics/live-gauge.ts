@@ -6,22 +6,15 @@ interface Named {
   readonly help: string;
 }
 
-/** Adds a gauge whose value is asked for at each scrape; it has none while the answer is undefined. */
-export function addLiveGauge({
-  registry,
-  name,
-  help,
-  read,
-}: Named & { readonly read: () => number | undefined }): void {
+/** Adds a gauge that reads its value at each scrape. */
+export function addLiveGauge({ registry, name, help, read }: Named & { readonly read: () => number }): void {
   const gauge = new Gauge({ name, help, registers: [registry], collect });
   function collect(): void {
-    const value = read();
-    if (value === undefined) gauge.remove();
-    else gauge.set(value);
+    gauge.set(read());
   }
 }
 
-/** The same with one label: the answer has a value for each of the label's. */
+/** Adds a gauge with one label that reads its values, by the label's value, at each scrape. */
 export function addLiveGauges({
   registry,
   name,

@@ -1,23 +1,28 @@
 import type { Registry } from "prom-client";
 import { addLiveGauges } from "./live-gauge.ts";
 
-/** Receivers that get no attempts for now, and those that one attempt decides on. */
+/**
+ * Receivers that get no attempts for now (open), and receivers that one attempt decides on (half
+ * open).
+ */
 export interface BreakerCounts {
   readonly open: number;
   readonly halfOpen: number;
 }
 
+/** The gauges of the receivers. */
 export interface ReceiverMetrics {
-  /** Where the numbers are asked for, at each scrape. */
+  /** Sets the function that each scrape asks. A reload replaces it. */
   watchBreakers(counts: () => BreakerCounts): void;
 }
 
+/** Creates the gauges of the receivers. */
 export function createReceiverMetrics(registry: Registry): ReceiverMetrics {
   let counts: (() => BreakerCounts) | undefined;
   addLiveGauges({
     registry,
     name: "svc_receiver_breakers",
-    // Receivers themselves are no label: there is no bound to their number.
+    // The receiver is no label, since the number of receivers has no bound.
     help: "Receivers whose breaker is `open` (no attempts for now) or `half_open` (one attempt decides).",
     label: "state",
     read() {

@@ -1,25 +1,35 @@
 import { Gauge, type Registry } from "prom-client";
+import { endsWithin } from "../../kit/worker.ts";
 
-/** A part whose numbers must be fetched from elsewhere before they can be shown. */
+/** Numbers that a scrape must fetch before it can show them. */
 export interface Source {
   readonly name: string;
   /** Fetches the numbers and sets the gauges. */
   read(): Promise<void>;
-  /** Takes the gauges' values away, since they can no longer be believed. */
+  /** Removes the values of the gauges, which are no longer valid. */
   forget(): void;
 }
 
+/** Collects the numbers of all sources for a scrape. */
 export interface Scraper {
   add(source: Source): void;
-  /** The text of all metrics. Sources that fail or take too long are left out of it; it never waits longer than their limit. */
+  /**
+   * Returns the text of all metrics. Leaves out sources that fail or take longer than their limit.
+   */
   scrape(): Promise<string>;
 }
 
-/** Share of the time that a source may be at work for scrapes: slow answers are shown for longer. */
+/**
+ * Largest share of the time that a source may be busy with scrapes: slow answers are shown for
+ * longer.
+ */
 const mostLoad = 1 / 20;
 
 /**
- * @param freshForMs How long numbers are shown at least before they are fetched again: several scrapers cost no more than one.
+ * Creates a scraper.
+ *
+ * @param freshForMs Least time that numbers are shown before they are fetched again. Several
+ *   scrapers therefore cost no more than one.
  * @param limitMs How long a scrape waits for a source.
  */
 export function createScraper({
@@ -35,7 +45,7 @@ export function createScraper({
 }): Scraper {
   const success = new Gauge({
     name: "svc_scrape_source_success",
-    help: "Whether the numbers of a source could be had: 1, or 0 and they are left out.",
+    help: "1 when the numbers of a source were read, 0 when they are left out.",
     labelNames: ["source"] as const,
     registers: [registry],
   });
@@ -52,7 +62,9 @@ export function createScraper({
     let freshUntil = -Infinity;
     let underWay: Promise<void> | undefined;
 
-    /** One question at a time, also when the one before it hangs: scrapes must not use up the pool. */
+    /**
+     * Runs one read at a time, also when the previous one hangs: scrapes must not use up the pool.
+     */
     async function read(): Promise<void> {
       const startedAt = now();
       try {
@@ -62,7 +74,7 @@ export function createScraper({
         duration.set(name, tookMs / 1_000);
         success.set(name, 1);
       } catch {
-        // The part at work with the source logs what is wrong with it; here it is shown.
+        // The owner of the source logs the reason; the gauge shows only that it fails.
         fail();
       } finally {
         underWay = undefined;
@@ -76,7 +88,7 @@ export function createScraper({
     return async () => {
       if (now() < freshUntil) return;
       underWay ??= read();
-      if ((await inTime(underWay, limitMs)) === "late") fail();
+      if (!(await endsWithin(limitMs, underWay))) fail();
     };
   }
 
@@ -87,16 +99,4 @@ export function createScraper({
       return registry.metrics();
     },
   };
-}
-
-async function inTime(work: Promise<void>, limitMs: number): Promise<"done" | "late"> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), limitMs);
-  });
-  try {
-    return await Promise.race([work.then(() => "done" as const), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -3,7 +3,7 @@ import {
   createAdmission,
   laneShares,
   type Admission,
-  type Candidate,
+  type SlotRequest,
   type Done,
 } from "../../../src/deliveries/admission/admission.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
@@ -12,7 +12,7 @@ import { failure, success } from "../../support/work.ts";
 
 const url = "https://hooks.example.com/s3cret?token=s3cret";
 
-const candidate = (to: string, overrides: Partial<Candidate> = {}): Candidate => ({
+const candidate = (to: string, overrides: Partial<SlotRequest> = {}): SlotRequest => ({
   userId: 1,
   url: to,
   lane: "first",
@@ -77,7 +77,7 @@ describe("createAdmission", () => {
   }
 
   /** Begins an attempt, or says why it cannot be begun. */
-  const admit = (to = url, overrides: Partial<Candidate> = {}): Done | string => {
+  const admit = (to = url, overrides: Partial<SlotRequest> = {}): Done | string => {
     const wanted = candidate(to, overrides);
     const refusal = admission.refusalOf(wanted);
     const place = admission.reserve(wanted);
@@ -86,7 +86,7 @@ describe("createAdmission", () => {
     place.enter({ begin: (done) => (admitted = done), giveUp: (reason) => (admitted = reason) });
     return admitted;
   };
-  const begin = (to = url, overrides: Partial<Candidate> = {}): Done => {
+  const begin = (to = url, overrides: Partial<SlotRequest> = {}): Done => {
     const admitted = admit(to, overrides);
     if (typeof admitted === "string") throw new Error(`expected to be admitted, but: ${admitted}`);
     return admitted;

@@ -20,30 +20,30 @@ describe("createBreakers", () => {
   });
 
   const tell = (cost: AttemptCost, { receiver = "a", isProbe = false } = {}): string | undefined =>
-    breakers.tell({ receiver, isProbe, cost });
+    breakers.report({ receiver, isProbe, cost });
   const fail = (times = failuresToOpen, receiver = "a"): (string | undefined)[] =>
     Array.from({ length: times }, () => tell("costly", { receiver }));
   /** How long it is left alone, to the ms. */
   const pauseOf = (receiver: string): number => {
     const from = nowMs;
-    while (!breakers.mayAsk(receiver)) nowMs += 1;
+    while (!breakers.mayAcquire(receiver)) nowMs += 1;
     const pause = nowMs - from;
     nowMs = from;
     return pause;
   };
   const probe = (): void => {
-    expect(breakers.mayAsk("a")).to.equal(true);
-    expect(breakers.ask("a"), "half open").to.deep.equal({ kind: "go", isProbe: true });
+    expect(breakers.mayAcquire("a")).to.equal(true);
+    expect(breakers.tryAcquire("a"), "half open").to.deep.equal({ kind: "go", isProbe: true });
   };
 
   describe("while closed", () => {
     it("lets every attempt through, up to the tenth costly one in a row, which opens it", () => {
       expect(fail(9)).to.deep.equal(Array(9).fill(undefined));
-      expect(breakers.ask("a")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "go", isProbe: false });
 
       expect(fail(1)).to.deep.equal(["opened"]);
 
-      expect(breakers.ask("a").kind).to.equal("wait");
+      expect(breakers.tryAcquire("a").kind).to.equal("wait");
       expect(breakers.counts()).to.deep.equal({ open: 1, halfOpen: 0 });
     });
 
@@ -66,7 +66,7 @@ describe("createBreakers", () => {
     it("is no concern of other receivers", () => {
       fail();
 
-      expect(breakers.ask("b")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("b")).to.deep.equal({ kind: "go", isProbe: false });
     });
   });
 
@@ -74,8 +74,8 @@ describe("createBreakers", () => {
     beforeEach(() => fail());
 
     it("leaves the receiver alone for the pause", () => {
-      expect(breakers.mayAsk("a")).to.equal(false);
-      expect(breakers.ask("a")).to.deep.equal({ kind: "wait" });
+      expect(breakers.mayAcquire("a")).to.equal(false);
+      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "wait" });
       expect(pauseOf("a")).to.equal(1_000);
     });
 
@@ -93,21 +93,21 @@ describe("createBreakers", () => {
 
     it("lets one attempt through when the pause is over, and no other beside it", () => {
       nowMs += 999;
-      expect(breakers.ask("a").kind).to.equal("wait");
+      expect(breakers.tryAcquire("a").kind).to.equal("wait");
       nowMs += 1;
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 1 });
 
       probe();
 
-      expect(breakers.mayAsk("a")).to.equal(false);
-      expect(breakers.ask("a").kind).to.equal("wait");
+      expect(breakers.mayAcquire("a")).to.equal(false);
+      expect(breakers.tryAcquire("a").kind).to.equal("wait");
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 1 });
     });
 
     it("is closed by an answer to an attempt that began before it opened, or past it", () => {
       expect(tell("answered")).to.equal("closed");
 
-      expect(breakers.ask("a")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "go", isProbe: false });
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 0 });
     });
 

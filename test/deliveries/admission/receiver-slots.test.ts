@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import {
   createReceiverSlots,
-  type Place,
+  type SlotPlace,
   type ReceiverSlots,
   type ReleaseSlot,
   type SlotHolder,
@@ -20,7 +20,7 @@ interface Visit {
 const stateOf = ({ state }: Visit): string => state;
 
 const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
-const enter = (place: Place): Visit => {
+const enter = (place: SlotPlace): Visit => {
   const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
   place.enter({
     begin(release) {
@@ -102,7 +102,7 @@ describe("createReceiverSlots", () => {
 
     it("counts what is only reserved, until it leaves", () => {
       const slots = create();
-      const places = [slots.reserve(holder()), slots.reserve(holder())] as [Place, Place];
+      const places = [slots.reserve(holder()), slots.reserve(holder())] as [SlotPlace, SlotPlace];
       expect(slots.reserve(holder())).to.equal(undefined);
 
       places[0].leave();
@@ -248,7 +248,7 @@ describe("createReceiverSlots", () => {
 
   it("leaks no place, whatever becomes of those that are reserved", () => {
     const slots = create({ livelyLimit: 6, perUser: 5 });
-    const open: (Place | Visit)[] = [];
+    const open: (SlotPlace | Visit)[] = [];
     let seed = 7;
     const pick = (below: number): number => {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;

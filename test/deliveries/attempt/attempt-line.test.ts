@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { attemptLine } from "../../../src/deliveries/attempt/attempt-line.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
-import type { DeliveryInHand } from "../../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../../src/deliveries/attempt/attempts.ts";
 
-const delivery: DeliveryInHand = {
+const delivery: DeliveryInFlight = {
   id: "41",
   uuid: "0f8fad5b-d9cb-469f-a165-70867728950e",
   eventId: "5",
@@ -23,7 +23,7 @@ const delivery: DeliveryInHand = {
   },
   happenedAtMs: 0,
   data: Buffer.from("canary"),
-  flight: { id: "1", inHand: 1 },
+  flight: { id: "1", unwritten: 1 },
 };
 
 const result: AttemptResult = {

@@ -72,7 +72,8 @@ describe("createSender, when things go wrong", () => {
         "result.detail",
         `127.0.0.1:${receiver.port} did not answer within 0.3 s.`,
       );
-      // On a busy machine the first one's connection may fall free a moment before the second one's time is up.
+      // On a busy machine the first one's connection may fall free a moment before the second one's
+      // time is up.
       expect(JSON.stringify(sent[1])).to.match(
         /"kind":"unmade","reason":"No connection to the receiver was free\."|did not accept a connection/,
       );

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { expect } from "chai";
 import { createNameResolver } from "../../../src/deliveries/attempt/resolve-name.ts";
 import type { Sent } from "../../../src/deliveries/attempt/send.ts";
-import { createSharedLookup, type Lookup } from "../../../src/deliveries/attempt/shared-lookup.ts";
+import { createSharedLookup, type AddressLookup } from "../../../src/deliveries/attempt/shared-lookup.ts";
 import { startNameServer, type NameServer } from "../../support/name-server.ts";
 import { startReceiver, type TestReceiver } from "../../support/receiver.ts";
 import { createTestSenders, type TestSenders } from "../../support/senders.ts";
@@ -26,7 +26,7 @@ describe("createSender, with names", () => {
   });
 
   const urlOf = (name: string): string => `http://${name}:${receiver.port}/`;
-  const lookupWith = (options: { limitMs: number; patienceMs: number; perUser?: number }): Lookup =>
+  const lookupWith = (options: { limitMs: number; patienceMs: number; perUser?: number }): AddressLookup =>
     createSharedLookup({
       ...options,
       resolve: createNameResolver({

@@ -103,7 +103,7 @@ describe("createSender, byte by byte", () => {
     it("that comes while the request is being written counts, and ends the connection", async () => {
       let isClosed = false;
       onBytes = (socket) => {
-        // More than sockets buffer: without somebody who reads, it is never written.
+        // More than sockets buffer: the rest is written only when the receiver reads.
         socket.pause();
         socket.on("close", () => (isClosed = true));
         socket.write("HTTP/1.1 413 Payload Too Large\r\nContent-Length: 5\r\n\r\nlarge");

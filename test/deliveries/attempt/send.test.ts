@@ -175,7 +175,8 @@ describe("createSender", () => {
         expect(result.responseBody).to.have.length(16 * 1024);
         expect(result.isResponseTruncated).to.equal(true);
         await until(() => isClosed, { what: "the connection to be destroyed" });
-        // What sockets and streams buffer on both sides, not what a sender reads that goes on reading.
+        // What sockets and streams buffer on both sides, not what a sender reads that goes on
+        // reading.
         expect(sent).to.be.lessThan(16 * 1024 * 1024);
       });
     }
@@ -339,7 +340,10 @@ describe("createSender", () => {
   });
 });
 
-/** Sends from a process of its own, since Node reads its TLS environment when it starts: a status or an error per URL. */
+/**
+ * Sends from a process of its own, since Node reads its TLS environment when it starts: a status or
+ * an error per URL.
+ */
 async function sendFromProcess(env: Record<string, string>, urls: readonly string[]): Promise<unknown> {
   const program = `
     import { createSender } from ${JSON.stringify(new URL("../../../src/deliveries/attempt/send.ts", import.meta.url).href)};

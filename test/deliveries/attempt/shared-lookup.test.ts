@@ -14,7 +14,7 @@ describe("createSharedLookup", () => {
   let now: number;
   let asked: string[];
   let ttlMs: number;
-  /** Of the names that are being looked up. */
+  /** Names that are being looked up. */
   let answers: Map<string, (answer: ResolvedName | Error) => void>;
   let told: string[];
 

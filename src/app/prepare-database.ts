@@ -1,0 +1,62 @@
+import { waitForDatabase } from "../db/client.ts";
+import type { HealthCheck } from "../http/health.ts";
+import type { Actor } from "../kit/actor.ts";
+import { messageOf } from "../kit/errors.ts";
+import { loadCoreMigrations } from "../migration/core-migrations.ts";
+import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
+import { recordConfiguration } from "./configuration-audit.ts";
+import { bringUpToDate, isDatabaseAway, type CheckedConfiguration } from "./configuration.ts";
+import type { Readiness } from "./readiness.ts";
+import type { Storage } from "./storage.ts";
+
+/**
+ * Migrates the database where the settings allow it, checks its secrets, and records the
+ * configuration. Waits again when the database goes away meanwhile.
+ *
+ * @throws OperatorError when a migration is due and not allowed, or a secret has an unknown key.
+ */
+export async function prepareDatabase({
+  checked,
+  storage,
+  actor,
+  readiness,
+  signal,
+}: {
+  readonly checked: CheckedConfiguration;
+  readonly storage: Storage;
+  readonly actor: Actor;
+  readonly readiness: Readiness;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { databaseUrl: url, log } = storage;
+  for (;;) {
+    try {
+      readiness.waitsFor("migrations", "they are being checked");
+      await bringUpToDate({ checked, storage, actor });
+      await refuseUnknownKeys(storage);
+      await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
+      return readiness.watch("migrations", await migrationsCheck(storage));
+    } catch (error) {
+      if (!isDatabaseAway(error) || signal.aborted) throw error;
+      log.warn({ reason: messageOf(error) }, "the database went away during the start");
+      readiness.waitsFor("migrations", "the database went away");
+      await waitForDatabase({ url, log, signal });
+    }
+  }
+}
+
+/**
+ * Returns a check that the database has the core migrations of this version. More migrations pass:
+ * during a rolling upgrade the processes of the version before must stay ready. The managed tables
+ * are checked only when a configuration is loaded.
+ */
+async function migrationsCheck({ sql }: Storage): Promise<HealthCheck> {
+  const known = await loadCoreMigrations();
+  return async () => {
+    const applied = new Set(
+      (await sql<{ name: string }>("SELECT name FROM svc.migrations")).map(({ name }) => name),
+    );
+    const missing = known.map(({ name }) => name).filter((name) => !applied.has(name));
+    if (missing.length > 0) throw new Error(`the database lacks ${missing.join(", ")}`);
+  };
+}

@@ -1,0 +1,113 @@
+import { createSeal, type Seal } from "../broker/seal.ts";
+import type { ProgramName } from "../config/contradictions.ts";
+import type { Config } from "../config/load.ts";
+import { loadSecretKey } from "../config/secret-key.ts";
+import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
+import { createSql, type Sql } from "../db/sql.ts";
+import { createCursors, type Cursors } from "../querying/cursor.ts";
+import { openEmbedded } from "../embedded/embedded.ts";
+import { defaultMemoryBudget } from "../http/memory-budget.ts";
+import { createSecretBox, type SecretBox } from "../subscriptions/secret.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Readiness } from "./readiness.ts";
+
+/** Longer than a command of svc-admin on a new data dir, and than another service takes to stop. */
+const ownTimeoutMs = 15_000;
+
+/** The database and the keys of a process: the part of its infrastructure that needs no broker. */
+export interface Storage {
+  readonly log: Log;
+  readonly database: Database;
+  readonly sql: Sql;
+  /** Uses the connections of the dispatcher. */
+  readonly dispatcherSql: Sql;
+  /** Seals with the secret key, and opens with the previous ones too. */
+  readonly secretBox: SecretBox;
+  /** Marks the messages that go through the broker. */
+  readonly seal: Seal;
+  /** Seals the cursors of lists. */
+  readonly cursors: Cursors;
+  /** URL of the database, the embedded one included. */
+  readonly databaseUrl: string;
+  readonly isEmbedded: boolean;
+}
+
+/** What every step of opening the infrastructure gets. */
+export interface Opening {
+  readonly config: Config;
+  /** Decides what the connections are for, and names them. */
+  readonly program: ProgramName;
+  readonly log: Log;
+  readonly readiness: Readiness;
+  /** Aborts the wait for a server that does not answer. */
+  readonly signal: AbortSignal;
+  /** Each step adds how to close what it opened. */
+  readonly closers: (() => Promise<void>)[];
+}
+
+/** Loads the secret key and opens the database. Waits for the database as long as it takes. */
+export async function openStorage(opening: Opening): Promise<Storage> {
+  const { config, log, program, readiness, signal, closers } = opening;
+  const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
+  const databaseUrl = config.database.url ?? (await openEmbeddedUrl(opening));
+  await waitForDatabase({
+    url: databaseUrl,
+    log,
+    signal,
+    onWait: (reason) => readiness.waitsFor("database", reason),
+  });
+  const isEmbedded = config.database.url === undefined;
+  const database = await openDatabase({
+    url: databaseUrl,
+    poolSize: config.database.poolSize,
+    lists: program === "dispatcher" ? undefined : listLimitsOf(config),
+    relays: program !== "dispatcher",
+    dispatches: program !== "api",
+    program,
+    isEmbedded,
+    log,
+  });
+  closers.push(() => database.close());
+  const sql = createSql({ pool: database.pool, isEmbedded });
+  readiness.watch("database", async () => {
+    await sql("SELECT 1");
+  });
+  return {
+    log,
+    database,
+    sql,
+    dispatcherSql: createSql({ pool: database.dispatcher, isEmbedded }),
+    secretBox: createSecretBox(secretKey, config.previousSecretKeys),
+    seal: createSeal(secretKey, config.previousSecretKeys),
+    cursors: createCursors(secretKey),
+    databaseUrl,
+    isEmbedded,
+  };
+}
+
+async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promise<string> {
+  const embedded = await openEmbedded({
+    dataDir: config.dataDir,
+    log,
+    // A service on another process's database would end with that process, even a short svc-admin
+    // command.
+    mustOwn: true,
+    openTimeoutMs: ownTimeoutMs,
+    signal,
+  });
+  closers.push(() => embedded.close());
+  return embedded.url;
+}
+
+/**
+ * Limits the lists to four in ten connections, and each result to 1/32 of the memory budget.
+ * Several results are in memory at once, in several forms; each may hold at least two bodies.
+ */
+function listLimitsOf({ database, http }: Config): ListLimits {
+  const budget = http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes);
+  return {
+    connections: Math.max(1, Math.floor(database.poolSize * 0.4)),
+    statementTimeoutMs: http.listTimeoutMs,
+    maxResultBytes: Math.max(2 * http.bodyLimitBytes, Math.floor(budget / 32)),
+  };
+}

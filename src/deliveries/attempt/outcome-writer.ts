@@ -1,0 +1,133 @@
+import { createBatcher, type Batcher } from "../../kit/batcher.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { pause } from "../../kit/worker.ts";
+import { databaseFaultOf } from "../../db/prisma-errors.ts";
+import type { Log } from "../../telemetry/log.ts";
+import { land, landingOf, type Flight } from "../flights.ts";
+import type { DeliveryStore, Outcome, Return } from "../store.ts";
+
+export interface OutcomeWriterOptions {
+  readonly store: Pick<DeliveryStore, "record" | "putBack">;
+  readonly log: Log;
+  /**
+   * Called for everything that went into the queue, with its wait in ms; undefined for what waits
+   * for a slot.
+   */
+  readonly onQueued: (delayMs: number | undefined) => void;
+}
+
+/**
+ * Writes in batches what happens to deliveries in flight, and ends their flights. While the
+ * database is away it repeats a write for as long as the flight lasts: without that, every POST in
+ * flight would be made twice.
+ */
+export interface OutcomeWriter {
+  /** Writes an outcome. Returns false when another process has written one. */
+  record(flight: Flight, outcome: Outcome): Promise<boolean>;
+  /** Puts a delivery back into the queue, without waiting for it. */
+  putBack(flight: Flight, back: Return): void;
+  /**
+   * Keeps the process from ending before `work`. A failure is logged: the delivery is due again
+   * when its flight ends.
+   */
+  keep(id: string, work: Promise<unknown>): void;
+  /** Resolves when nothing is being written or kept. */
+  drain(): Promise<void>;
+  /** Stops repeating writes while the database is away. */
+  stop(): void;
+}
+
+interface Write<T> {
+  readonly flight: Flight;
+  readonly item: T;
+}
+
+interface State extends OutcomeWriterOptions {
+  readonly pending: Set<Promise<void>>;
+  isStopping: boolean;
+}
+
+const mostAtOnce = 200;
+// Less than the 15 s that a flight has after the POST: see `flightMsOf`.
+const recordForMs = 14_000;
+const recordRetryMs = 500;
+
+export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWriter {
+  const state: State = { ...options, pending: new Set(), isStopping: false };
+  const records: Batcher<Write<Outcome>, boolean> = createBatcher({
+    maxItems: mostAtOnce,
+    handle: (writes) => recordAll(state, writes),
+  });
+  const returns: Batcher<Write<Return>, void> = createBatcher({
+    maxItems: mostAtOnce,
+    handle: (writes) => putBackAll(state, writes),
+  });
+  return {
+    record: (flight, item) => persist(state, item.id, () => records.add({ flight, item })),
+    putBack: (flight, item) =>
+      keep(
+        state,
+        item.id,
+        persist(state, item.id, () => returns.add({ flight, item })),
+      ),
+    keep: (id, work) => keep(state, id, work),
+    async drain() {
+      while (state.pending.size > 0) await Promise.all(state.pending);
+    },
+    stop() {
+      state.isStopping = true;
+    },
+  };
+}
+
+async function recordAll(state: State, writes: readonly Write<Outcome>[]): Promise<readonly boolean[]> {
+  const flights = writes.map(({ flight }) => flight);
+  const outcomes = writes.map(({ item }) => item);
+  const landed = landingOf(flights);
+  const isWhole = !flights.some(({ isPartlyWritten }) => isPartlyWritten);
+  const written = await state.store.record({ outcomes, landed, isWhole });
+  endOthers(state, flights, landed);
+  return outcomes.map(({ id }) => written.has(id));
+}
+
+async function putBackAll(state: State, writes: readonly Write<Return>[]): Promise<readonly undefined[]> {
+  const flights = writes.map(({ flight }) => flight);
+  const landed = landingOf(flights);
+  const returns = writes.map(({ flight, item }) => ({ ...item, flightId: flight.id }));
+  await state.store.putBack({ returns, landed });
+  endOthers(state, flights, landed);
+  for (const { item } of writes) state.onQueued(item.delayMs);
+  return writes.map(() => undefined);
+}
+
+function endOthers(state: State, flights: readonly Flight[], landed: readonly string[]): void {
+  const others = land(flights, landed);
+  if (others.length > 0)
+    keep(state, `of the flights ${others.join()}`, state.store.putBack({ returns: [], landed: others }));
+}
+
+/** Repeats a write while the database is away, as long as the flight lasts. */
+async function persist<T>(state: State, id: string, write: () => Promise<T>): Promise<T> {
+  const giveUpAt = performance.now() + recordForMs;
+  for (;;) {
+    try {
+      return await write();
+    } catch (error) {
+      const isAway = databaseFaultOf(error).kind === "unavailable";
+      if (!isAway || state.isStopping || performance.now() > giveUpAt) throw error;
+      state.log.warn({ reason: messageOf(error), delivery: id }, "outcome not written; trying again");
+      await pause(recordRetryMs, new AbortController().signal);
+    }
+  }
+}
+
+function keep({ pending, log }: State, id: string, work: Promise<unknown>): void {
+  const done = work
+    .then(
+      () => undefined,
+      (error: unknown) =>
+        log.error({ err: error, delivery: id }, "delivery not handled; it is due again when its flight ends"),
+    )
+    .finally(() => pending.delete(done));
+  pending.add(done);
+}

@@ -1,0 +1,119 @@
+import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
+import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
+import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
+import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
+import type { Flight } from "./flights.ts";
+import type { Outcome, Taken, TakenDelivery } from "./store.ts";
+
+export interface PlaceOptions {
+  readonly admission: Pick<Admission, "reserve" | "refusalOf">;
+  readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
+  readonly eligibility: Pick<Eligibility, "judge">;
+  readonly scheduleOf: ScheduleOf;
+  readonly metrics: Pick<DeliveryMetrics, "postponed">;
+}
+
+type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
+
+/**
+ * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
+ * back.
+ *
+ * @returns How many attempts were started.
+ */
+export async function placeDeliveries(
+  options: PlaceOptions,
+  { flightId, deliveries }: Taken,
+): Promise<number> {
+  if (flightId === undefined) return 0;
+  const flight: Flight = { id: flightId, unwritten: deliveries.length };
+  const isEligible = await eligibleOf(options, deliveries);
+  return deliveries.filter((delivery) => place(options, delivery, flight, isEligible)).length;
+}
+
+/**
+ * Judges the users again, as at the fan-out: a user who has lost the right to an event since gets
+ * nothing.
+ */
+async function eligibleOf(
+  { eligibility }: PlaceOptions,
+  deliveries: readonly TakenDelivery[],
+): Promise<(delivery: TakenDelivery) => boolean> {
+  const subscribed = deliveries.filter(({ subscription }) => subscription !== null);
+  const judged = await eligibility.judge(
+    subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
+      event: { id: eventId, resource, owner_id: ownerId },
+      user: (subscription as TakenSubscription).user,
+    })),
+  );
+  const eligible = new Set(subscribed.filter((_, index) => judged[index]));
+  return (delivery) => eligible.has(delivery);
+}
+
+/** Returns whether an attempt was started. */
+function place(
+  options: PlaceOptions,
+  delivery: TakenDelivery,
+  flight: Flight,
+  isEligible: (delivery: TakenDelivery) => boolean,
+): boolean {
+  const { admission, attempts } = options;
+  const { id, attempt, subscription } = delivery;
+  const cancel = (lastError: string): false => {
+    attempts.settle({ flight }, { ...outcomeOf(delivery), status: "cancelled", lastError });
+    return false;
+  };
+  if (subscription === null) return cancel("The subscription was deleted.");
+  if (!subscription.isActive) {
+    attempts.putBack({ flight }, { id, delayMs: undefined });
+    return false;
+  }
+  if (!isEligible(delivery)) return cancel("The subscriber may no longer see this record.");
+  const request: SlotRequest = {
+    userId: subscription.user.id,
+    url: subscription.url,
+    lane: attempt === 0 ? "first" : "retry",
+    bytes: delivery.bytes,
+    isUrgent: delivery.isManual && attempt === 0,
+  };
+  const reserved = admission.reserve(request);
+  if (reserved === undefined) {
+    postponeOrFail(options, delivery, flight, request);
+    return false;
+  }
+  attempts.start(toInFlight(delivery, subscription, flight), reserved);
+  return true;
+}
+
+/**
+ * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
+ */
+function postponeOrFail(
+  { admission, attempts, metrics, scheduleOf }: PlaceOptions,
+  delivery: TakenDelivery,
+  flight: Flight,
+  request: SlotRequest,
+): void {
+  const { id, attempt, maxAttempts, waitedMs, resource } = delivery;
+  const reason = admission.refusalOf(request) ?? "busy";
+  metrics.postponed(reason);
+  const { backoffMs } = scheduleOf(resource);
+  if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
+    return attempts.putBack({ flight }, { id, delayMs: undefined });
+  const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
+  attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
+}
+
+function outcomeOf({ id, uuid, attempt }: TakenDelivery): Pick<Outcome, "id" | "uuid" | "attemptsBefore"> {
+  return { id, uuid, attemptsBefore: attempt };
+}
+
+function toInFlight(
+  delivery: TakenDelivery,
+  subscription: TakenSubscription,
+  flight: Flight,
+): DeliveryInFlight {
+  const happenedAtMs = performance.now() - delivery.eventAgeMs;
+  return { ...delivery, subscription, happenedAtMs, data: undefined, flight };
+}

@@ -1,0 +1,175 @@
+import type { IncomingMessage } from "../broker/broker.ts";
+import type { PublishedEvent } from "../events/event-message.ts";
+import type { Subscriber } from "../subscriptions/find-subscribers.ts";
+import type { Span } from "../telemetry/tracing.ts";
+import type { Admission, Place } from "./admission/admission.ts";
+import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
+import type { ScheduleOf } from "./attempt/schedule.ts";
+import { deliveryUuidOf } from "./delivery-uuid.ts";
+import type { Flight } from "./flights.ts";
+import type { DeliveryStore, NewDelivery } from "./store.ts";
+
+export interface WriteOptions {
+  readonly store: Pick<DeliveryStore, "insert">;
+  readonly scheduleOf: ScheduleOf;
+  readonly admission: Pick<Admission, "reserve">;
+  readonly attempts: Pick<Attempts, "start">;
+  readonly flightMs: number;
+}
+
+/** An event as the fan-out has received it. */
+export interface Received {
+  readonly message: IncomingMessage;
+  readonly event: PublishedEvent;
+  readonly span: Span;
+}
+
+export interface Written {
+  readonly id: string;
+  readonly uuid: string;
+  /** Undefined when the delivery waits in the queue. */
+  readonly place: Place | undefined;
+}
+
+/** A delivery to be written. */
+interface Planned {
+  readonly received: Received;
+  readonly subscriber: Subscriber;
+  readonly uuid: string;
+  readonly place: Place | undefined;
+}
+
+/** Most deliveries of one statement. */
+const portionSize = 500;
+
+/**
+ * Writes the deliveries of events in portions, and starts the attempts of each portion when it is
+ * written.
+ *
+ * @param subscribers Of each event, in the events' order.
+ * @returns The new deliveries, and how many of the events were still in the outbox.
+ */
+export async function writeDeliveries(
+  options: WriteOptions,
+  batch: readonly Received[],
+  subscribers: readonly (readonly Subscriber[])[],
+): Promise<{ readonly written: readonly Written[]; readonly eventCount: number }> {
+  const planned = batch.flatMap((received, index) =>
+    (subscribers[index] ?? []).map((subscriber) => plan(options, received, subscriber)),
+  );
+  const written: Written[] = [];
+  let eventCount = 0;
+  for (let start = 0; start === 0 || start < planned.length; start += portionSize) {
+    const portion = planned.slice(start, start + portionSize);
+    const isComplete = start + portionSize >= planned.length;
+    try {
+      // The last portion counts all of the events.
+      ({ eventCount } = await writePortion(options, { batch, portion, isComplete, written }));
+    } catch (error) {
+      for (const { place } of planned.slice(start)) place?.leave();
+      throw error;
+    }
+  }
+  return { written, eventCount };
+}
+
+function plan({ admission }: WriteOptions, received: Received, subscriber: Subscriber): Planned {
+  const { event } = received;
+  return {
+    received,
+    subscriber,
+    uuid: deliveryUuidOf(event.event_id, subscriber.subscriptionId),
+    place: admission.reserve({
+      userId: subscriber.user.id,
+      url: subscriber.url,
+      lane: "first",
+      bytes: event.data.length,
+      isUrgent: false,
+    }),
+  };
+}
+
+/** Writes one portion, starts its attempts, and adds the new deliveries to `written`. */
+async function writePortion(
+  options: WriteOptions,
+  {
+    batch,
+    portion,
+    isComplete,
+    written,
+  }: {
+    readonly batch: readonly Received[];
+    readonly portion: readonly Planned[];
+    /** Whether this is the last portion, which takes the events out of the outbox. */
+    readonly isComplete: boolean;
+    readonly written: Written[];
+  },
+): Promise<{ readonly eventCount: number }> {
+  const { store, attempts, scheduleOf, flightMs } = options;
+  const withDeliveries = new Set(portion.map(({ received }) => received));
+  const { flightId, ids, databaseTimeMs, eventCount } = await store.insert({
+    events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
+      id: received.event.id,
+      uuid: received.event.event_id,
+      data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
+    })),
+    deliveries: portion.map((one) => toNewDelivery(one, scheduleOf)),
+    isComplete,
+    flightMs,
+  });
+  const flight: Flight = {
+    id: flightId ?? "",
+    unwritten: portion.filter(({ uuid, place }) => place !== undefined && ids.has(uuid)).length,
+  };
+  for (const one of portion) {
+    const id = ids.get(one.uuid);
+    if (id !== undefined) written.push({ id, uuid: one.uuid, place: one.place });
+    if (one.place === undefined) continue;
+    if (id === undefined) one.place.leave();
+    else {
+      const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs }, scheduleOf), one.place);
+    }
+  }
+  return { eventCount };
+}
+
+function toNewDelivery({ received, subscriber, uuid, place }: Planned, scheduleOf: ScheduleOf): NewDelivery {
+  const { event, span } = received;
+  return {
+    uuid,
+    eventId: event.id,
+    eventUuid: event.event_id,
+    subscriptionId: subscriber.subscriptionId,
+    userId: subscriber.user.id,
+    resource: event.resource,
+    url: subscriber.url,
+    maxAttempts: scheduleOf(event.resource).maxAttempts,
+    traceparent: span.traceparent,
+    isTaken: place !== undefined,
+  };
+}
+
+function toDelivery(
+  { received: { event, span }, subscriber, uuid }: Planned,
+  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
+  scheduleOf: ScheduleOf,
+): DeliveryInFlight {
+  const { url, encryptedSecret, user, subscriptionId } = subscriber;
+  return {
+    ...rest,
+    uuid,
+    eventId: event.id,
+    eventUuid: event.event_id,
+    event: event.event,
+    resource: event.resource,
+    timestamp: event.timestamp,
+    attempt: 0,
+    maxAttempts: scheduleOf(event.resource).maxAttempts,
+    isManual: false,
+    traceparent: span.traceparent ?? null,
+    subscriptionId,
+    subscription: { url, encryptedSecret, user },
+    data: event.data,
+  };
+}

@@ -1,0 +1,208 @@
+import { rowOfSnapshot } from "./capture.ts";
+import type { OutboxEvent } from "./outbox.ts";
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
+import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
+import { baseQueryOf } from "../resources/query.ts";
+import { createTransform } from "../querying/transform.ts";
+
+/** The record of an event, or why the transform gives none now. */
+export type Presented =
+  | { readonly kind: "presented"; readonly data: unknown }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** The result for events of one resource that were read together. */
+export type PresentedAll =
+  /** One answer per event, in order. */
+  | { readonly kind: "each"; readonly answers: readonly Presented[] }
+  /**
+   * No event can be presented. `isPassing`: the database is away, which says nothing about the
+   * resource.
+   */
+  | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
+
+/**
+ * Turns captured events of one resource into the JSON that the API would answer for the same rows.
+ * Relations that the transform names are read now, and are null when they are gone.
+ */
+export function createEventPresenter({
+  definitions,
+  models,
+}: {
+  readonly definitions: Definitions;
+  readonly models: ModelsClient;
+}): (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll> {
+  const presenters = new Map(
+    [...definitions.values()].map((definition) => [
+      definition.name,
+      createPresenter({ definition, definitions, models }),
+    ]),
+  );
+
+  return async (resource, events) => {
+    const present = presenters.get(resource);
+    if (present === undefined)
+      return {
+        kind: "none",
+        reason: `The resource ${resource} is not in the mapping files.`,
+        isPassing: false,
+      };
+    try {
+      return { kind: "each", answers: await present(events) };
+    } catch (error) {
+      return {
+        kind: "none",
+        reason: reasonOf(error),
+        isPassing: databaseFaultOf(error).kind === "unavailable",
+      };
+    }
+  };
+}
+
+type PresentEvents = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+
+function createPresenter({
+  definition,
+  definitions,
+  models,
+}: {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly models: ModelsClient;
+}): PresentEvents {
+  const transform = createTransform(definition, definitions);
+  const visible = relationsVisible(definition);
+
+  return async (events) => {
+    const decoded = events.map((event) => tryTo(() => rowOfSnapshot(definition, event.snapshot)));
+    const rows = decoded.flatMap((answer) => (answer.kind === "done" ? [answer.value] : []));
+    const related = new Map<Row, Record<string, unknown>>(rows.map((row) => [row, {}]));
+    const include = baseQueryOf(definition).include ?? {};
+    for (const relation of visible) {
+      const args = include[relation.name];
+      if (args === undefined || args === false) continue;
+      const found = await findRelated({ relation, args, rows, definitions, models });
+      rows.forEach((row, index) => {
+        (related.get(row) as Record<string, unknown>)[relation.name] = found[index];
+      });
+    }
+    return decoded.map((answer) => {
+      if (answer.kind === "failed") return refused(answer.reason);
+      const presented = tryTo(() => transform({ ...answer.value, ...related.get(answer.value) }));
+      return presented.kind === "done"
+        ? { kind: "presented", data: presented.value }
+        : refused(presented.reason);
+    });
+  };
+}
+
+type Attempted<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "failed"; readonly reason: string };
+
+function tryTo<T>(act: () => T): Attempted<T> {
+  try {
+    return { kind: "done", value: act() };
+  } catch (error) {
+    return { kind: "failed", reason: reasonOf(error) };
+  }
+}
+
+/** Returns the message; the cause holds the code module's own message. */
+function reasonOf(error: unknown): string {
+  const { cause } = error instanceof Error ? error : {};
+  return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;
+}
+
+function refused(reason: string): Presented {
+  return { kind: "refused", reason };
+}
+
+/**
+ * Returns the relations that the transform can use: all for a code module, else those that its
+ * paths begin with.
+ */
+function relationsVisible(definition: Definition): readonly Relation[] {
+  if (definition.code.transform !== undefined) return definition.relations;
+  const named = new Set<string>();
+  const visit = (node: TransformNode): void => {
+    if (node.kind === "path" && node.path[0] !== undefined) named.add(node.path[0]);
+    if (node.kind === "object") for (const [, child] of node.entries) visit(child);
+  };
+  if (definition.transform !== undefined) visit(definition.transform);
+  return definition.relations.filter(({ name }) => named.has(name));
+}
+
+type Args = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns for each row what `include` would have put under the relation's name. Runs one statement
+ * for all rows where the relation has at most one record.
+ *
+ * @param args The relation's part of `include`: true, or Prisma's arguments.
+ */
+async function findRelated({
+  relation: { kind, resource, localField, foreignField },
+  args: given,
+  rows,
+  definitions,
+  models,
+}: {
+  readonly relation: Relation;
+  readonly args: unknown;
+  readonly rows: readonly Row[];
+  readonly definitions: Definitions;
+  readonly models: ModelsClient;
+}): Promise<readonly unknown[]> {
+  const target = definitions.get(resource) as Definition;
+  const delegate = models.relayDelegate(target.model);
+  const args = (typeof given === "object" && given !== null ? given : {}) as Args;
+  const whereOf = (value: unknown): Args => ({
+    AND: [...(args["where"] === undefined ? [] : [args["where"]]), { [foreignField]: value }],
+  });
+
+  const foreign = target.fields.find(({ name }) => name === foreignField) as Field;
+  if (kind === "many" && !foreign.isUnique && !foreign.isKey) {
+    // Not batched, since `take` and `orderBy` of the include apply to each record.
+    const findOf = async (value: unknown): Promise<readonly Row[]> =>
+      value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });
+    return Promise.all(rows.map((row) => findOf(row[localField])));
+  }
+  const values = [...new Set(rows.map((row) => row[localField]).filter((value) => value !== null))];
+  if (values.length === 0) return rows.map(() => null);
+  const found = await delegate.findMany({ ...withField(args, foreignField), where: whereOf({ in: values }) });
+  const byValue = new Map(found.map((row) => [comparable(row[foreignField]), row]));
+  return rows.map((row) => {
+    const record = byValue.get(comparable(row[localField]));
+    return record === undefined
+      ? null
+      : isSelected(args, foreignField)
+        ? record
+        : without(record, foreignField);
+  });
+}
+
+/** Adds the field by which the records are matched to their rows. */
+function withField(args: Args, name: string): Args {
+  const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
+  return {
+    ...args,
+    ...(select === undefined ? {} : { select: { ...select, [name]: true } }),
+    ...(omit === undefined ? {} : { omit: { ...omit, [name]: false } }),
+  };
+}
+
+function isSelected(args: Args, name: string): boolean {
+  const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
+  return select === undefined ? omit?.[name] !== true : select[name] === true;
+}
+
+function without(row: Row, name: string): Row {
+  return Object.fromEntries(Object.entries(row).filter(([key]) => key !== name));
+}
+
+/** Returns a value that can be compared: two dates, decimals or bytes are never the same object. */
+function comparable(value: unknown): unknown {
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}

@@ -1,0 +1,51 @@
+/** Events that failed one by one, with the time of their next retry. */
+export interface FailedEvents {
+  has(id: string): boolean;
+  isFull(): boolean;
+  /** Records a failure. Returns the wait in ms, which doubles with each failure. */
+  add(id: string): number;
+  /**
+   * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
+   */
+  take(limit: number): readonly string[];
+  forget(id: string): void;
+}
+
+interface FailedEvent {
+  failures: number;
+  /** Infinity while the event is being tried. */
+  retryAtMs: number;
+}
+
+const mostFailed = 10_000;
+
+/** @param now In ms, never going back. */
+export function createFailedEvents({
+  longestPauseMs,
+  now,
+}: {
+  readonly longestPauseMs: number;
+  readonly now: () => number;
+}): FailedEvents {
+  const events = new Map<string, FailedEvent>();
+  return {
+    has: (id) => events.has(id),
+    isFull: () => events.size >= mostFailed,
+    add(id) {
+      const failures = (events.get(id)?.failures ?? 0) + 1;
+      const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, 20), longestPauseMs);
+      events.set(id, { failures, retryAtMs: now() + pauseMs });
+      return pauseMs;
+    },
+    take(limit) {
+      const due = [...events].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      if (due.length === 0) return [];
+      const least = Math.min(...due.map(([, { failures }]) => failures));
+      const atOnce = Math.max(1, limit >> (2 * Math.min(least, 15)));
+      const taken = due.filter(([, { failures }]) => failures === least).slice(0, atOnce);
+      for (const [, event] of taken) event.retryAtMs = Infinity;
+      return taken.map(([id]) => id);
+    },
+    forget: (id) => void events.delete(id),
+  };
+}

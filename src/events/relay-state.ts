@@ -1,0 +1,129 @@
+import type { Broker } from "../broker/broker.ts";
+import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
+import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
+import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
+import type { PresentedAll } from "./event-presenter.ts";
+import type { PublishOptions } from "./publish-events.ts";
+import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
+import type { RelayShares } from "./relay-shares.ts";
+import { createRestingResources, type RestingResources } from "./resting-resources.ts";
+
+export interface RelayOptions extends PublishOptions {
+  readonly broker: Broker;
+  readonly outbox: Outbox;
+  readonly shares: RelayShares;
+  /**
+   * Resources of the mapping files. Events of other resources wait until their resource is back.
+   */
+  readonly resources: readonly string[];
+  /** Presents events of one resource. Never rejects. */
+  readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
+  readonly pollIntervalMs: number;
+  /** Most events of one read. */
+  readonly batchSize: number;
+  /** Time until a confirmed event counts as lost although the fan-out's queue is not empty. */
+  readonly requeueAfterMs: number;
+}
+
+/** What a relay has in flight, and when its periodic work is due. */
+export interface RelayState {
+  readonly options: RelayOptions;
+  readonly window: PublishWindow;
+  readonly failed: FailedEvents;
+  readonly resting: RestingResources;
+  /** Resources whose events are being presented. */
+  readonly busy: Set<string>;
+  readonly underWay: Set<Promise<void>>;
+  /** Processes of PostgreSQL that have answered reads. */
+  readonly sessions: Set<number>;
+  cursor: OutboxCursor;
+  share: Share | undefined;
+  nextBeatMs: number;
+  nextCheckMs: number;
+  nextDepthMs: number;
+  nextStrangersMs: number;
+  nextWholeMs: number;
+}
+
+const longestPauseMs = 300_000;
+/**
+ * A crash of the database frees the ids of transactions that were not on disk. Later transactions
+ * get those ids, behind the cursor. A new database session hints at such a crash, and the whole
+ * outbox is read now and then in any case.
+ */
+const wholeEveryMs = 300_000;
+
+/** In ms, never going back. */
+export const now = (): number => performance.now();
+
+export function createRelayState(options: RelayOptions): RelayState {
+  return {
+    options,
+    window: createPublishWindow({ now }),
+    failed: createFailedEvents({ longestPauseMs, now }),
+    resting: createRestingResources({ longestPauseMs, now }),
+    busy: new Set(),
+    underWay: new Set(),
+    sessions: new Set(),
+    cursor: createOutboxCursor(options.resources),
+    share: undefined,
+    nextBeatMs: 0,
+    nextCheckMs: 0,
+    nextDepthMs: 0,
+    nextStrangersMs: 0,
+    nextWholeMs: now() + wholeEveryMs,
+  };
+}
+
+/** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */
+export function readWhole(state: RelayState): void {
+  state.cursor = createOutboxCursor(state.options.resources);
+  state.nextWholeMs = now() + wholeEveryMs;
+}
+
+/** Returns whether an event is neither in flight nor waiting for its retry. */
+export function isNew({ window, failed }: RelayState, { id }: OutboxEvent): boolean {
+  return !window.has(id) && !failed.has(id);
+}
+
+/** Plans the retry of an event that failed. */
+export function retryLater(state: RelayState, id: string): void {
+  const { window, failed, resting } = state;
+  const event = window.get(id);
+  window.leave(id);
+  if (!failed.isFull() || failed.has(id)) failed.add(id);
+  else if (event !== undefined) {
+    // Too many failed events to plan each by itself: their resource pauses instead.
+    giveBack(state, event);
+    resting.rest(event.resource, { isPassing: false });
+  }
+}
+
+/** Pauses a resource that fails as a whole. Its events stay in the outbox. */
+export function restResource(
+  state: RelayState,
+  resource: string,
+  events: readonly OutboxEvent[],
+  { reason, isPassing }: { readonly reason: string; readonly isPassing: boolean },
+): void {
+  const pauseMs = state.resting.rest(resource, { isPassing });
+  for (const event of events) giveBack(state, event);
+  state.options.log.error(
+    { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
+    "the events of a resource cannot be published; they wait",
+  );
+}
+
+/** Leaves an event to a later read of the outbox. */
+function giveBack(
+  { window, failed, cursor }: RelayState,
+  event: Pick<OutboxEvent, "id" | "transaction" | "resource">,
+): void {
+  window.leave(event.id);
+  failed.forget(event.id);
+  const { transaction, event: id } = positionOf(event);
+  cursor.giveBack(event.resource, {
+    from: { transaction, event: id - 1n },
+    to: { transaction, event: id },
+  });
+}

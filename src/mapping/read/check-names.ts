@@ -1,0 +1,58 @@
+import type { Draft } from "./draft.ts";
+import { isReserved, maxNameBytes } from "./fields.ts";
+
+/** Words that Prisma reserves: its types, and names that generated JavaScript cannot use. */
+const reservedModels = new Set(
+  (
+    "Prisma PrismaClient String Boolean Int BigInt Float Decimal DateTime Json Bytes async await break case catch class const continue " +
+    "debugger default delete do else enum export extends false finally for function if implements import in instanceof " +
+    "interface let new null package private protected public return super switch this throw true try type typeof using var void while with yield"
+  ).split(" "),
+);
+
+/** Checks the names of resources, models and tables, by themselves and against the other files. */
+export function checkNames(drafts: readonly Draft[]): void {
+  for (const draft of drafts) {
+    const { model, table } = draft.content;
+    if (model !== undefined && (reservedModels.has(model) || isReserved(delegateOf(model)))) {
+      draft.report(["model"], `"${model}" is a reserved word; expected another name, such as ${model}Record`);
+    }
+    if (table !== undefined && Buffer.byteLength(table) > maxNameBytes) {
+      draft.report(["table"], `expected at most ${maxNameBytes} bytes`);
+    }
+  }
+  // Two files with one name also have one table by default, which needs no second fault.
+  const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
+  // The client has the same name for Order and order.
+  checkUnique(drafts, "model", ({ content }) => content.model && delegateOf(content.model));
+  checkUnique(
+    distinct,
+    "table",
+    ({ content, faultyKeys }) => content.table ?? (faultyKeys.has("table") ? undefined : content.name),
+  );
+}
+
+function delegateOf(model: string): string {
+  return `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
+}
+
+/** Returns the drafts without those that repeat a name. */
+function checkUnique(
+  drafts: readonly Draft[],
+  key: "name" | "model" | "table",
+  nameOf: (draft: Draft) => string | undefined,
+): readonly Draft[] {
+  const taken = new Map<string, string>();
+  return drafts.filter((draft) => {
+    const name = nameOf(draft);
+    const other = name === undefined ? undefined : taken.get(name);
+    if (other !== undefined) {
+      // Without `table` the table has the name of the resource.
+      const path = draft.content[key] === undefined ? ["name"] : [key];
+      draft.report(path, `expected a ${key} of its own; ${other} has the same`);
+      return false;
+    }
+    if (name !== undefined) taken.set(name, draft.source.file);
+    return true;
+  });
+}

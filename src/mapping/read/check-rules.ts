@@ -1,0 +1,57 @@
+import { hint, nearest } from "../../kit/did-you-mean.ts";
+import type { RuleSpec } from "../../validation/syntax.ts";
+import { parseRules, ruleFaults } from "../../validation/syntax.ts";
+import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
+
+/**
+ * Checks both sets of rules: their syntax, their fields, and the targets of `unique` and `exists`.
+ */
+export function checkRules(draft: Draft, drafts: Drafts): void {
+  for (const key of ["createRules", "updateRules"] as const) {
+    const specs = draft.content[key] ?? {};
+    const faults = ruleFaults(specs);
+    for (const { field, message } of faults) draft.report([key, field], message);
+    for (const [name, spec] of Object.entries(specs)) {
+      const path = [key, name];
+      const [root = name] = name.split(".");
+      findField({ draft, name: root, path, place: "key" });
+      if (!faults.some(({ field }) => field === name)) checkLookups({ draft, drafts, path, name, spec });
+    }
+  }
+}
+
+/**
+ * Checks the targets. One that is no resource is a table of the database, which is unknown here. It
+ * is a fault only when it looks like a mistyped resource.
+ */
+function checkLookups({
+  draft,
+  drafts,
+  path,
+  name,
+  spec,
+}: {
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly spec: RuleSpec;
+}): void {
+  const tables = new Set([...drafts.values()].map(({ content }) => content.table));
+  for (const rule of parseRules(spec)) {
+    if (rule.name !== "unique" && rule.name !== "exists") continue;
+    const [resource = "", column = name] = rule.args;
+    const target = drafts.get(resource);
+    if (target === undefined) {
+      const meant = tables.has(resource) ? undefined : nearest(resource, drafts.keys());
+      if (meant !== undefined) {
+        draft.report(path, `${rule.name}: there is no resource "${resource}"; did you mean "${meant}"?`);
+      }
+    } else if (hasFields(target) && !target.fields.has(column)) {
+      draft.report(
+        path,
+        `${rule.name}: ${resource} has no field "${column}"${hint(column, target.fields.keys())}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import { validationError } from "../kit/errors.ts";
+import type { Cursors, Position } from "./cursor.ts";
+import type { ListParameters } from "./list-parameters.ts";
+
+/** Parameters that may change from one page to the next. */
+const free = new Set(["cursor", "per_page", "fields", "include", "count"]);
+
+/** Returns what a cursor is for: the list, the user, and what the list is filtered, searched and sorted by. */
+export function cursorBinding(
+  list: string,
+  userId: number,
+  { given }: Pick<ListParameters, "given">,
+): string {
+  const asked = [...given].filter(([name]) => !free.has(name)).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([list, userId, asked]);
+}
+
+/**
+ * Opens the cursor of a request; undefined for the first page.
+ *
+ * @throws AppError `validation.failed` for a cursor of another list, filter, search, order or user.
+ */
+export function openPosition(cursors: Cursors, cursor: string, binding: string): Position | undefined {
+  if (cursor === "") return undefined;
+  const position = cursors.open(cursor, binding);
+  if (position !== undefined) return position;
+  throw validationError({
+    cursor: [
+      "The cursor is not one of this list with this filter, sort and search. Begin with an empty one.",
+    ],
+  });
+}
+
+/** A page with the positions of those around it; undefined where there is none. */
+export interface CursorPage<T> {
+  readonly rows: readonly T[];
+  readonly next: Position | undefined;
+  readonly previous: Position | undefined;
+}
+
+/**
+ * Makes a page of rows that were read from a position on, in its direction.
+ *
+ * @param read One more than `take` where there are more.
+ */
+export function cursorPage<T>(
+  read: readonly T[],
+  {
+    position,
+    take,
+    valuesOf,
+  }: {
+    readonly position: Position | undefined;
+    readonly take: number;
+    readonly valuesOf: (row: T) => Position["values"];
+  },
+): CursorPage<T> {
+  const isBackwards = position?.isBackwards === true;
+  const isCut = read.length > take;
+  const rows = isBackwards ? read.slice(0, take).toReversed() : read.slice(0, take);
+  const [first] = rows;
+  const last = rows.at(-1);
+  const positionAt = (row: T, goesBack: boolean): Position => ({
+    values: valuesOf(row),
+    isBackwards: goesBack,
+    isInclusive: false,
+  });
+  // There is a page where this one was asked from.
+  const hasNext = isBackwards || isCut;
+  const hasPrevious = isBackwards ? isCut : position !== undefined;
+  return {
+    rows,
+    next: hasNext && last !== undefined ? positionAt(last, false) : undefined,
+    previous: hasPrevious && first !== undefined ? positionAt(first, true) : undefined,
+  };
+}

@@ -1,0 +1,67 @@
+import { countModes, type Field, type FieldType } from "../mapping/definition.ts";
+import type { Operator } from "./operators.ts";
+import type { ListShape, PathTable, ShownPath } from "./shown-paths.ts";
+
+/** A key of the JSON in a list of the service's own. */
+export interface ListedKey {
+  /** Of the column too. */
+  readonly name: string;
+  readonly type: FieldType;
+  readonly isList?: boolean;
+  readonly isOptional?: boolean;
+  /** Enum only. */
+  readonly values?: readonly string[];
+  /** What it can be filtered by; undefined: by all that its type has. */
+  readonly operators?: readonly Operator[];
+  readonly isSorted?: boolean;
+  /** Why it can be neither filtered nor sorted, to complete "it is ...". */
+  readonly fault?: string;
+}
+
+/** Returns the shape of a list that no mapping file describes: of webhooks, of deliveries. */
+export function fixedShape(
+  keys: readonly ListedKey[],
+  rest: Partial<Pick<ListShape, "hasGroups" | "counts" | "own">> = {},
+): ListShape {
+  const fields = new Map(keys.map((key) => [key.name, fieldOf(key)]));
+  const shownPaths = keys.map(({ name, operators }): ShownPath => ({
+    path: name,
+    links: [],
+    field: fields.get(name) as Field,
+    ...(operators !== undefined && { operators }),
+  }));
+  const tableOf = (isIn: (key: ListedKey) => boolean): PathTable => ({
+    paths: new Map(
+      shownPaths.filter((_, index) => isIn(keys[index] as ListedKey)).map((one) => [one.path, one]),
+    ),
+    faults: new Map(keys.flatMap((key) => (isIn(key) ? [] : [[key.name, key.fault ?? ""]]))),
+  });
+  return {
+    filterable: tableOf(({ fault }) => fault === undefined),
+    sortable: tableOf(({ fault, isSorted, isList }) => fault === undefined && (isSorted ?? isList !== true)),
+    places: new Map(
+      keys.map(({ name }) => [name, { keys: [name], steps: [], field: fields.get(name) as Field }]),
+    ),
+    includes: [],
+    hasGroups: true,
+    hasSearch: false,
+    counts: countModes,
+    own: new Map(),
+    ...rest,
+  };
+}
+
+function fieldOf({ name, type, isList = false, isOptional = false, values }: ListedKey): Field {
+  return {
+    name,
+    type,
+    column: name,
+    isList,
+    isOptional,
+    isKey: name === "id",
+    isUnique: false,
+    isIndexed: false,
+    isUpdatedAt: false,
+    ...(values !== undefined && { values }),
+  };
+}

@@ -1,0 +1,161 @@
+import type { Turns } from "../kit/turns.ts";
+import { validationError } from "../kit/errors.ts";
+import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
+import type { ApiContext } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import { createPageSizes } from "../mapping/page-sizes.ts";
+import type { Cursors, Position } from "../querying/cursor.ts";
+import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
+import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
+import { isNever } from "../querying/condition.ts";
+import type { AccessConditions } from "./access.ts";
+import { baseQueryOf, listQuery } from "./query.ts";
+import type { ListQuery, RecordStore } from "./record-store.ts";
+import { createRelatedLists } from "./related-lists.ts";
+
+/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
+const memoryPerListedRecord = 4096;
+
+/** A URL with it stays below the limits of common proxies, 8 KiB. */
+const longestCursor = 6_000;
+
+export interface ListOptions {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly store: RecordStore;
+  readonly access: AccessConditions;
+  readonly maxPerPage: number;
+  /** Of users, at lists of all resources together. */
+  readonly listTurns: Turns;
+  readonly urlOf: UrlOf;
+  readonly cursors: Cursors;
+}
+
+/** Answers the list of a resource (contract of the resource API, lists). */
+export function createListOperation({
+  definition,
+  definitions,
+  store,
+  access,
+  maxPerPage,
+  listTurns,
+  urlOf,
+  cursors,
+}: ListOptions): (ctx: ApiContext) => Promise<void> {
+  const pageSizes = createPageSizes();
+  const shapeOf = listShapes(definition, definitions);
+  const relatedList = createRelatedLists(definition, definitions, access);
+
+  return async (ctx) => {
+    const asked = readListParameters(ctx.querystring, shapeOf(), { maxPerPage });
+    const { perPage } = asked.paging;
+    await ctx.state.memory.reserve(perPage * memoryPerListedRecord);
+    const query = queryOf(ctx, asked);
+    ctx.type = "json";
+    ctx.body =
+      asked.paging.kind === "page"
+        ? await pageText(ctx, asked, query)
+        : await cursorPageText(ctx, asked, query);
+  };
+
+  async function pageText(
+    ctx: ApiContext,
+    { paging, count = definition.count }: ListParameters,
+    query: ListQuery | "nothing",
+  ): Promise<string> {
+    const { perPage: take } = paging;
+    const { skip, page } = paging as Extract<typeof paging, { kind: "page" }>;
+    const { id: userId } = ctx.state.caller;
+    const likely = pageSizes.likely(userId);
+    const found =
+      query === "nothing"
+        ? { records: [], size: take, total: 0, isEstimate: false, hasNext: false }
+        : await listTurns.run(userId, () => store.list(query, { skip, take, likely, count }));
+    pageSizes.note(userId, { asked: take, size: found.size });
+    const part =
+      found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
+    return envelopeText(found.records.slice(0, part.perPage), { ...found, ...part, url: urlOf(ctx) });
+  }
+
+  async function cursorPageText(
+    ctx: ApiContext,
+    asked: ListParameters,
+    query: ListQuery | "nothing",
+  ): Promise<string> {
+    const { perPage: take } = asked.paging;
+    const { id: userId } = ctx.state.caller;
+    const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
+    const { cursor } = asked.paging as Extract<typeof asked.paging, { kind: "cursor" }>;
+    const from = cursor === "" ? undefined : opened(cursors, cursor, binding);
+    const likely = pageSizes.likely(userId);
+    const found =
+      query === "nothing"
+        ? { records: [], size: take, next: undefined, previous: undefined }
+        : await listTurns.run(userId, () => store.listByCursor(query, { from, take, likely }));
+    pageSizes.note(userId, { asked: take, size: found.size });
+    return cursorEnvelopeText(found.records, {
+      next: found.next && sealed(cursors, found.next, binding),
+      previous: found.previous && sealed(cursors, found.previous, binding),
+      perPage: take,
+      url: urlOf(ctx),
+    });
+  }
+
+  /** "nothing" when the caller can see no record. */
+  function queryOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
+    const { caller } = ctx.state;
+    const readable = access.of(definition, ["read"], caller);
+    const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
+    if (query === "nothing") return query;
+    const { filter, sort, fields } = asked;
+    return {
+      ...query,
+      access: readable,
+      filter: access.withinReach(filter, caller),
+      sort,
+      fields,
+      related: asked.include.map((name) => relatedList(name, caller)),
+      asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
+    };
+  }
+}
+
+/** A cursor is good for the same list of the same user only, as long as its order stays the same. */
+function bindingOf(
+  { name: resource }: Definition,
+  userId: number,
+  { given, sort }: ListParameters,
+  ownOrder: ListQuery["orderBy"],
+): string {
+  const parts = [...given].filter(([key]) => /^(?:filter\[|sort$|search$)/.test(key));
+  const order = sort?.map(({ links, field: { name } }) => [...links.map((link) => link.name), name]);
+  parts.sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([resource, userId, parts, order ?? ownOrder]);
+}
+
+function opened(cursors: Cursors, cursor: string, binding: string): Position {
+  const position = cursors.open(cursor, binding);
+  if (position !== undefined) return position;
+  throw validationError({
+    cursor: [
+      "The cursor is not one of this list with this filter, sort and search. Begin with an empty one.",
+    ],
+  });
+}
+
+function sealed(cursors: Cursors, position: Position, binding: string): string {
+  const cursor = cursors.seal(position, binding);
+  if (cursor.length <= longestCursor) return cursor;
+  throw validationError({
+    cursor: ["The values that the list is sorted by are too long for a cursor. Sort by shorter ones."],
+  });
+}
+
+/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
+function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
+  if (definition.code.baseQuery !== undefined)
+    return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);
+  const shape = listShapeOf(definition, definitions);
+  return () => shape;
+}

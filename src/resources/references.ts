@@ -1,0 +1,64 @@
+import { validationError } from "../kit/errors.ts";
+import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
+import { messageFor } from "../validation/messages.ts";
+import type { CompiledRules, Lookup } from "./rules.ts";
+
+/**
+ * Holds the references in a body against `access.reference` of the resources that they lead to. The rule `exists` does so already: this is for
+ * fields that have no such rule.
+ *
+ * @throws AppError `validation.failed`, the same for a record that is not there and for one that may not be referred to.
+ */
+export async function checkReferences({
+  definition,
+  definitions,
+  rules,
+  data,
+  lookup,
+}: {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly rules: CompiledRules;
+  readonly data: Row;
+  readonly lookup: Lookup;
+}): Promise<void> {
+  const open = definition.fields.filter(
+    (field) =>
+      isGuarded(field, definitions) &&
+      data[field.name] !== undefined &&
+      data[field.name] !== null &&
+      !isLookedUp(field, rules),
+  );
+  if (open.length === 0) return;
+  const found = await Promise.all(
+    open.map(async ({ name, references }) =>
+      lookup.exists({
+        target: references?.resource ?? "",
+        column: references?.field ?? "",
+        value: data[name],
+        isReference: true,
+      }),
+    ),
+  );
+  const wrong = open.filter((_, index) => found[index] === false);
+  if (wrong.length === 0) return;
+  const errors = wrong.map(({ name }) => [
+    name,
+    [messageFor({ rule: "exists", field: name, sizeKind: "string" })],
+  ]);
+  throw validationError(Object.fromEntries(errors));
+}
+
+function isGuarded({ references }: Field, definitions: Definitions): boolean {
+  if (references === undefined) return false;
+  return definitions.get(references.resource)?.access.reference.kind !== "everyone";
+}
+
+function isLookedUp({ name, references }: Field, { fields }: CompiledRules): boolean {
+  const lookups = fields
+    .filter(({ key }) => key.length === 1 && key[0] === name)
+    .flatMap((one) => one.lookups);
+  return lookups.some(
+    (one) => one.name === "exists" && one.target === references?.resource && one.column === references.field,
+  );
+}

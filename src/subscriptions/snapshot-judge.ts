@@ -1,0 +1,84 @@
+import { quoteTable, quoteText } from "../db/names.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Caller } from "../kit/caller.ts";
+import type { Definition, Field } from "../mapping/definition.ts";
+import { conditionText, createParameters } from "../querying/condition-text.ts";
+import type { Condition } from "../querying/condition.ts";
+import { bindToUsers } from "../querying/user-values.ts";
+
+/** A user and an event that the user may be able to read. */
+export interface JudgedPair {
+  /** Row id of the event, as a decimal string. */
+  readonly eventId: string;
+  readonly user: Pick<Caller, "id" | "email">;
+}
+
+/** Returns the key of a pair in the answers of `judgeSnapshots`. */
+export function pairKey(eventId: string, userId: number): string {
+  return `${eventId} ${userId}`;
+}
+
+/**
+ * Applies the rule `access.read` to the snapshots of events, as if each were the row: so it holds
+ * for deleted records too, with the related rows as they are. One statement for all pairs.
+ *
+ * @returns The keys of the pairs that pass.
+ */
+export async function judgeSnapshots(
+  sql: Sql,
+  definition: Definition,
+  filter: Condition,
+  pairs: readonly JudgedPair[],
+): Promise<ReadonlySet<string>> {
+  const parameters = createParameters();
+  const given = [
+    `${parameters.add(pairs.map(({ eventId }) => eventId))}::bigint[]`,
+    `${parameters.add(pairs.map(({ user }) => String(user.id)))}::int[]`,
+    `${parameters.add(pairs.map(({ user }) => user.email))}::text[]`,
+  ].join(", ");
+  const condition = bindToUsers(filter, "u");
+  const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
+    FROM unnest(${given}) AS u (event_id, id, email)
+    JOIN svc.events AS e ON e.id = u.event_id
+    CROSS JOIN LATERAL jsonb_populate_record(NULL::${quoteTable(definition.table)}, ${rowText(condition)}) AS t
+    WHERE ${conditionText(condition, "t", parameters)}`;
+  const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
+  return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
+}
+
+/** Writes the columns that the condition asks for, from the snapshot, which goes by fields. */
+function rowText(condition: Condition): string {
+  const pairs = [...fieldsOf(condition)].map(
+    ([column, name]) => `${quoteText(column)}, e.snapshot -> ${quoteText(name)}`,
+  );
+  return `jsonb_build_object(${pairs.join(", ")})`;
+}
+
+/** Returns the record's own fields in a condition, by column. */
+function fieldsOf(condition: Condition): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  const note = ({ column, name }: Field): void => void fields.set(column, name);
+  const visit = (one: Condition): void => {
+    switch (one.kind) {
+      case "all":
+      case "any":
+        return one.of.forEach(visit);
+      case "not":
+      case "notFalse":
+        return visit(one.of);
+      case "related":
+        return note(one.link.from);
+      case "version":
+        return;
+      case "compare":
+      case "in":
+      case "null":
+      case "like":
+      case "list":
+      case "json":
+        return note(one.field);
+    }
+  };
+  visit(condition);
+  return fields;
+}

@@ -1,0 +1,35 @@
+import { Gauge, type Registry } from "prom-client";
+import { addLiveGauge } from "./live-gauge.ts";
+
+/** The gauges of the broker. */
+export interface BrokerMetrics {
+  showDepth(queue: string, messages: number): void;
+  /** Removes the values: unknown is not zero. */
+  forget(): void;
+  /** Sets the function that each scrape asks for the state of the connection. */
+  watch(isConnected: () => boolean): void;
+}
+
+/** Creates the gauges of the broker. */
+export function createBrokerMetrics(registry: Registry): BrokerMetrics {
+  const depths = new Gauge({
+    name: "svc_queue_messages",
+    help: "Messages ready in a queue, those handed out not counted. The same for every process on the broker: take the maximum, not the sum.",
+    labelNames: ["queue"] as const,
+    registers: [registry],
+  });
+  let isConnected: (() => boolean) | undefined;
+  addLiveGauge({
+    registry,
+    name: "svc_broker_connected",
+    help: "1 while this process can publish and consume.",
+    read: () => (isConnected?.() === true ? 1 : 0),
+  });
+  return {
+    showDepth: (queue, messages) => depths.set({ queue }, messages),
+    forget: () => depths.reset(),
+    watch(ask) {
+      isConnected = ask;
+    },
+  };
+}

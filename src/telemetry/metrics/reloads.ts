@@ -1,0 +1,41 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** Shows which configuration is in use. */
+export interface ConfigurationMetrics {
+  /** Counts a reload: its configuration is in use, or was refused and the previous one stays. */
+  reloaded(isApplied: boolean): void;
+}
+
+/**
+ * Creates the gauges. The configuration of the start counts as in use: without it there is no
+ * process.
+ */
+export function createConfigurationMetrics(registry: Registry): ConfigurationMetrics {
+  const registers = [registry];
+  const isGood = new Gauge({
+    name: "svc_configuration_reload_success",
+    help: "1 when the configuration that was read last is in use, 0 when it was refused and the one before stays.",
+    registers,
+  });
+  const readAt = new Gauge({
+    name: "svc_configuration_last_reload_success_timestamp_seconds",
+    help: "Unix time at which the configuration in use was read.",
+    registers,
+  });
+  const reloads = new Counter({
+    name: "svc_configuration_reloads_total",
+    help: "Times that the configuration was read again, by outcome.",
+    labelNames: ["outcome"] as const,
+    registers,
+  });
+  isGood.set(1);
+  readAt.setToCurrentTime();
+  for (const outcome of ["applied", "refused"]) reloads.inc({ outcome }, 0);
+  return {
+    reloaded(isApplied) {
+      isGood.set(isApplied ? 1 : 0);
+      if (isApplied) readAt.setToCurrentTime();
+      reloads.inc({ outcome: isApplied ? "applied" : "refused" });
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { isContainer } from "./body-paths.ts";
+import type { LookupTest } from "./compile.ts";
+
+/** The question whether a record of `target` has `value` in `column`. */
+export interface LookupQuery {
+  readonly target: string;
+  readonly column: string;
+  readonly value: unknown;
+  readonly except?: unknown;
+  /** Whether it is looked for to be referred to: then only a record counts that may be. */
+  readonly isReference?: boolean;
+}
+
+/** Most values of one field that are looked up: a request must not cause a flood of queries. */
+export const maxLookups = 1000;
+
+/**
+ * Creates a function that looks up whether a value keeps the rule. Equal questions of a body share
+ * one query.
+ */
+export function createAsker(
+  exists: (query: LookupQuery) => Promise<boolean>,
+  ignoreKey: unknown,
+): (test: LookupTest, value: unknown) => Promise<boolean> {
+  const asked = new Map<string, Promise<boolean>>();
+
+  function ask({ name, target, column }: LookupTest, value: unknown): Promise<boolean> {
+    const id = JSON.stringify([name, target, column, value]);
+    const known = asked.get(id);
+    if (known !== undefined) return known;
+    const isUpdate = name === "unique" && ignoreKey !== undefined;
+    const answer = exists({
+      target,
+      column,
+      value,
+      ...(isUpdate ? { except: ignoreKey } : {}),
+      isReference: name === "exists",
+    });
+    asked.set(id, answer);
+    return answer;
+  }
+
+  return async (test, value) => {
+    if (value === null) return test.name === "unique";
+    if (!isContainer(value)) return (await ask(test, value)) === (test.name === "exists");
+    // An array exists when all its items do. No column contains an object or a nested array.
+    if (test.name === "unique") return true;
+    const items: readonly unknown[] = Array.isArray(value) ? value : [value];
+    if (items.length > maxLookups || items.some(isContainer)) return false;
+    const answers = await Promise.all(items.map((item) => ask(test, item)));
+    return answers.every(Boolean);
+  };
+}

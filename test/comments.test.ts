@@ -1,0 +1,129 @@
+import { expect } from "chai";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const src = fileURLToPath(new URL("../src", import.meta.url));
+
+/** The folders of `src` whose comments keep these rules. */
+const folders = [
+  "app",
+  "bin",
+  "broker",
+  "cli",
+  "config",
+  "embedded",
+  "kit",
+  "mapping",
+  "migration",
+  "telemetry",
+  "users",
+  "validation",
+];
+
+const longestLine = 100;
+const mostWords = 20;
+
+const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|whoever)\b/i;
+/** A value of the setting `isAdmin`, and of a label. */
+const values = /^"(nobody|in_hand)"$/;
+const missingDocuments = /\b(contract|specification), (section )?\d|reference\/\w+\.md/;
+
+const commentPattern = /^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm;
+
+interface Comment {
+  /** `app/run.ts:12` */
+  readonly place: string;
+  readonly isDocstring: boolean;
+  readonly lines: readonly string[];
+  /** Its text without markers. A blank line, a tag and an item of a list start a paragraph. */
+  readonly paragraphs: readonly string[];
+}
+
+describe("comments", () => {
+  const comments = files().flatMap(commentsOf);
+
+  function offenders(isOffender: (comment: Comment) => boolean): readonly string[] {
+    return comments.filter(isOffender).map(({ place, paragraphs }) => `${place}: ${paragraphs.join(" ")}`);
+  }
+
+  it("are found in every folder", () => {
+    const found = new Set(comments.map(({ place }) => place.split("/")[0]));
+    expect(folders.filter((folder) => !found.has(folder))).to.deep.equal([]);
+  });
+
+  it(`have lines of at most ${longestLine} characters`, () => {
+    expect(offenders(({ lines }) => lines.some((line) => line.length > longestLine))).to.deep.equal([]);
+  });
+
+  it("use plain words", () => {
+    expect(offenders(({ paragraphs }) => paragraphs.some((text) => banned.test(text)))).to.deep.equal([]);
+  });
+
+  it("start with the subject or the verb, and never with Of", () => {
+    const found = offenders(
+      ({ isDocstring, paragraphs: [first = ""] }) => isDocstring && /^Of\b/.test(first),
+    );
+    expect(found).to.deep.equal([]);
+  });
+
+  it("cite no document that the repository does not have", () => {
+    const found = offenders(({ paragraphs }) => paragraphs.some((text) => missingDocuments.test(text)));
+    expect(found).to.deep.equal([]);
+  });
+
+  it(`have at most ${mostWords} words in a sentence, or in a part of one that a colon or semicolon ends`, () => {
+    const sentences = comments.flatMap(({ place, paragraphs }) =>
+      paragraphs.flatMap((text) => text.split(/(?<=[.;:?])\s+/)).map((sentence) => ({ place, sentence })),
+    );
+    const long = sentences.filter(({ sentence }) => sentence.split(/\s+/).length > mostWords);
+    expect(long.map(({ place, sentence }) => `${place}: ${sentence}`)).to.deep.equal([]);
+  });
+});
+
+describe("log lines and messages", () => {
+  it("use plain words", () => {
+    const found = files().flatMap((file) =>
+      messagesOf(file)
+        .filter((text) => banned.test(text) && !values.test(text))
+        .map((text) => `${file}: ${text}`),
+    );
+    expect(found).to.deep.equal([]);
+  });
+});
+
+function files(): readonly string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => join(folder, file)),
+  );
+}
+
+/** Returns the string literals and templates of a file. */
+function messagesOf(file: string): readonly string[] {
+  const code = readFileSync(join(src, file), "utf8").replaceAll(commentPattern, "");
+  return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g)].map(([text]) => text);
+}
+
+function commentsOf(file: string): readonly Comment[] {
+  const text = readFileSync(join(src, file), "utf8");
+  return [...text.matchAll(commentPattern)].map(({ 0: comment, index }) => {
+    const lines = comment.trimEnd().split("\n");
+    const texts = lines.map((line) =>
+      line
+        .replace(/^\s*(?:\/\*\*|\*\/|\*|\/\/) ?/, "")
+        .replace(/ ?\*\/$/, "")
+        .trim(),
+    );
+    return {
+      place: `${file}:${text.slice(0, index).split("\n").length}`,
+      isDocstring: comment.trimStart().startsWith("/**"),
+      lines,
+      paragraphs: texts
+        .join("\n")
+        .split(/\n{2,}|\n(?=@|- )/)
+        .map((paragraph) => paragraph.replaceAll("\n", " ").trim()),
+    };
+  });
+}

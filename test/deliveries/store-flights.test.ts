@@ -1,0 +1,236 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import type { Sql } from "../../src/db/sql.ts";
+import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import { expectNear, flightMs, useStoreScene } from "../support/store-scene.ts";
+import { until } from "../support/wait.ts";
+import { inSeconds } from "../support/work.ts";
+
+// What leaves a flight and what ends one; store.test.ts has the rest.
+describe("createDeliveryStore", () => {
+  const scene = useStoreScene();
+  const { addFlight } = scene;
+
+  const putBack = (
+    delivery: DeliveryModel,
+    delayMs: number | undefined,
+    flightId: string,
+    landed: string[] = [],
+  ): Promise<void> =>
+    scene.store.putBack({ returns: [{ id: String(delivery.id), flightId, delayMs }], landed });
+
+  const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
+    scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
+  const untilBlocked = (): Promise<unknown> =>
+    until(
+      async () =>
+        (
+          await scene.core.sql(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          )
+        ).length > 0,
+      { what: "the statement to wait" },
+    );
+
+  const land = (act: "record" | "putBack", flight: string): Promise<unknown> =>
+    act === "record"
+      ? scene.store.record({ outcomes: [], landed: [flight] })
+      : scene.store.putBack({ returns: [], landed: [flight] });
+
+  /** Does something in a transaction that goes on until another statement waits for it. */
+  async function whileOpen(
+    open: (other: DeliveryStore) => Promise<unknown>,
+    act: () => Promise<unknown>,
+    beforeCommit: (sql: Sql) => Promise<unknown> = async () => undefined,
+  ): Promise<void> {
+    const client = await scene.core.database.pool.connect();
+    const sql: Sql = async (text, values = []) => (await client.query(text, [...values])).rows;
+    try {
+      await sql("BEGIN");
+      await open(createDeliveryStore({ sql }));
+      const acting = act();
+      await untilBlocked();
+      await beforeCommit(sql);
+      await sql("COMMIT");
+      await acting;
+    } finally {
+      client.release(true);
+    }
+  }
+
+  describe("putBack", () => {
+    it("puts deliveries into the queue, for their time or for a slot, and ends flights", async () => {
+      const [later, parked] = [
+        await scene.work.addDelivery(scene.subscription, {
+          due: "nowhere",
+          status: "retrying",
+          attempt: 1,
+          lastError: "x",
+        }),
+        await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
+      ];
+      const flight = await addFlight(later, parked);
+
+      await putBack(later, 30_000, flight);
+      expect(await scene.work.flights()).to.have.length(1);
+      await putBack(parked, undefined, flight, [flight]);
+
+      expectNear((await scene.work.queued(later.id))?.dueAt, 30);
+      expect(await scene.work.queued(parked.id)).to.include({
+        dueAt: null,
+        userId: scene.subscription.userId,
+      });
+      expect(await scene.work.flights()).to.deep.equal([]);
+      expect(await scene.work.deliveryOf(later.id)).to.deep.equal(later);
+    });
+
+    it("puts back none that is at its end, and leaves one that is in the queue as it is", async () => {
+      const dueAt = inSeconds(-5);
+      const [done, queued] = [
+        await scene.work.addDelivery(scene.subscription, { status: "cancelled" }),
+        await scene.work.addDelivery(scene.subscription, { due: dueAt }),
+      ];
+      const flight = await addFlight(done, queued);
+
+      await putBack(done, undefined, flight);
+      await putBack(queued, undefined, flight, [flight]);
+
+      expect(await scene.work.queued(done.id)).to.equal(null);
+      expect(await scene.work.queued(queued.id)).to.deep.include({ dueAt });
+    });
+
+    it("puts back nothing of a flight that is over: another may have it", async () => {
+      const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+      const other = await addFlight(delivery);
+
+      await putBack(delivery, undefined, randomUUID());
+
+      expect(await scene.work.queued(delivery.id)).to.equal(null);
+      expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal([other]);
+    });
+
+    it("puts back once, when the answer to the first was lost and the delivery is taken again", async () => {
+      const [delivery, rest] = [
+        await scene.work.addDelivery(scene.subscription),
+        await scene.work.addDelivery(scene.subscription),
+      ];
+      const { flightId = "" } = await takeDue();
+      await putBack(delivery, 0, flightId);
+      await takeDue();
+
+      await putBack(delivery, 0, flightId);
+
+      expect(await scene.work.queued(delivery.id)).to.equal(null);
+      expect((await scene.work.flights()).map(({ deliveryIds }) => deliveryIds)).to.have.deep.members([
+        [rest.id],
+        [delivery.id],
+      ]);
+    });
+
+    it("waits for the end of the flight that is under way, and leaves the delivery to whom it is given", async () => {
+      const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+      const flight = await addFlight(delivery);
+
+      await whileOpen(
+        (sweep) => sweep.endAllFlights(),
+        () => putBack(delivery, 60_000, flight),
+        // Taken again before the end of the flight is seen here.
+        (sql) => sql("DELETE FROM svc.delivery_queue"),
+      );
+
+      expect(await scene.work.queued(delivery.id)).to.equal(null);
+    });
+  });
+
+  describe("record, of a whole flight", () => {
+    it("leaves the flight until its time is up of which another process has written a part", async () => {
+      const [own, others] = [
+        await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
+        await scene.work.addDelivery(scene.subscription, { due: "nowhere", status: "retrying", attempt: 1 }),
+      ];
+      const landed = [await addFlight(own, others)];
+      const outcomes = [own, others].map(({ id, uuid }) => ({
+        id: String(id),
+        uuid,
+        attemptsBefore: 0,
+        status: "delivered" as const,
+      }));
+
+      expect((await scene.store.record({ outcomes, landed, isWhole: true })).size).to.equal(1);
+      expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal(landed);
+
+      await scene.store.endAllFlights();
+      expect(await scene.work.queued(others.id)).to.not.equal(null);
+      expect(await scene.work.queued(own.id)).to.equal(null);
+    });
+
+    it("ends it with its outcomes", async () => {
+      const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+      const { id, uuid } = delivery;
+      const retry = { id: String(id), uuid, attemptsBefore: 0, status: "retrying", delayMs: 60_000 } as const;
+
+      await scene.store.record({ outcomes: [retry], landed: [await addFlight(delivery)], isWhole: true });
+
+      expect(await scene.work.flights()).to.deep.equal([]);
+      expectNear((await scene.work.queued(id))?.dueAt, 60);
+    });
+  });
+
+  for (const act of ["record", "putBack"] as const)
+    describe(`${act}, which ends a flight`, () => {
+      it("makes due what the flight has left: a crash took back what was written of it", async () => {
+        const [pending, retrying, done] = [
+          await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
+          await scene.work.addDelivery(scene.subscription, {
+            due: "nowhere",
+            status: "retrying",
+            attempt: 1,
+          }),
+          await scene.work.addDelivery(scene.subscription, { status: "delivered" }),
+        ];
+
+        await land(act, await addFlight(pending, retrying, done));
+
+        for (const { id } of [pending, retrying]) expectNear((await scene.work.queued(id))?.dueAt, 0);
+        expect(await scene.work.queued(done.id)).to.equal(null);
+        expect(await scene.work.flights()).to.deep.equal([]);
+      });
+
+      it("leaves a retry its time that is written at once", async () => {
+        const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+        const flight = await addFlight(delivery);
+        const { uuid } = delivery;
+
+        await whileOpen(
+          (other) =>
+            other.record({
+              outcomes: [
+                { id: String(delivery.id), uuid, attemptsBefore: 0, status: "retrying", delayMs: 60_000 },
+              ],
+              landed: [],
+            }),
+          () => land(act, flight),
+        );
+
+        expectNear((await scene.work.queued(delivery.id))?.dueAt, 60);
+      });
+
+      it("leaves what is in the queue, and what another flight has", async () => {
+        const dueAt = inSeconds(50);
+        const [queued, parked, taken] = [
+          await scene.work.addDelivery(scene.subscription, { due: dueAt }),
+          await scene.work.addDelivery(scene.subscription, { due: "parked" }),
+          await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
+        ];
+        const other = await addFlight(taken);
+
+        await land(act, await addFlight(queued, parked, taken));
+
+        expect(await scene.work.queued(queued.id)).to.deep.include({ dueAt });
+        expect(await scene.work.queued(parked.id)).to.include({ dueAt: null });
+        expect(await scene.work.queued(taken.id)).to.equal(null);
+        expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal([other]);
+      });
+    });
+});

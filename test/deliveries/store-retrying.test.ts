@@ -1,0 +1,115 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { createDeliveryHistory } from "../../src/deliveries/history.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import { createTransact } from "../../src/db/sql.ts";
+import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createWork, type Work } from "../support/work.ts";
+
+describe("the queue", () => {
+  let core: CoreDatabase;
+  let work: Work;
+  let store: DeliveryStore;
+  let subscription: SubscriptionModel;
+
+  before(async () => {
+    core = await openCoreDatabase();
+    work = createWork(core.database.prisma);
+    store = createDeliveryStore({ sql: core.sql });
+    subscription = await work.addSubscription();
+  });
+  after(() => core.close());
+
+  const isRetry = async (id: bigint): Promise<unknown> => (await work.queued(id))?.isRetry;
+  const retryOf = (delivery: { readonly id: bigint; readonly uuid: string }): Promise<unknown> =>
+    store.record({
+      outcomes: [
+        {
+          id: String(delivery.id),
+          uuid: delivery.uuid,
+          status: "retrying",
+          attemptsBefore: 0,
+          delayMs: 5_000,
+        },
+      ],
+      landed: [],
+    });
+
+  it("takes a new delivery that waits for a slot as pending", async () => {
+    const event = await work.addEvent();
+    const { ids } = await store.insert({
+      events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }],
+      deliveries: [
+        {
+          uuid: randomUUID(),
+          eventId: String(event.id),
+          eventUuid: event.uuid,
+          subscriptionId: subscription.id,
+          userId: subscription.userId,
+          resource: "notes",
+          url: subscription.url,
+          maxAttempts: 3,
+          isTaken: false,
+        },
+      ],
+      isComplete: true,
+      flightMs: 60_000,
+    });
+
+    expect(await Promise.all([...ids.values()].map((id) => isRetry(BigInt(id))))).to.deep.equal([false]);
+  });
+
+  it("takes a manual retry as pending", async () => {
+    const transact = createTransact(core.database.pool);
+    const history = createDeliveryHistory({ sql: core.sql, listSql: core.sql, transact });
+    const failed = await work.addDelivery(subscription, { status: "failed" });
+
+    const answer = await history.retry({ id: String(failed.id), limit: 5 });
+
+    expect(answer.kind === "created" && (await isRetry(BigInt(answer.delivery.id)))).to.equal(false);
+  });
+
+  it("takes a failed attempt as retrying, also where the delivery is in the queue as pending", async () => {
+    const flying = await work.addDelivery(subscription, { due: "nowhere" });
+    const queued = await work.addDelivery(subscription, { due: "parked" });
+    await core.sql("UPDATE svc.delivery_queue SET is_retry = false WHERE delivery_id = $1", [
+      String(queued.id),
+    ]);
+
+    await retryOf(flying);
+    await retryOf(queued);
+
+    expect([await isRetry(flying.id), await isRetry(queued.id)]).to.deep.equal([true, true]);
+  });
+
+  it("takes what is put back by its status", async () => {
+    const pending = await work.addDelivery(subscription, { due: "nowhere" });
+    const retrying = await work.addDelivery(subscription, { due: "nowhere", status: "retrying" });
+
+    const ids = [pending, retrying].map(({ id }) => String(id));
+    const [flight] = await core.sql<{ readonly id: string }>(
+      "INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ($1, now() + interval '1 hour') RETURNING id",
+      [ids],
+    );
+    const flightId = flight?.id ?? "";
+
+    await store.putBack({
+      returns: ids.map((id) => ({ id, flightId, delayMs: undefined })),
+      landed: [flightId],
+    });
+
+    expect([await isRetry(pending.id), await isRetry(retrying.id)]).to.deep.equal([false, true]);
+  });
+
+  it("leaves open what an overdue flight had, whose outcome may yet come", async () => {
+    const { id } = await work.addDelivery(subscription, { due: "nowhere" });
+    await core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ($1, now() - interval '1 hour')", [
+      [String(id)],
+    ]);
+
+    await store.endOverdueFlights(10);
+
+    expect(await isRetry(id)).to.equal(null);
+  });
+});

@@ -1,0 +1,88 @@
+import { expect } from "chai";
+import { createFailedEvents, type FailedEvents } from "../../src/events/failed-events.ts";
+
+describe("createFailedEvents", () => {
+  let nowMs: number;
+  let room: FailedEvents;
+
+  beforeEach(() => {
+    nowMs = 50_000;
+    room = createFailedEvents({ longestPauseMs: 300_000, now: () => nowMs });
+  });
+
+  const fail = (id: string, times = 1): number[] => Array.from({ length: times }, () => room.add(id));
+
+  it("doubles the wait with each failure of one, up to the longest", () => {
+    expect(fail("a", 11)).to.deep.equal([
+      1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000, 300_000,
+    ]);
+    expect(fail("b")).to.deep.equal([1_000]);
+    expect(fail("a", 100).at(-1)).to.equal(300_000);
+  });
+
+  it("gives each when its time has come, and once", () => {
+    fail("a");
+    nowMs += 999;
+    expect(room.take(10)).to.deep.equal([]);
+    nowMs += 1;
+    fail("b");
+
+    expect(room.take(10)).to.deep.equal(["a"]);
+    expect(room.take(10)).to.deep.equal([]);
+    expect(room.has("a")).to.equal(true);
+  });
+
+  it("counts on from the failures before when one that was taken fails again", () => {
+    fail("a");
+    nowMs += 1_000;
+    room.take(10);
+
+    expect(fail("a")).to.deep.equal([2_000]);
+    nowMs += 1_999;
+    expect(room.take(10)).to.deep.equal([]);
+    nowMs += 1;
+    expect(room.take(10)).to.deep.equal(["a"]);
+  });
+
+  it("begins anew with one that was forgotten", () => {
+    fail("a", 5);
+    room.forget("a");
+
+    expect(room.has("a")).to.equal(false);
+    expect(fail("a")).to.deep.equal([1_000]);
+  });
+
+  for (const [failures, atOnce] of [
+    [1, 50],
+    [2, 12],
+    [3, 3],
+    [4, 1],
+    [40, 1],
+  ] as const) {
+    it(`gives ${atOnce} of 200 at once of those that failed ${failures} times`, () => {
+      for (let id = 0; id < 300; id++) fail(String(id), failures);
+      nowMs += 300_000;
+
+      expect(room.take(200)).to.have.length(atOnce);
+    });
+  }
+
+  it("gives those that failed least before the others, and the others too", () => {
+    fail("often", 4);
+    fail("once");
+    nowMs += 8_000;
+
+    expect([room.take(200), room.take(200)]).to.deep.equal([["once"], ["often"]]);
+  });
+
+  it("is full with 10,000", () => {
+    for (let id = 0; id < 9_999; id++) fail(String(id), 2);
+    expect(room.isFull()).to.equal(false);
+
+    fail("last");
+
+    expect(room.isFull()).to.equal(true);
+    room.forget("last");
+    expect(room.isFull()).to.equal(false);
+  });
+});

@@ -1,0 +1,107 @@
+import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { Done, Place } from "../../src/deliveries/admission/admission.ts";
+import {
+  createAttempts,
+  type Attempts,
+  type AttemptsOptions,
+  type DeliveryInFlight,
+} from "../../src/deliveries/attempt/attempts.ts";
+import type { AttemptResult } from "../../src/deliveries/delivery.ts";
+import type { Flight } from "../../src/deliveries/flights.ts";
+import { createDeliveryStore, type DeliveryStore, type Taken } from "../../src/deliveries/store.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import type { Mutable } from "./core-scene.ts";
+import { secretBox } from "./work.ts";
+import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
+
+type Post = Parameters<AttemptsOptions["send"]>[0];
+export type Visit = Parameters<Place["enter"]>[0];
+
+/** The maker of attempts, with one delivery that is due. */
+export interface AttemptsScene extends WorkerScene {
+  readonly store: DeliveryStore;
+  readonly subscription: SubscriptionModel;
+  readonly delivery: DeliveryModel;
+  readonly attempts: Attempts;
+  readonly posts: Post[];
+  /** Waits of what went into the queue. */
+  readonly queued: (number | undefined)[];
+  /** What was said of the slots that were given back. */
+  readonly done: Parameters<Done>[];
+  readonly freed: number;
+  /** Places that were left without an attempt. */
+  readonly left: number;
+  readonly open: (
+    answer: (post: Post) => AttemptResult | Promise<AttemptResult>,
+    overrides?: Partial<AttemptsOptions>,
+  ) => void;
+  /** Takes what is due, all in one flight. */
+  readonly take: () => Promise<readonly DeliveryInFlight[]>;
+  readonly place: (enter: (visit: Visit) => void) => Place;
+  /** A place with a slot at once. */
+  readonly free: Place;
+  /** Starts what is due. */
+  readonly startAll: (at?: Place) => Promise<void>;
+  /** The delivery as it is now. */
+  readonly current: () => Promise<DeliveryModel>;
+}
+
+/** What the sweep hands over of deliveries that it took. */
+export function inFlight({ flightId, deliveries }: Taken): readonly DeliveryInFlight[] {
+  const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
+  return deliveries.map((taken) => ({
+    ...taken,
+    subscription: taken.subscription as DeliveryInFlight["subscription"],
+    happenedAtMs: performance.now(),
+    data: undefined,
+    flight,
+  }));
+}
+
+/** Registers the hooks of the `describe` around it. */
+export function useAttemptsScene(): AttemptsScene {
+  const place = (enter: (visit: Visit) => void): Place => ({ enter, leave: () => (scene.left += 1) });
+  const free = place(({ begin }) => begin((...result) => scene.done.push(result)));
+  const scene: Mutable<AttemptsScene> = Object.assign(useWorkerScene() as AttemptsScene, {
+    open(
+      answer: (post: Post) => AttemptResult | Promise<AttemptResult>,
+      overrides: Partial<AttemptsOptions> = {},
+    ) {
+      scene.attempts = createAttempts({
+        broker: scene.broker,
+        store: scene.store,
+        async send(post) {
+          scene.posts.push(post);
+          return { kind: "made", result: await answer(post) };
+        },
+        decryptSecret: (sealed) => secretBox.decrypt(sealed),
+        scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
+        jitter: 0,
+        metrics: createMetrics().deliveries,
+        log: scene.log,
+        onQueued: (delayMs) => scene.queued.push(delayMs),
+        onFree: () => (scene.freed += 1),
+        random: () => 0.5,
+        ...overrides,
+      });
+      scene.run(scene.attempts);
+    },
+    take: async () =>
+      inFlight(await scene.store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined })),
+    place,
+    free,
+    async startAll(at = free) {
+      for (const one of await scene.take()) scene.attempts.start(one, at);
+    },
+    current: () => scene.work.deliveryOf(scene.delivery.id),
+  });
+  before(() => {
+    scene.store = createDeliveryStore({ sql: scene.core.sql });
+  });
+  beforeEach(async () => {
+    scene.subscription = await scene.work.addSubscription();
+    scene.delivery = await scene.work.addDelivery(scene.subscription, { data: '{"text":"é","price":1.50}' });
+    Object.assign(scene, { posts: [], queued: [], done: [], freed: 0, left: 0 });
+  });
+  return scene;
+}

@@ -1,0 +1,22 @@
+import { openCoreDatabase, type CoreDatabase } from "./core-database.ts";
+import { createWork, type Work } from "./work.ts";
+
+/** The service's own tables in a database of their own, emptied before each test. */
+export interface CoreScene {
+  readonly core: CoreDatabase;
+  readonly work: Work;
+}
+
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Registers the hooks of the `describe` around it. The fields are there from the first hook on. */
+export function useCoreScene(): CoreScene {
+  const scene = {} as Mutable<CoreScene>;
+  before(async () => {
+    scene.core = await openCoreDatabase();
+    scene.work = createWork(scene.core.database.prisma);
+  });
+  beforeEach(() => scene.work.clear());
+  after(() => scene.core.close());
+  return scene;
+}

@@ -1,0 +1,15 @@
+import type { Sql } from "../../src/db/sql.ts";
+import type { Definitions } from "../../src/mapping/definition.ts";
+import { createAccessConditions } from "../../src/resources/access.ts";
+import { createEligibility, type Eligibility } from "../../src/subscriptions/eligibility.ts";
+import { createLog, type Log } from "../../src/telemetry/log.ts";
+
+const noDatabase: Sql = () => Promise.reject(new Error("owners and admins are no question to the database"));
+
+/** The eligibility of the resources; without `sql` none of them may have a filter. */
+export function eligibilityOf(
+  definitions: Definitions,
+  { sql = noDatabase, log = createLog({ level: "silent" }) }: { readonly sql?: Sql; readonly log?: Log } = {},
+): Eligibility {
+  return createEligibility({ definitions, access: createAccessConditions(definitions), sql, log });
+}

@@ -1,0 +1,147 @@
+import { Pool } from "pg";
+import { createSeal } from "../../src/broker/seal.ts";
+import { queues } from "../../src/broker/topology.ts";
+import type { Presented } from "../../src/events/event-presenter.ts";
+import { createSql } from "../../src/db/sql.ts";
+import { createOutbox, type Outbox } from "../../src/events/outbox.ts";
+import { createRelayShares } from "../../src/events/relay-shares.ts";
+import type { RelayOptions } from "../../src/events/relay-state.ts";
+import { createRelay, type Relay } from "../../src/events/relay.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import type { Mutable } from "./core-scene.ts";
+import { until } from "./wait.ts";
+import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
+
+/** Longer than any test: only a wake ends such a wait. */
+export const never = 600_000;
+export const requeueAfterMs = 60_000;
+export const seal = createSeal(Buffer.alloc(32, 1));
+
+export const presented = (data: unknown): Presented => ({ kind: "presented", data });
+/** Shows every event as its snapshot. */
+export const present: RelayOptions["present"] = async (_, events) => ({
+  kind: "each",
+  answers: events.map(({ snapshot }) => presented(snapshot)),
+});
+/** The numbers from 1 on, as texts. */
+export const numbers = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index + 1));
+
+/** A relay whose clock, outbox and broker a test can watch and change. */
+export interface RelayScene extends WorkerScene {
+  /** How far the clock of the relay is ahead. */
+  skewMs: number;
+  /** Where the real clock is stopped; undefined while it goes on. */
+  stoppedAtMs: number | undefined;
+  readonly outbox: Outbox;
+  readonly start: (overrides?: Partial<RelayOptions>) => Relay;
+  /** Adds events whose record ids are the numbers from 1 on. */
+  readonly addEvents: (count: number, resource?: string) => Promise<unknown>;
+  /** Takes events out of the outbox as soon as they are published, as the fan-out does. */
+  readonly fanOut: () => Promise<unknown>;
+  /** Record ids that were given to the broker, in order. */
+  readonly published: () => readonly string[];
+  readonly untilPublished: (count: number) => Promise<unknown>;
+  readonly untilLine: (name: string) => Promise<Record<string, unknown>>;
+  /** Waits for reads of the outbox. */
+  readonly untilTurns: (count: number) => Promise<unknown>;
+  /** Waits for checks of what is in flight, on a clock that goes on meanwhile. */
+  readonly untilChecks: (count: number) => Promise<unknown>;
+}
+
+/** Registers the hooks of the `describe` around it. */
+export function useRelayScene(): RelayScene {
+  const realNow = performance.now.bind(performance);
+  let pool: Pool;
+  let reads = 0;
+  let checks = 0;
+  const scene: Mutable<RelayScene> = Object.assign(useWorkerScene() as RelayScene, {
+    skewMs: 0,
+    stoppedAtMs: undefined,
+    start(overrides: Partial<RelayOptions> = {}) {
+      const relay = createRelay({
+        outbox: counted(),
+        shares: createRelayShares({ sql: scene.core.sql, name: "svc" }),
+        resources: ["notes", "papers"],
+        present,
+        broker: scene.broker,
+        seal,
+        log: scene.log,
+        metrics: createMetrics().events,
+        pollIntervalMs: 5,
+        batchSize: 5,
+        requeueAfterMs,
+        ...overrides,
+      });
+      scene.run(relay);
+      return relay;
+    },
+    addEvents: (count: number, resource = "notes") =>
+      scene.core.sql(
+        `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+         SELECT $2, 'on_create', n, jsonb_build_object('n', n) FROM generate_series(1, $1::int) AS n ORDER BY n`,
+        [count, resource],
+      ),
+    fanOut: () =>
+      scene.broker.consume({
+        queue: queues.fanout,
+        prefetch: 1_000,
+        onMessage: (message) =>
+          void scene.core
+            .sql("DELETE FROM svc.outbox WHERE event_id = $1", [message.headers["x-svc-id"]])
+            .then(() => message.ack()),
+      }),
+    published: () =>
+      scene.broker.published.map(
+        ({ body }) => (JSON.parse(body.toString()) as { record_id: string }).record_id,
+      ),
+    untilPublished: (count: number) =>
+      until(() => scene.broker.published.length >= count, { what: `${count} messages` }),
+    untilLine: (name: string) =>
+      until(() => scene.lines.find(({ event }) => event === name), { what: `a line ${name}` }),
+    untilTurns(count: number) {
+      const goal = reads + count;
+      return until(() => reads >= goal, { what: `${count} turns` });
+    },
+    untilChecks(count: number) {
+      const goal = checks + count;
+      return until(
+        () => {
+          scene.skewMs += 100;
+          return checks >= goal;
+        },
+        { what: `${count} checks`, timeoutMs: never },
+      );
+    },
+  });
+
+  function counted(): Outbox {
+    return {
+      ...scene.outbox,
+      waiting(ids) {
+        checks += 1;
+        return scene.outbox.waiting(ids);
+      },
+      read(options) {
+        reads += 1;
+        return scene.outbox.read(options);
+      },
+    };
+  }
+
+  before(() => {
+    performance.now = () => (scene.stoppedAtMs ?? realNow()) + scene.skewMs;
+    // One connection: a second session that answers would make the relay read everything again.
+    pool = new Pool({ connectionString: scene.core.url, max: 1 });
+    pool.on("error", () => undefined);
+    scene.outbox = createOutbox({ sql: createSql({ pool, isEmbedded: false }) });
+  });
+  beforeEach(() => {
+    scene.stoppedAtMs = undefined;
+  });
+  after(async () => {
+    performance.now = realNow;
+    await pool.end();
+  });
+  return scene;
+}

@@ -1,0 +1,111 @@
+import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import {
+  createDeliveryStore,
+  type DeliveryStore,
+  type Outcome,
+  type Return,
+} from "../../src/deliveries/store.ts";
+import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import type { Mutable } from "./core-scene.ts";
+import { notesEligibility } from "./notes-eligibility.ts";
+import { until } from "./wait.ts";
+import { createWatchedAdmission, type WatchedAdmission } from "./work.ts";
+import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
+
+/** Longer than any test: only a wake ends such a wait. */
+export const never = 600_000;
+
+export const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[] =>
+  deliveries.map(({ id }) => String(id));
+
+/** A sweep with a subscription, and with attempts that only note what they are given. */
+export interface SweepScene extends WorkerScene {
+  readonly store: DeliveryStore;
+  readonly admission: WatchedAdmission;
+  readonly subscription: SubscriptionModel;
+  readonly started: DeliveryInFlight[];
+  readonly outcomes: Outcome[];
+  readonly returns: Return[];
+  readonly start: (overrides?: Partial<SweepOptions>) => Sweep;
+  readonly startedIds: () => readonly string[];
+  readonly untilStarted: (count: number) => Promise<unknown>;
+  /** A store that counts what each turn asks first. */
+  readonly watchTurns: () => {
+    readonly store: DeliveryStore;
+    readonly next: (count: number) => Promise<unknown>;
+  };
+}
+
+/** Registers the hooks of the `describe` around it. */
+export function useSweepScene(): SweepScene {
+  const scene: Mutable<SweepScene> = Object.assign(useWorkerScene() as SweepScene, {
+    start(overrides: Partial<SweepOptions> = {}) {
+      const sweep = createSweep({
+        broker: scene.broker,
+        store: scene.store,
+        admission: scene.admission,
+        attempts: notingAttempts(scene),
+        eligibility: notesEligibility(),
+        scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
+        flightMs: 60_000,
+        log: scene.log,
+        metrics: createMetrics().deliveries,
+        intervalMs: 5,
+        requeueAfterMs: 60_000,
+        ...overrides,
+      });
+      scene.run(sweep);
+      return sweep;
+    },
+    startedIds: () => scene.started.map(({ id }) => id),
+    untilStarted: (count: number) =>
+      until(() => scene.started.length >= count, { what: `${count} attempts` }),
+    watchTurns() {
+      let asked = 0;
+      const next = (count: number): Promise<unknown> => {
+        const goal = asked + count + 1;
+        return until(() => asked >= goal, { what: `${count} turns` });
+      };
+      const nextDueInMs = (): ReturnType<DeliveryStore["nextDueInMs"]> => {
+        asked += 1;
+        return scene.store.nextDueInMs();
+      };
+      return { store: { ...scene.store, nextDueInMs }, next };
+    },
+  });
+  before(() => {
+    scene.store = createDeliveryStore({ sql: scene.core.sql });
+  });
+  beforeEach(async () => {
+    scene.subscription = await scene.work.addSubscription();
+    scene.admission = createWatchedAdmission();
+    Object.assign(scene, { started: [], outcomes: [], returns: [] });
+  });
+  return scene;
+}
+
+/** Attempts that are never made; what is decided without one is written. */
+function notingAttempts({
+  store,
+  started,
+  outcomes,
+  returns,
+}: SweepScene): Pick<Attempts, "start" | "settle" | "putBack" | "drain"> {
+  const writes: Promise<unknown>[] = [];
+  return {
+    start: (delivery) => void started.push(delivery),
+    settle(_, outcome) {
+      outcomes.push(outcome);
+      writes.push(store.record({ outcomes: [outcome], landed: [] }));
+    },
+    putBack({ flight }, back) {
+      returns.push(back);
+      writes.push(store.putBack({ returns: [{ ...back, flightId: flight.id }], landed: [] }));
+    },
+    async drain() {
+      await Promise.all(writes);
+    },
+  };
+}
