@@ -6,6 +6,7 @@ import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
+import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
@@ -15,6 +16,8 @@ import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createRouter } from "../http/state.ts";
+import { createAnswerPost } from "../http/idempotency.ts";
+import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
 import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
@@ -41,47 +44,52 @@ export function createApi({
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
-  const { log, metrics, tracing, database, sql, cursors, secretBox } = infrastructure;
+  const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
-  const { prisma } = database;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const lists = { maxPerPage, cursors, urlOf: createUrlOf(config.http) };
+  const lists = { maxPerPage, cursors };
   const listTurns = createTurns(halfOf(database.lists));
   const resourceTurns = {
     records: createTurns<string>(mostOf(database.pool)),
     lists: createTurns<string>(mostOf(database.lists)),
   };
+  const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration);
   const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
+  const transact = createTransact(database.pool);
+  /** What every route with a POST takes. */
+  const posts = {
+    bodyLimitBytes,
+    urlOf: createUrlOf(config.http),
+    inTransaction: createInTransaction(database.pool, names),
+    answerPost: createAnswerPost({ seal: secretBox }),
+  };
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
-    database: recordDatabaseOf(infrastructure, models),
+    database: createRecordDatabase(infrastructure, models, names),
+    ...posts,
     sql,
     ...lists,
-    bodyLimitBytes,
     listTurns,
     resourceTurns,
+    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
     access: createAccessConditions(definitions),
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, listSql, secretBox, maxPerUser: config.webhooks.maxPerUser }),
+    store: createSubscriptionStore({ ...database, ...config.webhooks, transact, listSql, secretBox }),
+    ...posts,
     ...lists,
-    bodyLimitBytes,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
     refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), caller),
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({
-      sql,
-      listSql,
-      transact: createTransact(database.pool),
-      tracing,
-    }),
+    history: createDeliveryHistory({ sql, listSql, transact, tracing }),
+    ...posts,
     ...lists,
     listTurns,
     manualRetryLimit: config.webhooks.manualRetryLimit,
@@ -98,18 +106,19 @@ export function createApi({
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
-  return { workers: [relay], listener: app.callback(), close: () => undefined };
+  const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
+  return { workers: [relay, expiry], listener: app.callback(), close: () => undefined };
 }
 
-function recordDatabaseOf(
-  { database, isEmbedded, metrics, tracing }: Infrastructure,
+function createRecordDatabase(
+  { metrics, tracing, database: { pool, lists } }: Infrastructure,
   models: Configuration["models"],
+  names: (text: string) => string | undefined,
 ): RecordDatabase {
-  const names = createStatementNames(isEmbedded);
   return {
-    records: createTextSql(database.pool, names),
-    lists: createTextSql(database.lists, names),
-    transact: createTextTransact(database.pool, names),
+    records: createTextSql(pool, names),
+    lists: createTextSql(lists, names),
+    transact: createTextTransact(pool, names),
     models,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
     comment: () => traceComment(tracing),

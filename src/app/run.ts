@@ -3,6 +3,7 @@ import { readConfiguration, type CheckedConfiguration } from "./configuration.ts
 import { messageOf } from "../kit/errors.ts";
 import { greeting } from "./greeting.ts";
 import { createReadiness, startHealth } from "./readiness.ts";
+import { unreachableFields } from "../resources/unreachable.ts";
 import { openHostsWarning } from "../http/url-of.ts";
 import { createLog, isForPeople, type Log } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
@@ -48,6 +49,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
   const openHosts = name === "dispatcher" ? undefined : openHostsWarning(checked.config.http);
   if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
+  if (name !== "dispatcher")
+    for (const warning of [...checked.definitions.values()].flatMap(unreachableFields))
+      log.warn({ event: "field.unreachable" }, warning);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });
   const readiness = createReadiness();

@@ -169,6 +169,8 @@ function openPool({
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
   pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
+  // The same for one in a transaction, between two of its statements: the next one fails.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Pool, QueryResultRow } from "pg";
+import type { ClientBase, Pool, QueryResultRow } from "pg";
+import { AppError } from "../kit/errors.ts";
 
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -34,20 +35,50 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
 
 /** @param settings `SET LOCAL` statements. */
 export function createTransact(pool: Pool, settings = ""): Transact {
-  return async (work) => {
-    const client = await pool.connect();
-    let isDone = false;
-    try {
-      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
-      const result = await work(async (text, values = []) => (await client.query(text, [...values])).rows);
-      await client.query("COMMIT");
-      isDone = true;
-      return result;
-    } finally {
-      // The end of a connection takes back what was not committed.
-      client.release(!isDone);
-    }
+  return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
+}
+
+/** Runs statements over a connection: without `nameOf`, or where it gives none, unnamed ones. */
+export function sqlOver(client: ClientBase, nameOf?: (text: string) => string | undefined): Sql {
+  return async (text, values = []) => {
+    // Without parameters it may be several in one.
+    const name = values.length === 0 ? undefined : nameOf?.(text);
+    const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+    return (await client.query(query)).rows;
   };
+}
+
+/** @param settings `SET LOCAL` statements. */
+export async function inTransaction<T>(
+  pool: Pool,
+  settings: string,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let isDone = false;
+  try {
+    await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}`);
+    const result = await work(client);
+    await client.query("COMMIT");
+    isDone = true;
+    return result;
+  } catch (error) {
+    // A refused request does not cost a connection. After any other fault, it may still be busy.
+    if (error instanceof AppError) isDone = await isRolledBack(client);
+    throw error;
+  } finally {
+    // The end of a connection takes back what was not committed.
+    client.release(!isDone);
+  }
+}
+
+async function isRolledBack(client: ClientBase): Promise<boolean> {
+  try {
+    await client.query("ROLLBACK");
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]

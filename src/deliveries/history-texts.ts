@@ -15,18 +15,20 @@ export interface DeliveryFilter {
 /** By id: the oldest or the newest first. */
 export type DeliveryOrder = "asc" | "desc";
 
-/** A statement whose first two parameters, $1 and $2, say how many deliveries to skip and to take. */
+/** A statement whose parameters $1 and $2 are the numbers of deliveries to skip and to take. */
 export interface ListStatement {
   readonly text: string;
   /** Values of the parameters from $3 on. */
   readonly values: readonly unknown[];
 }
 
-/** A page of the deliveries that a filter lets through, counted in the order; its rows come in none. */
+/**
+ * Selects a page of the matching deliveries, counted in the given order. The rows come in no order.
+ */
 export function listText(filter: DeliveryFilter, order: DeliveryOrder, columns: string): ListStatement {
   const { text, values } = idsText(filter, order);
-  // An array and not a join: the planner, which may know nothing of the filter, could take it for a tenth of the table. The user once
-  // more, should somebody have handed the subscription over by SQL.
+  // An array, not a join: without statistics of the filter, the planner would expect a tenth of the
+  // table. The user is checked again in case a subscription was given to another user by SQL.
   const own = filter.userId === undefined ? [] : [filter.userId];
   const isOwn = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
   return {
@@ -42,7 +44,7 @@ export function countText(filter: DeliveryFilter): ListStatement {
   return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
 }
 
-/** What the planner believes their number to be; the parameters are from $1 on. */
+/** Asks the planner for its estimate of their number; its parameters begin at $1. */
 export function estimateText({
   userId,
   subscriptionId,
@@ -140,8 +142,9 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
 }
 
 /**
- * What is at work is in the queue, or in one of the few flights. While a flight ends it may be in both. Pending and retrying ones of all
- * users have an index each, without most of the others; only `delivery_id + 0` is in its order, so that no other index is taken.
+ * Unfinished deliveries are in the queue or in one of the few flights, or in both while a flight
+ * ends. Pending and retrying ones of all users have an index each, without most of the others. Only
+ * `delivery_id + 0` is in its order, so that no other index is used.
  */
 function waitingText({
   status,

@@ -79,7 +79,12 @@ export interface DeliveryHistory {
    * delivery has failed, its subscription exists, and its chain has had fewer manual retries than
    * `limit`.
    */
-  retry(options: { readonly id: string; readonly limit: number }): Promise<RetryAnswer>;
+  retry(options: {
+    readonly id: string;
+    readonly limit: number;
+    /** To be a part of; default: one of its own. */
+    readonly transaction?: Sql | undefined;
+  }): Promise<RetryAnswer>;
 }
 
 /** Larger totals are estimates: counting millions takes a second. */
@@ -164,7 +169,8 @@ export function createDeliveryHistory({
   return {
     read,
     async list({ filter, order, skip, take }) {
-      // One more than asked for: whoever follows the links to the end gets them all, however wrong an estimate is.
+      // Reads one more row than asked for, so that page links lead to the end however wrong an
+      // estimate is.
       const found = await read({ filter, ...(order && { order }), skip, take: take + 1 });
       const rows = found.slice(0, take);
       const atLeast = skip + found.length;
@@ -189,13 +195,14 @@ export function createDeliveryHistory({
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },
-    async retry({ id, limit }) {
-      const [row] = await transact(async (inTransaction) => {
+    async retry({ id, limit, transaction }) {
+      const act = async (inTransaction: Sql): Promise<RetriedRow[]> => {
         await keepFromPruning(inTransaction);
         await inTransaction(lockChainText, [id]);
         const traceparent = tracing.current()?.traceparent ?? null;
         return inTransaction<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent]);
-      });
+      };
+      const [row] = await (transaction === undefined ? transact(act) : act(transaction));
       if (row === undefined) return refused("This delivery was deleted.");
       if (row.id !== null) {
         const { statusBefore: _, urlNow: _url, ...delivery } = row;

@@ -15,8 +15,8 @@ const fault = "without an index, and there may be millions of deliveries";
 const shown = (name: string): ListedKey => ({ name, type: "String", fault });
 
 /**
- * There may be millions of deliveries, also of one user. Each has an index by id of one user's, of one
- * subscription's, and of those with one status. No other filter or order has one.
+ * There may be millions of deliveries, also of one user. Each has an index by id of one user's, of
+ * one subscription's, and of those with one status. No other filter or order has one.
  */
 export const deliveryShape = fixedShape(
   [
@@ -121,7 +121,7 @@ export interface DeliveryListOptions {
   readonly history: Pick<DeliveryHistory, "list" | "read">;
   readonly caller: Pick<Caller, "id" | "isAdmin">;
   readonly cursors: Cursors;
-  /** Of the request, for the links. */
+  /** URL of the request, for the links. */
   readonly url: URL;
 }
 

@@ -1,6 +1,9 @@
 import { AppError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import type { UrlOf } from "../http/url-of.ts";
+import { readJsonBody, refuseFields } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
@@ -14,9 +17,12 @@ export interface DeliveryRoutesOptions {
   /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
-  /** For the page links. */
+  /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
+  readonly bodyLimitBytes: number;
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
 }
 
 /**
@@ -25,6 +31,7 @@ export interface DeliveryRoutesOptions {
  */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;
+  const { bodyLimitBytes, inTransaction, answerPost } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, deliveryShape, { maxPerPage });
@@ -44,12 +51,28 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.post("/webhook-deliveries/:id/retry", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
-    const answer = await history.retry({ id: delivery.id, limit: manualRetryLimit });
-    if (answer.kind === "refused") {
-      throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
-    }
-    ctx.status = 201;
-    ctx.body = presentDelivery(answer.delivery);
+    refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    await answerPost(ctx, {
+      inTransaction,
+      async act(transaction) {
+        const answer = await history.retry({
+          id: delivery.id,
+          limit: manualRetryLimit,
+          transaction: transaction?.sql,
+        });
+        if (answer.kind === "refused") {
+          throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
+        }
+        const made = presentDelivery(answer.delivery);
+        const collection = urlOf(ctx);
+        collection.pathname = collection.pathname.replace(/\/[^/]+\/retry\/?$/, "");
+        return {
+          status: 201,
+          headers: { Location: urlBelow(collection, answer.delivery.id) },
+          json: JSON.stringify(made),
+        };
+      },
+    });
   });
 
   async function findDelivery(id: string | undefined): Promise<DeliveryRow> {

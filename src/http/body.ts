@@ -1,7 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
-import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
+import { hint } from "../kit/did-you-mean.ts";
+import { AppError, messageOf, validationError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
@@ -47,6 +48,23 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
     );
   return body as JsonObject;
 }
+
+/**
+ * Refuses a body with a field that its endpoint does not know.
+ *
+ * @throws AppError `validation.failed`.
+ */
+export function refuseFields(body: JsonObject, known: readonly string[]): void {
+  const unknown = Object.keys(body).filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  const faults = unknown
+    .slice(0, mostNamed)
+    .map((name) => [name, [`There is no field ${name}${hint(name, known)}.`]]);
+  throw validationError(Object.fromEntries(faults) as FieldErrors);
+}
+
+/** Of unknown fields: an answer is no larger than it is of use. */
+const mostNamed = 20;
 
 function hasBody(ctx: ApiContext): boolean {
   return (

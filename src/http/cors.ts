@@ -4,6 +4,9 @@ import type { ApiMiddleware } from "./state.ts";
 /** What a page may read of an answer besides its body and type. */
 const exposedHeaders = [
   "Allow",
+  "ETag",
+  "Idempotent-Replayed",
+  "Location",
   "RateLimit",
   "RateLimit-Limit",
   "RateLimit-Policy",
@@ -26,8 +29,17 @@ export function createCors(origins: readonly string[]): ApiMiddleware {
   return cors({
     // An empty origin is one that gets no header.
     origin: isForAll ? "*" : (ctx) => (allowed.has(ctx.get("Origin")) ? ctx.get("Origin") : ""),
-    allowMethods: ["GET", "HEAD", "POST", "PUT", "DELETE"],
-    allowHeaders: ["Authorization", "Content-Type", "X-Request-Id", "traceparent", "tracestate"],
+    allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    allowHeaders: [
+      "Authorization",
+      "Content-Type",
+      "Idempotency-Key",
+      "If-Match",
+      "If-None-Match",
+      "X-Request-Id",
+      "traceparent",
+      "tracestate",
+    ],
     exposeHeaders: exposedHeaders,
     maxAge: 600,
     // Whatever is thrown becomes an answer further out, with the headers that are set already.

@@ -1,15 +1,17 @@
-import { AppError, type FieldErrors } from "../kit/errors.ts";
+import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 export interface ErrorBody {
   readonly message: string;
+  /** Missing from a 5xx. */
+  readonly code?: ErrorCode;
   readonly errors?: FieldErrors;
 }
 
-/** What the client is told: for a 5xx `Server Error` and nothing else. */
-export function errorBodyOf(error: AppError): ErrorBody {
-  if (error.status >= 500) return { message: "Server Error" };
-  return { message: error.message, ...(error.errors === undefined ? {} : { errors: error.errors }) };
+/** Returns what the client reads: for a 5xx `Server Error` and nothing else (contract, section 4). */
+export function errorBodyOf({ status, message, code, errors }: AppError): ErrorBody {
+  if (status >= 500) return { message: "Server Error" };
+  return { message, code, ...(errors === undefined ? {} : { errors }) };
 }
 
 /**
@@ -51,7 +53,7 @@ function serialise(ctx: ApiContext): void {
 }
 
 /** Bytes of memory for a character of an answer: the text, and its bytes until the client has taken them. */
-const memoryPerAnsweredCharacter = 3;
+export const memoryPerAnsweredCharacter = 3;
 
 /** From here on a request holds its answer only. A refused one is small, and may come before there is anything to settle. */
 function settleMemory({ state }: ApiContext, length: number): void {

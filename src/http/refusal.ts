@@ -3,6 +3,7 @@ import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import { errorBodyOf } from "./error-body.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** How long a client may take to read a refusal and close. */
@@ -87,8 +88,9 @@ function isTargetTooLong(packet: Buffer | undefined, maxHeaderSize: number): boo
   return line !== undefined && line.length > maxHeaderSize && /^[A-Z]+ /.test(line.toString("latin1", 0, 20));
 }
 
-function answerText({ status, message }: AppError, requestId: string): string {
-  const body = JSON.stringify({ message });
+function answerText(refusal: AppError, requestId: string): string {
+  const { status } = refusal;
+  const body = JSON.stringify(errorBodyOf(refusal));
   const headers = {
     ...securityHeaders(),
     "Content-Type": "application/json; charset=utf-8",

@@ -27,6 +27,14 @@ export function createUrlOf({
   };
 }
 
+/** Returns the absolute URL of something in the collection that a request is for. */
+export function urlBelow(collection: URL, id: string | number): string {
+  const url = new URL(collection);
+  url.pathname = `${collection.pathname.replace(/\/+$/, "")}/${encodeURIComponent(id)}`;
+  url.search = "";
+  return url.href;
+}
+
 function originOf(ctx: ApiContext, hosts: readonly string[]): string {
   const host = ctx.host.toLowerCase();
   const isKnown = hosts.some((known) => known === host || known === host.replace(/:\d+$/, ""));

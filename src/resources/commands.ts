@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { printDone, printRows, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
+import { unreachableFields } from "./unreachable.ts";
 
 interface Json {
   readonly json?: boolean;
@@ -25,8 +26,11 @@ export function addResourceCommands(
       const { definitions, faults } = await checkDefinitions(configDir);
       if (definitions !== undefined || json) {
         const count = definitions?.size ?? 0;
+        const warnings = [...(definitions?.values() ?? [])].flatMap(unreachableFields);
         const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;
-        printDone(terminal, { row: { resources: [...(definitions?.keys() ?? [])], faults }, sentence, json });
+        const row = { resources: [...(definitions?.keys() ?? [])], faults, warnings };
+        printDone(terminal, { row, sentence, json });
+        for (const warning of warnings) if (!json) terminal.stderr(`warning: ${warning}\n`);
       }
       if (definitions === undefined) throw new OperatorError(describeFaults(faults, configDir));
     });

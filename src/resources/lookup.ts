@@ -1,12 +1,13 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
 import { conditionText, createParameters } from "../querying/condition-text.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
+import { parseKey } from "./coerce.ts";
 import { baseQueryOf } from "./query.ts";
 import type { Lookup } from "./rules.ts";
 
@@ -15,19 +16,24 @@ import type { Lookup } from "./rules.ts";
  * Plain SQL, because a target may be a table that no resource has.
  *
  * @param own The resource whose rules ask: its record that is being updated is left aside, those of others are not.
+ * @param isInTransaction Whether `sql` is a transaction's: it then survives a value that its column
+ *   cannot hold.
  */
 export function createLookup({
   own,
   definitions,
   sql,
   access,
+  isInTransaction = false,
 }: {
   readonly own: Definition;
   readonly definitions: Definitions;
   readonly sql: Sql;
   readonly access: AccessConditions;
+  readonly isInTransaction?: boolean;
 }): (caller: Caller) => Lookup {
   const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
+  const asker: Asker = isInTransaction ? createGuardedAsker(sql) : (questions) => ask(sql, questions);
 
   /** Questions of the current turn of the event loop: those of one body are asked in one statement. */
   let waiting: Waiting[] = [];
@@ -36,7 +42,7 @@ export function createLookup({
     const questions = waiting;
     waiting = [];
     for (let start = 0; start < questions.length; start += maxQuestions)
-      void answerTogether(sql, questions.slice(start, start + maxQuestions));
+      void answerTogether(asker, questions.slice(start, start + maxQuestions));
   }
 
   /** Outside the target's base query nothing can be referred to, where its access is said. */
@@ -60,6 +66,7 @@ export function createLookup({
           column: columnOf(definition, column),
           text,
           condition: isReference && definition !== undefined ? referable(definition, caller) : always,
+          isSafe: fits(definition, column, text),
           other: left === undefined ? undefined : { column: quoteName(own.key.column), key: left },
           resolve,
           reject,
@@ -77,6 +84,8 @@ interface Question {
   readonly column: string;
   readonly text: string;
   readonly condition: Condition;
+  /** Whether the column is known to take the text, so that the statement cannot fail on it. */
+  readonly isSafe: boolean;
   /** The record that does not count. */
   readonly other: { readonly column: string; readonly key: string } | undefined;
 }
@@ -86,9 +95,11 @@ interface Waiting extends Question {
   readonly reject: (error: unknown) => void;
 }
 
-async function answerTogether(sql: Sql, questions: readonly Waiting[]): Promise<void> {
+type Asker = (questions: readonly Question[]) => Promise<readonly boolean[]>;
+
+async function answerTogether(asker: Asker, questions: readonly Waiting[]): Promise<void> {
   try {
-    const answers = await ask(sql, questions);
+    const answers = await asker(questions);
     questions.forEach(({ resolve }, index) => resolve(answers[index] === true));
   } catch (error) {
     for (const question of questions) {
@@ -96,8 +107,36 @@ async function answerTogether(sql: Sql, questions: readonly Waiting[]): Promise<
       // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
       else if (questions.length === 1) question.resolve(false);
       // One of them is such a value.
-      else void answerTogether(sql, [question]);
+      else void answerTogether(asker, [question]);
     }
+  }
+}
+
+/**
+ * Asks within a transaction. A statement that fails would end it: a value that may not fit its
+ * column is looked up behind a savepoint, which takes two more round trips. One statement at a
+ * time, since a rollback to the savepoint takes back the others.
+ */
+function createGuardedAsker(sql: Sql): Asker {
+  let last: Promise<unknown> = Promise.resolve();
+  return (questions) => {
+    const asking = last.then(() =>
+      questions.every(({ isSafe }) => isSafe) ? ask(sql, questions) : askBehindSavepoint(sql, questions),
+    );
+    last = asking.catch(() => undefined);
+    return asking;
+  };
+}
+
+async function askBehindSavepoint(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+  await sql("SAVEPOINT lookup");
+  try {
+    const answers = await ask(sql, questions);
+    await sql("RELEASE lookup");
+    return answers;
+  } catch (error) {
+    await sql("ROLLBACK TO lookup; RELEASE lookup");
+    throw error;
   }
 }
 
@@ -115,6 +154,16 @@ async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly b
   const [row] = await sql<Record<string, boolean>>(text, parameters.values);
   return parts.map((_, index) => row?.[`a${index}`] === true);
 }
+
+/** Tells whether a migration made the column, and a key of its type could have the value. */
+function fits(definition: Definition | undefined, name: string, text: string): boolean {
+  if (definition?.isManaged !== true) return false;
+  const field = definition.fields.find((one) => one.name === name);
+  if (field === undefined || field.isList || !keyTypes.has(field.type)) return false;
+  return parseKey(field, text) !== undefined;
+}
+
+const keyTypes: ReadonlySet<FieldType> = new Set(["Int", "BigInt", "String", "Uuid"]);
 
 /** Rules may name a field or, as for a table without a resource, a column. */
 function columnOf(definition: Definition | undefined, name: string): string {

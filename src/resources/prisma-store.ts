@@ -1,6 +1,6 @@
 import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { validationError } from "../kit/errors.ts";
+import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { isAlways, type Condition } from "../querying/condition.ts";
 import { prismaWhereOf } from "../querying/to-prisma.ts";
@@ -51,7 +51,8 @@ export function createPrismaStore({
   ): Promise<T> {
     const act = async (by: Delegate): Promise<T> =>
       present(foundOf(await withRelations(by, await write(by), include)));
-    return definition.code.transform === undefined && !isUndone
+    // What is read after the write, by arguments of a code module, can fail too.
+    return definition.code.transform === undefined && include === undefined && !isUndone
       ? act(delegate)
       : models.transaction((delegateOf) => act(delegateOf(definition.model)));
   }
@@ -108,7 +109,10 @@ export function createPrismaStore({
       }
     },
 
-    async update(key, { where, data, ...rest }) {
+    version: () => Promise.reject(noVersions(definition)),
+
+    async update(key, { where, version, data, ...rest }) {
+      if (version !== undefined) throw noVersions(definition);
       try {
         const filter = guardedBy(rest.access, where);
         return await written((by) => by.update({ where: guarded(key, filter), data }), rest);
@@ -118,7 +122,8 @@ export function createPrismaStore({
       }
     },
 
-    async remove(key, where, access) {
+    async remove(key, where, access, version) {
+      if (version !== undefined) throw noVersions(definition);
       try {
         await delegate.delete({
           where: guarded(key, guardedBy(access, where)),
@@ -144,6 +149,11 @@ function refuseAsked({ name }: Definition, asked: readonly string[]): void {
   if (asked.length === 0) return;
   const message = `Lists of ${name} cannot be asked for this: their code module gives arguments that only Prisma knows.`;
   throw validationError(Object.fromEntries(asked.map((parameter) => [parameter, [message]])));
+}
+
+function noVersions({ name }: Definition): AppError {
+  const message = `${name} takes no If-Match: its code module gives arguments that only Prisma knows.`;
+  return validationError({ "If-Match": [message] });
 }
 
 function optional(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

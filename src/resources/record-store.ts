@@ -43,6 +43,13 @@ export interface Written<T> {
   readonly access: Condition;
 }
 
+/** What the statement that updates asks for besides `access`. */
+export interface Guard {
+  readonly where: Where;
+  /** See `RecordStore.version`; undefined for any. */
+  readonly version?: string | undefined;
+}
+
 /** What of a record is read: what is shown of it, or only what decides on access. */
 export type Shape = { readonly include: Include } | "access";
 
@@ -54,8 +61,10 @@ export interface RecordStore {
   find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
   /** @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there then. */
   create<T>(options: Written<T>): Promise<T>;
-  /** Undefined when the record is gone, or no longer what the filter and `access` ask for. */
-  update<T>(key: unknown, options: Written<T> & { readonly where: Where }): Promise<T | undefined>;
-  /** False when there was nothing to delete. */
-  remove(key: unknown, where: Where, access: Condition): Promise<boolean>;
+  /** A text that changes with any column of the record. Undefined when it is gone. */
+  version(key: unknown): Promise<string | undefined>;
+  /** Undefined when the record is gone, of another version, or not what the filter and `access` ask for. */
+  update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
+  /** False when there was nothing to delete, or nothing of that version. */
+  remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }

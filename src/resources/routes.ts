@@ -1,54 +1,32 @@
 import type { Sql } from "../db/sql.ts";
-import { AppError, validationError } from "../kit/errors.ts";
-import { maxPresentedBytes } from "../broker/message-limit.ts";
-import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import type { UrlOf } from "../http/url-of.ts";
-import { isNever, type Condition } from "../querying/condition.ts";
-import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
-import type { Caller } from "../kit/caller.ts";
+import { AppError } from "../kit/errors.ts";
 import type { Turns } from "../kit/turns.ts";
-import { takingTurns, type ResourceTurns } from "./store-turns.ts";
-import { callCode } from "../mapping/code-module.ts";
-import { parseKey } from "./coerce.ts";
-import { dataOf } from "./data.ts";
-import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
-import { createLookup } from "./lookup.ts";
-import { baseQueryOf } from "./query.ts";
+import type { Definition } from "../mapping/definition.ts";
 import type { Cursors } from "../querying/cursor.ts";
-import { compileRules, createRulesOf, updateRulesOf, validate, type CompiledRules } from "./rules.ts";
-import { checkReferences } from "./references.ts";
-import { forbidden } from "./refusals.ts";
+import { databaseWithin } from "./database-within.ts";
 import { createListOperation } from "./list-route.ts";
-import type { Found, Shape } from "./record-store.ts";
+import { createLookup } from "./lookup.ts";
+import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
+import type { RecordStore } from "./record-store.ts";
+import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
-export interface ResourceRoutesOptions {
-  readonly definitions: Definitions;
+export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "reachOf"> {
   readonly database: RecordDatabase;
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
-  readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
   /** Of users, at lists of all resources together. */
   readonly listTurns: Turns;
   readonly resourceTurns: ResourceTurns;
-  /** For the page links. */
-  readonly urlOf: UrlOf;
   readonly cursors: Cursors;
-  readonly access: AccessConditions;
-  /** Called after every successful write. */
-  readonly onChange: () => void;
 }
 
-/** Bytes of a request's body that, with what the record has already, may make it too large for an event. */
-const largeBodyBytes = 64 * 1024;
-
-type Operation = (ctx: ApiContext) => Promise<void>;
 /** By method; its keys are what `Allow` says. */
-type Operations = ReadonlyMap<string, Operation>;
+type Operations = ReadonlyMap<string, Handler>;
 
 /** `resources`: the listing, and six operations on each one (specification 4.3 to 4.8). */
 export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOptions): void {
@@ -61,7 +39,7 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
     [...options.definitions.values()].map((definition) => [definition.name, serve(definition, options)]),
   );
 
-  const servedBy = (ctx: ApiContext): { readonly collection: Operations; readonly item: Operations } => {
+  const servedBy = (ctx: ApiContext): Served => {
     const name = paramOf(ctx, "name");
     const found = served.get(name);
     if (found === undefined)
@@ -75,7 +53,11 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
   });
   // All methods: an unknown resource is a 404 also for a method that no resource has.
   router.all("/resources/:name", (ctx) => run(ctx, servedBy(ctx).collection));
-  router.all("/resources/:name/:id", (ctx) => run(ctx, servedBy(ctx).item));
+  router.all("/resources/:name/:id", (ctx) => {
+    const { item, batch } = servedBy(ctx);
+    // A record may have that key: a POST is about no record.
+    return run(ctx, paramOf(ctx, "id") === "batch" ? batch : item);
+  });
 }
 
 async function run(ctx: ApiContext, operations: Operations): Promise<void> {
@@ -84,178 +66,50 @@ async function run(ctx: ApiContext, operations: Operations): Promise<void> {
   await operation(ctx);
 }
 
+/** The operations on a resource, on a record, and on the path that batches share with a record. */
+interface Served {
+  readonly collection: Operations;
+  readonly item: Operations;
+  readonly batch: Operations;
+}
+
 /** Compiles what does not depend on the request, once. */
-function serve(
-  definition: Definition,
-  options: ResourceRoutesOptions,
-): { readonly collection: Operations; readonly item: Operations } {
-  const { definitions, database, sql, bodyLimitBytes, resourceTurns, access, onChange } = options;
-  const store = takingTurns(
-    createStore({ definition, definitions, views: createViews(definition, definitions), database }),
-    definition.name,
-    resourceTurns,
-  );
+function serve(definition: Definition, options: ResourceRoutesOptions): Served {
+  const { definitions, database, sql, resourceTurns, access, inTransaction } = options;
+  const views = createViews(definition, definitions);
+  const storeOver = (over: RecordDatabase): RecordStore =>
+    createStore({ definition, definitions, views, database: over });
+  const store = takingTurns(storeOver(database), definition.name, resourceTurns);
   const list = createListOperation({ definition, store, ...options });
   const lookupFor = createLookup({ own: definition, definitions, sql, access });
-  const createRules = lazily(() =>
-    callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
-  );
-  const updateRules = lazily(() =>
-    callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
-  );
-  const owner = ownerFieldOf(definition);
-  const changeableFields = definition.fields.filter(({ isKey }) => !isKey);
-  async function show(ctx: ApiContext): Promise<void> {
-    const { include } = baseQueryOf(definition);
-    const readable = access.of(definition, ["read"], ctx.state.caller);
-    const found = await permitted(ctx, keyOf(ctx), { include }, readable);
-    ctx.type = "json";
-    ctx.body = found.json();
-  }
-
-  async function create(ctx: ApiContext): Promise<void> {
-    const { caller } = ctx.state;
-    const creatable = access.of(definition, ["create"], caller);
-    if (isNever(creatable)) throw forbidden();
-    const values = await validated(ctx, { rules: createRules(), fields: definition.fields });
-    const shown = await store.create({
-      data: { ...values, ...ownerOf(values, caller) },
-      access: creatable,
-      include: baseQueryOf(definition).include,
-      present(record) {
-        ctx.state.recordId = String(record.access[definition.key.name]);
-        return sendable(ctx, record);
-      },
-      isUndone: mayBeTooLarge(ctx),
-    });
-    onChange();
-    ctx.status = 201;
-    ctx.type = "json";
-    ctx.body = shown;
-  }
-
-  async function update(ctx: ApiContext): Promise<void> {
-    const key = keyOf(ctx);
-    const changeable = access.of(definition, ["read", "update"], ctx.state.caller);
-    await permitted(ctx, key, "access", changeable);
-    const data = await validated(ctx, { rules: updateRules(), fields: changeableFields, ignoreKey: key });
-    if (Object.keys(data).length === 0) return show(ctx);
-    const { where, include } = baseQueryOf(definition);
-    const shown = await store.update(key, {
-      where: where ?? {},
-      access: changeable,
-      data,
-      include,
-      present: (record) => sendable(ctx, record),
-      isUndone: mayBeTooLarge(ctx),
-    });
-    if (shown === undefined) throw unknownRecord(ctx);
-    onChange();
-    ctx.type = "json";
-    ctx.body = shown;
-  }
-
-  async function remove(ctx: ApiContext): Promise<void> {
-    const key = keyOf(ctx);
-    const removable = access.of(definition, ["read", "delete"], ctx.state.caller);
-    const isRemoved =
-      !isNever(removable) && (await store.remove(key, baseQueryOf(definition).where ?? {}, removable));
-    if (!isRemoved) {
-      // Asked for only now: one statement for every delete that succeeds.
-      await permitted(ctx, key, "access", removable);
-      throw unknownRecord(ctx);
-    }
-    onChange();
-    ctx.status = 204;
-  }
-
-  /** Only an admin may name another owner, where the rules let the field through. */
-  function ownerOf(values: Row, caller: Caller): Row {
-    if (owner === undefined) return {};
-    if (Object.hasOwn(values, owner.name) && isAdminFor(definition, caller)) return {};
-    return { [owner.name]: ownerValue(owner, caller) };
-  }
-
-  /** A small request adds too little to be worth a transaction: the relay refuses what such a one, or another program, makes too large. */
-  function mayBeTooLarge({ request }: ApiContext): boolean {
-    return definition.triggers.length > 0 && (request.length ?? Infinity) > largeBodyBytes;
-  }
-
-  /**
-   * A written record as JSON.
-   *
-   * @throws AppError when its event would be too large for the broker and the write is undone by that.
-   */
-  function sendable(ctx: ApiContext, record: Found): string {
-    const text = record.json();
-    const canRefuse = definition.code.transform !== undefined || mayBeTooLarge(ctx);
-    // A character takes at most three bytes: most need not be counted.
-    if (!canRefuse || definition.triggers.length === 0 || text.length * 3 <= maxPresentedBytes) return text;
-    const bytes = Buffer.byteLength(text);
-    if (bytes <= maxPresentedBytes) return text;
-    throw new AppError(
-      "record.too_large",
-      `The record would be ${bytes} bytes of JSON, and one that webhooks are told of may be ${maxPresentedBytes}. ` +
-        "Nothing was written. Send less, or keep large values elsewhere and their address here.",
-    );
-  }
-
-  function keyOf(ctx: ApiContext): unknown {
-    const key = parseKey(definition.key, paramOf(ctx, "id"));
-    if (key === undefined) throw unknownRecord(ctx);
-    ctx.state.recordId = paramOf(ctx, "id");
-    return key;
-  }
-
-  /** The record; throws when it is not there (404) or not for the caller (403). */
-  async function permitted(
-    ctx: ApiContext,
-    key: unknown,
-    shape: Shape,
-    condition: Condition,
-  ): Promise<Found> {
-    const found = await store.find(key, baseQueryOf(definition).where, shape, condition);
-    if (found === undefined) throw unknownRecord(ctx);
-    if (!found.isAllowed) throw forbidden();
-    return found;
-  }
-
-  /** The part of the request's body that may be written; throws 400, 413, 415 and 422. */
-  async function validated(
-    ctx: ApiContext,
-    {
-      rules,
-      fields,
-      ignoreKey,
-    }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
-  ): Promise<Row> {
-    const body = await readJsonBody(ctx, bodyLimitBytes);
-    const lookup = lookupFor(ctx.state.caller);
-    const result = await validate(rules, body, { lookup, ignoreKey });
-    if (result.kind === "invalid") throw validationError(result.errors);
-    const data = dataOf(fields, result.values);
-    await checkReferences({ definition, definitions, rules, data, lookup });
-    return data;
-  }
-
+  const { show, create, update, remove, batch } = createRecordHandlers({
+    ...options,
+    definition,
+    reachOf(caller, transaction) {
+      if (transaction === undefined) return { store, lookup: lookupFor(caller) };
+      const { sql: sqlWithin, text } = transaction;
+      const looking = { own: definition, definitions, sql: sqlWithin, access, isInTransaction: true };
+      return { store: storeOver(databaseWithin(database, text)), lookup: createLookup(looking)(caller) };
+    },
+    inTransaction: (work) => resourceTurns.records.run(definition.name, () => inTransaction(work)),
+  });
+  const { supportsCreate, supportsUpdate, supportsDelete } = definition;
+  const takesBatches = supportsCreate || supportsUpdate || supportsDelete;
+  const item = {
+    GET: show,
+    HEAD: show,
+    PUT: supportsUpdate ? update : undefined,
+    PATCH: supportsUpdate ? update : undefined,
+    DELETE: supportsDelete ? remove : undefined,
+  };
   return {
-    collection: operationsOf({ GET: list, HEAD: list, POST: definition.supportsCreate ? create : undefined }),
-    item: operationsOf({
-      GET: show,
-      HEAD: show,
-      PUT: definition.supportsUpdate ? update : undefined,
-      DELETE: definition.supportsDelete ? remove : undefined,
-    }),
+    collection: operationsOf({ GET: list, HEAD: list, POST: supportsCreate ? create : undefined }),
+    item: operationsOf(item),
+    batch: operationsOf({ ...item, POST: takesBatches ? batch : undefined }),
   };
 }
 
-/** Computed when first asked for, and again only after a failure: a fault in a code module costs a request, not the start. */
-function lazily<T>(compute: () => T): () => T {
-  let known: { readonly value: T } | undefined;
-  return () => (known ??= { value: compute() }).value;
-}
-
-function operationsOf(byMethod: Readonly<Record<string, Operation | undefined>>): Operations {
+function operationsOf(byMethod: Readonly<Record<string, Handler | undefined>>): Operations {
   return new Map(
     Object.entries(byMethod).flatMap(([method, operation]) => (operation ? [[method, operation]] : [])),
   );
@@ -264,11 +118,4 @@ function operationsOf(byMethod: Readonly<Record<string, Operation | undefined>>)
 function paramOf(ctx: ApiContext, name: string): string {
   const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
   return params[name] ?? "";
-}
-
-function unknownRecord(ctx: ApiContext): AppError {
-  return new AppError(
-    "record.not_found",
-    `The ${paramOf(ctx, "name")} record ${paramOf(ctx, "id")} could not be found.`,
-  );
 }

@@ -17,8 +17,10 @@ export function takingTurns(
     list: (query, part) => lists.run(name, () => store.list(query, part)),
     listByCursor: (query, part) => lists.run(name, () => store.listByCursor(query, part)),
     find: (key, where, shape, access) => records.run(name, () => store.find(key, where, shape, access)),
+    version: (key) => records.run(name, () => store.version(key)),
     create: (options) => records.run(name, () => store.create(options)),
     update: (key, options) => records.run(name, () => store.update(key, options)),
-    remove: (key, where, access) => records.run(name, () => store.remove(key, where, access)),
+    remove: (key, where, access, version) =>
+      records.run(name, () => store.remove(key, where, access, version)),
   };
 }

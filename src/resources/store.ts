@@ -16,6 +16,7 @@ import {
   totalOrder,
 } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
+import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
 import type { Where } from "./access.ts";
@@ -117,10 +118,14 @@ export function createStore(context: Context): RecordStore {
       });
     },
 
+    async version(key) {
+      return readVersion(database.records, definition, keyCondition(definition, key));
+    },
+
     async update(key, options) {
       const [view, filter] = [views.of(options.include), compiled(options.where)];
       if (view === undefined || filter === undefined) return fallback().update(key, options);
-      const condition = allOf([filter, options.access]);
+      const condition = allOf([filter, options.access, versionIs(options.version)]);
       const target = { key: keyCondition(definition, key), data: options.data, condition };
       const { present, isUndone } = options;
       return write(
@@ -134,10 +139,10 @@ export function createStore(context: Context): RecordStore {
       );
     },
 
-    async remove(key, where, access) {
+    async remove(key, where, access, version) {
       const filter = compiled(where);
-      if (filter === undefined) return fallback().remove(key, where, access);
-      const condition = allOf([keyCondition(definition, key), filter, access]);
+      if (filter === undefined) return fallback().remove(key, where, access, version);
+      const condition = allOf([keyCondition(definition, key), filter, access, versionIs(version)]);
       try {
         return await deleteRecord(definition, condition, {
           sql: database.records,
@@ -222,6 +227,10 @@ function keyCondition(definition: Definition, key: unknown): Condition {
   const parameter = scalarParameter(definition.key.type, key);
   if (parameter === undefined) throw new Error(`${String(key)} is no key of ${definition.name}`);
   return keyIs(definition, parameter);
+}
+
+function versionIs(version: string | undefined): Condition | undefined {
+  return version === undefined ? undefined : { kind: "version", version };
 }
 
 function foundBy(view: View, { raw, isFit }: { readonly raw: Raw; readonly isFit: boolean }): Found {

@@ -25,9 +25,10 @@ export const subscriptionShape = fixedShape([
 ]);
 
 /**
- * Returns the subscriptions of a user that meet the filter, in the order asked for, else newest first.
+ * Returns a user's subscriptions that match the filter, in the given order or newest first.
  *
- * @param sql Reads by index, and names no statement: its texts are of as many shapes as clients like (`createIndexSql`).
+ * @param sql Reads by index and without statement names (`createIndexSql`): clients make many
+ *   shapes of texts.
  */
 export async function findSubscriptions(
   sql: Sql,
@@ -35,7 +36,8 @@ export async function findSubscriptions(
   { filter, sort }: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
 ): Promise<readonly OwnSubscription[]> {
   const parameters = createParameters();
-  // OFFSET 0: or the planner may read everybody's in the order of their ids to save the sort.
+  // Without OFFSET 0 the planner may read all users' subscriptions in the order of ids, to save the
+  // sort.
   const own = `SELECT * FROM svc.subscriptions WHERE user_id = ${parameters.add(userId)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
@@ -47,14 +49,16 @@ export async function findSubscriptions(
   );
 }
 
-/** Those that make a list one of pages; without any, all subscriptions are answered at once, as they always were. */
+/**
+ * Parameters that ask for pages. Without any, the answer holds all subscriptions, as it always did.
+ */
 const paging = ["page", "per_page", "count", "cursor"];
 
 /**
  * Makes the answer to a list.
  *
  * @param found All that there are.
- * @param url Of the request, for the links.
+ * @param url URL of the request, for the links.
  */
 export function subscriptionList(
   found: readonly OwnSubscription[],
@@ -85,7 +89,10 @@ export function subscriptionList(
   return cursorEnvelope({ data: present(rows), next: seal(next), previous: seal(previous), perPage, url });
 }
 
-/** A position is an id, and its place for when that subscription is gone: the next one has moved up to it. */
+/**
+ * Returns the rows from a position on. A position is an id and its place: when that subscription is
+ * gone, the next one has moved up to the place.
+ */
 function from(
   found: readonly OwnSubscription[],
   position: ReturnType<typeof openPosition>,

@@ -1,7 +1,10 @@
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,
@@ -10,7 +13,6 @@ import {
 } from "./check.ts";
 import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
-import type { UrlOf } from "../http/url-of.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList, subscriptionShape } from "./list.ts";
@@ -26,8 +28,14 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
   readonly cursors: Cursors;
-  /** For the page links. */
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
+  /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
+}
+
+interface WithParams {
+  readonly params: Readonly<Record<string, string | undefined>>;
 }
 
 /**
@@ -36,6 +44,7 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
   const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;
+  const { inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
     refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
@@ -52,23 +61,32 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.post("/webhooks", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
-    const { subscription, secret } = await store.create(ctx.state.caller, values, actorOf(ctx));
-    ctx.status = 201;
-    ctx.body = presentSubscription(subscription, secret);
+    await answerPost(ctx, {
+      inTransaction,
+      isSecret: true,
+      async act(transaction) {
+        const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
+        const { subscription, secret } = made;
+        const json = JSON.stringify(presentSubscription(subscription, secret));
+        return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
+      },
+    });
   });
 
   router.get("/webhooks/:id", async (ctx) => {
     ctx.body = presentSubscription(await getOwn(ctx, ctx.params["id"]));
   });
 
-  router.put("/webhooks/:id", async (ctx) => {
+  const change = async (ctx: ApiContext & WithParams): Promise<void> => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
-  });
+  };
+  router.put("/webhooks/:id", change);
+  router.patch("/webhooks/:id", change);
 
   router.delete("/webhooks/:id", async (ctx) => {
     const id = idOf(ctx.params["id"]);

@@ -1,9 +1,9 @@
 import type { Actor } from "../kit/actor.ts";
-import { actingAs, handOver } from "../db/audit.ts";
-import type { Prisma, PrismaClient } from "../db/generated/client.ts";
+import { actingAs, actingCte, actorText } from "../db/audit.ts";
+import type { PrismaClient } from "../db/generated/client.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
-import type { Sql } from "../db/sql.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
 import { findSubscriptions } from "./list.ts";
@@ -24,12 +24,14 @@ export interface SubscriptionStore {
   /**
    * Creates the secret too, and returns it in clear text for the only time.
    *
+   * @param transaction The transaction that it becomes a part of; by default one of its own.
    * @throws AppError when the user has the most that are allowed.
    */
   create(
     user: Pick<Caller, "id" | "isAdmin">,
     subscription: NewSubscription,
     actor: Actor,
+    transaction?: Sql,
   ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string }>;
   /** Leaves `updatedAt` as it is when there is no change. */
   update(
@@ -47,16 +49,25 @@ export interface SubscriptionStore {
 
 const omit = { encryptedSecret: true } as const;
 
+const createText = `
+  WITH ${actingCte("$8")}
+  INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, description, encrypted_secret, secret_hint)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $9 FROM acting
+  RETURNING id, user_id AS "userId", url, resource, events, is_active AS "isActive", description, secret_hint AS "secretHint",
+    created_at AS "createdAt", updated_at AS "updatedAt"`;
+
 export function createSubscriptionStore({
   prisma,
+  transact,
   listSql,
   secretBox,
   maxPerUser,
 }: {
   readonly prisma: PrismaClient;
+  readonly transact: Transact;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
-  /** Users with the admin flag may have any number. */
+  /** Limit for users without the admin flag. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt">;
 }): SubscriptionStore {
@@ -65,20 +76,22 @@ export function createSubscriptionStore({
     async find(id, userId) {
       return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
     },
-    async create({ id: userId, isAdmin }, { events, ...rest }, actor) {
+    async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = mintSecret();
-      const data = {
-        ...rest,
-        userId,
-        events: [...events],
-        encryptedSecret: secretBox.encrypt(secret),
-        secretHint: secretHint(secret),
+      const { url, resource, events, isActive, description } = created;
+      const sealed = secretBox.encrypt(secret);
+      const values = [userId, url, resource, events, isActive, description, sealed];
+      const act = async (sql: Sql): Promise<OwnSubscription> => {
+        if (!isAdmin) await refuseOneTooMany(sql, { userId, maxPerUser });
+        const [row] = await sql<OwnSubscription & Record<string, unknown>>(createText, [
+          ...values,
+          actorText(actor),
+          secretHint(secret),
+        ]);
+        if (row === undefined) throw new Error("no subscription was made");
+        return row;
       };
-      const subscription = await prisma.$transaction(async (transaction) => {
-        await handOver(transaction, actor);
-        if (!isAdmin) await refuseOneTooMany(transaction, { userId, maxPerUser });
-        return transaction.subscription.create({ data, omit });
-      });
+      const subscription = await (transaction === undefined ? transact(act) : act(transaction));
       return { subscription, secret };
     },
     async update(id, userId, { events, ...rest }, actor) {
@@ -119,11 +132,15 @@ export function createSubscriptionStore({
  * make 51.
  */
 async function refuseOneTooMany(
-  transaction: Prisma.TransactionClient,
+  sql: Sql,
   { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },
 ): Promise<void> {
-  await transaction.$queryRaw`SELECT FROM svc.users WHERE id = ${userId} FOR NO KEY UPDATE`;
-  const count = await transaction.subscription.count({ where: { userId } });
+  await sql("SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE", [userId]);
+  const [row] = await sql<{ count: number }>(
+    "SELECT count(*)::int AS count FROM svc.subscriptions WHERE user_id = $1",
+    [userId],
+  );
+  const count = row?.count ?? 0;
   if (count < maxPerUser) return;
   const message =
     `You have ${count} webhooks, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +

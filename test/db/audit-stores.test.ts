@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Actor } from "../../src/kit/actor.ts";
+import { createTransact } from "../../src/db/sql.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { reencryptSecrets, replaceUnreadable } from "../../src/subscriptions/stored-secrets.ts";
@@ -124,6 +125,7 @@ describe("svc.audit, after a store's change", () => {
     it("tells which user changed a webhook, with the names of what is not shown", async () => {
       const store = createSubscriptionStore({
         prisma: core.database.prisma,
+        transact: createTransact(core.database.pool),
         listSql: core.sql,
         secretBox,
         maxPerUser: 50,

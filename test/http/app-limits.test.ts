@@ -138,6 +138,7 @@ describe("createApp, with limits", () => {
       expect(seconds).to.be.within(20, 30);
       expect(answers[0]?.json).to.deep.equal({
         message: `Too many requests. Try again in ${seconds} seconds.`,
+        code: "rate.exceeded",
       });
       expect(answers[0]?.headers).to.include({ ratelimit: `"token";r=0;t=${seconds}` });
     });
@@ -173,7 +174,10 @@ describe("createApp, with limits", () => {
 
       await until(async () => (await get("/api/things")).status === 200, { what: "a new window" });
 
-      expect(refused.json).to.deep.equal({ message: "Too many requests. Try again in 1 second." });
+      expect(refused.json).to.deep.equal({
+        message: "Too many requests. Try again in 1 second.",
+        code: "rate.exceeded",
+      });
       expect((await get("/api/things")).status).to.equal(429);
     });
 

@@ -75,7 +75,7 @@ describe("createApp", () => {
       const answer = await get(path, {});
 
       expect(answer.status).to.equal(401);
-      expect(answer.json).to.deep.equal({ message: "Unauthenticated." });
+      expect(answer.json).to.deep.equal({ message: "Unauthenticated.", code: "token.missing" });
       expect(answer.headers["www-authenticate"]).to.equal("Bearer");
     });
   }
@@ -96,7 +96,10 @@ describe("createApp", () => {
       const answer = await get(path);
 
       expect(answer.status).to.equal(404);
-      expect(answer.json).to.deep.equal({ message: `The route ${path.slice(1)} could not be found.` });
+      expect(answer.json).to.deep.equal({
+        message: `The route ${path.slice(1)} could not be found.`,
+        code: "route.not_found",
+      });
     });
   }
 
@@ -108,6 +111,7 @@ describe("createApp", () => {
     expect(answer.json).to.deep.equal({
       message:
         "The PUT method is not supported for route svc-api/things. Supported methods: GET, HEAD, POST.",
+      code: "operation.unsupported",
     });
   });
 
@@ -129,6 +133,7 @@ describe("createApp", () => {
     expect(answer.status).to.equal(422);
     expect(answer.json).to.deep.equal({
       message: "The name field is required. (and 1 more error)",
+      code: "validation.failed",
       errors: { name: ["The name field is required."], age: ["The age field is required."] },
     });
   });

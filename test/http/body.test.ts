@@ -280,7 +280,10 @@ describe("readJsonBody", () => {
 
         expect([answer.status, answer.json]).to.deep.equal([
           413,
-          { message: "The request body holds too many values for http.memoryBudget." },
+          {
+            message: "The request body holds too many values for http.memoryBudget.",
+            code: "request.too_large",
+          },
         ]);
       });
     }

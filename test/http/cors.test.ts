@@ -65,8 +65,9 @@ describe("createApp, with CORS", () => {
       expect([answer.status, answer.text]).to.deep.equal([204, ""]);
       expect(answer.headers).to.include({
         "access-control-allow-origin": page,
-        "access-control-allow-methods": "GET,HEAD,POST,PUT,DELETE",
-        "access-control-allow-headers": "Authorization,Content-Type,X-Request-Id,traceparent,tracestate",
+        "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
+        "access-control-allow-headers":
+          "Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,X-Request-Id,traceparent,tracestate",
         "access-control-max-age": "600",
         vary: "Origin",
       });

@@ -80,7 +80,10 @@ describe("startServer, to slow clients", () => {
 
       const [answer, ...others] = answersIn(received);
       expect(answer?.status).to.equal(408);
-      expect(answer?.json).to.deep.equal({ message: "The request took too long to arrive." });
+      expect(answer?.json).to.deep.equal({
+        message: "The request took too long to arrive.",
+        code: "request.timeout",
+      });
       expect(answer?.headers).to.include({ connection: "close", "x-content-type-options": "nosniff" });
       expect(others).to.deep.equal([]);
       expect(lines.some((line) => line["requestId"] === answer?.headers["x-request-id"])).to.equal(true);

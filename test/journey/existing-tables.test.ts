@@ -239,7 +239,10 @@ for (const mode of modes) {
       const unmapped = await admin.request("DELETE", "/resources/invoices/1");
 
       expect(status).to.equal(409);
-      expect(body).to.deep.equal({ message: "The record cannot be deleted: other records refer to it." });
+      expect(body).to.deep.equal({
+        message: "The record cannot be deleted: other records refer to it.",
+        code: "record.referenced",
+      });
       expect(unmapped.status).to.equal(409);
       expect(await psql(url, { sql: "SELECT count(*) FROM customer WHERE customer_id = 23" })).to.equal("1");
     });

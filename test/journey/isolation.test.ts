@@ -245,7 +245,7 @@ for (const mode of modes) {
       told.push(JSON.stringify({ ...answer.body, secret: undefined }));
       if (answer.status >= 400) {
         expect(await stored(), "a refused request changes nothing").to.equal(before);
-        if (method !== "HEAD") expect(Object.keys(answer.body)).to.deep.equal(["message"]);
+        if (method !== "HEAD") expect(Object.keys(answer.body)).to.deep.equal(["message", "code"]);
       }
       const data = answer.status === 200 && path !== "/resources" ? answer.body?.data : undefined;
       return data === undefined ? String(answer.status) : `200 [${ownersOf(data).join(" ")}]`;

@@ -233,6 +233,7 @@ for (const mode of modes) {
         expect(answer.status).to.equal(422);
         expect(answer.body).to.deep.equal({
           message: "The reference has already been taken. (and 3 more errors)",
+          code: "validation.failed",
           errors: {
             reference: ["The reference has already been taken."],
             amount: ["The amount field must be at least 0."],
@@ -299,29 +300,39 @@ for (const mode of modes) {
         expect(answer.status).to.equal(409);
         expect(answer.body).to.deep.equal({
           message: "The record cannot be deleted: other records refer to it.",
+          code: "record.referenced",
         });
       });
     });
 
     describe("5 and 7, errors", () => {
-      for (const [status, method, path, message] of [
-        [401, "GET", "/whoami", "Unauthenticated."],
-        [404, "GET", "/resources/nothing", "The resource nothing could not be found."],
-        [404, "GET", "/resources/orders/999999", "The orders record 999999 could not be found."],
+      for (const [status, code, method, path, message] of [
+        [401, "token.missing", "GET", "/whoami", "Unauthenticated."],
+        [404, "resource.not_found", "GET", "/resources/nothing", "The resource nothing could not be found."],
+        [
+          404,
+          "record.not_found",
+          "GET",
+          "/resources/orders/999999",
+          "The orders record 999999 could not be found.",
+        ],
         [
           405,
+          "operation.unsupported",
           "POST",
           "/resources/logs",
           "The POST method is not supported for route svc-api/resources/logs. Supported methods: GET, HEAD.",
         ],
         [
           405,
+          "operation.unsupported",
           "PUT",
           "/resources/customers/1",
           "The PUT method is not supported for route svc-api/resources/customers/1. Supported methods: GET, HEAD, DELETE.",
         ],
         [
           405,
+          "operation.unsupported",
           "DELETE",
           "/resources/logs/1",
           "The DELETE method is not supported for route svc-api/resources/logs/1. Supported methods: GET, HEAD.",
@@ -336,7 +347,7 @@ for (const mode of modes) {
             body: method === "GET" ? undefined : {},
           });
 
-          expect([answer.status, answer.body]).to.deep.equal([status, { message }]);
+          expect([answer.status, answer.body]).to.deep.equal([status, { message, code }]);
           expect(answer.headers.get("content-type")).to.equal("application/json; charset=utf-8");
           expect(answer.headers.get("allow")).to.equal(
             status === 405 ? message.split("methods: ")[1]?.slice(0, -1) : null,
@@ -357,7 +368,10 @@ for (const mode of modes) {
           token: `${ada.token}x`,
         });
 
-        expect([answer.status, answer.body]).to.deep.equal([401, { message: "Unauthenticated." }]);
+        expect([answer.status, answer.body]).to.deep.equal([
+          401,
+          { message: "Unauthenticated.", code: "token.invalid" },
+        ]);
         expect(answer.headers.get("www-authenticate")).to.match(/^Bearer\b.*\berror="invalid_token"/);
       });
 

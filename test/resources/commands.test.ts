@@ -29,6 +29,21 @@ describe("svc-admin resources check", () => {
     });
   });
 
+  it("warns of fields that no rule of create or update reaches", async () => {
+    const fields =
+      "fields:\n  id: { type: Int, id: true }\n  text: { type: String }\n  lost: { type: String, optional: true }\n";
+    const file = `${good.split("fields:")[0]}${fields}createRules: { text: required }\nupdateRules: { text: sometimes }\n`;
+    const told =
+      "config/resources/n.yaml:7:3: fields.lost: no rule of createRules or updateRules names this field, so that no request can set it";
+
+    const text = await run({ "n.yaml": file }, "check");
+    const json = await run({ "n.yaml": file }, "check", "--json");
+
+    expect([text.status, text.stderr]).to.deep.equal([0, `warning: ${told}\n`]);
+    expect([json.status, json.stderr]).to.deep.equal([0, ""]);
+    expect(JSON.parse(json.stdout)).to.have.property("warnings").with.length(1);
+  });
+
   it("ends with status 1 and every fault on stderr", async () => {
     const { status, stdout, stderr } = await run(
       { "a.yaml": good.replace("Int", "Float"), "n.yaml": "x: 1" },
@@ -58,6 +73,7 @@ describe("svc-admin resources check", () => {
           message: "expected one of Int, BigInt, String, Uuid for the key",
         },
       ],
+      warnings: [],
     });
   });
 });

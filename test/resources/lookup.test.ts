@@ -1,12 +1,42 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
+import { createTransact, type Sql } from "../../src/db/sql.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
 const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+
+const cases = [
+  ["orders", "reference", "A-1", true],
+  ["orders", "reference", "a-1", false],
+  ["orders", "reference", "A-_", false],
+  ["orders", "notes", "first", true],
+  ["orders", "remarks", "first", true],
+  ["customers", "id", 1, true],
+  ["customers", "id", "1", true],
+  ["customers", "id", 99, false],
+  ["customers", "id", "abc", false],
+  ["customers", "id", 1.5, false],
+  ["customers", "id", 1e30, false],
+  ["customers", "id", { in: [1] }, false],
+  ["customers", "name", "a\0b", false],
+  ["customers", "name", "' OR 1=1 --", false],
+  ["pages", "slug", "two", true],
+  ["site_pages", "slug", "two", true],
+  ["pages", "is_hidden", true, true],
+  ["countries", "code", "NO", true],
+  ["countries", "code", "SE", false],
+] as const;
+
+const lookupWithin = (sql: Sql): Lookup => {
+  const access = createAccessConditions(definitions);
+  return createLookup({ own: variant("orders", {}), definitions, sql, access, isInTransaction: true })(
+    caller,
+  );
+};
 
 describe("createLookup", () => {
   let served: ServedDatabase;
@@ -27,27 +57,7 @@ describe("createLookup", () => {
 
   after(() => served.close());
 
-  for (const [target, column, value, isThere] of [
-    ["orders", "reference", "A-1", true],
-    ["orders", "reference", "a-1", false],
-    ["orders", "reference", "A-_", false],
-    ["orders", "notes", "first", true],
-    ["orders", "remarks", "first", true],
-    ["customers", "id", 1, true],
-    ["customers", "id", "1", true],
-    ["customers", "id", 99, false],
-    ["customers", "id", "abc", false],
-    ["customers", "id", 1.5, false],
-    ["customers", "id", 1e30, false],
-    ["customers", "id", { in: [1] }, false],
-    ["customers", "name", "a\0b", false],
-    ["customers", "name", "' OR 1=1 --", false],
-    ["pages", "slug", "two", true],
-    ["site_pages", "slug", "two", true],
-    ["pages", "is_hidden", true, true],
-    ["countries", "code", "NO", true],
-    ["countries", "code", "SE", false],
-  ] as const) {
+  for (const [target, column, value, isThere] of cases) {
     it(`answers ${isThere} for ${JSON.stringify(value)} in ${target}.${column}`, async () => {
       expect(await lookup.exists({ target, column, value })).to.equal(isThere);
     });
@@ -85,6 +95,58 @@ describe("createLookup", () => {
     expect(fault)
       .to.be.instanceOf(Error)
       .with.property("message")
-      .that.matches(/"name"/);
+      .that.matches(/\bname\b/);
+  });
+});
+
+describe("createLookup, in a transaction", () => {
+  let served: ServedDatabase;
+
+  const statementsFor = async (value: unknown): Promise<number> => {
+    let count = 0;
+    await createTransact(served.database.pool)(async (sql) => {
+      const counting: Sql = (text, values) => {
+        count += 1;
+        return sql(text, values);
+      };
+      await lookupWithin(counting).exists({ target: "customers", column: "id", value });
+    });
+    return count;
+  };
+
+  before(async () => {
+    served = await openServedDatabase();
+    await seed(served);
+    await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
+    await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
+  });
+
+  after(() => served.close());
+
+  it("answers the same, all at once, and leaves the transaction as it was", async () => {
+    const [answers, count] = await createTransact(served.database.pool)(async (sql) => {
+      const lookup = lookupWithin(sql);
+      await sql("INSERT INTO customers (name) VALUES ('Mine')");
+      const found = await Promise.all(
+        cases.map(([target, column, value]) => lookup.exists({ target, column, value })),
+      );
+      return [found, (await sql("SELECT FROM customers WHERE name = 'Mine'")).length];
+    });
+
+    expect(answers).to.deep.equal(cases.map(([, , , isThere]) => isThere));
+    expect(count).to.equal(1);
+  });
+
+  it("sees what its transaction has written", async () => {
+    const isThere = await createTransact(served.database.pool)(async (sql) => {
+      await sql("INSERT INTO customers (name) VALUES ('Fresh')");
+      return lookupWithin(sql).exists({ target: "customers", column: "name", value: "Fresh" });
+    });
+
+    expect(isThere).to.equal(true);
+  });
+
+  it("takes one round trip for a value that is known to fit, three for another", async () => {
+    expect([await statementsFor(5), await statementsFor("abc")]).to.deep.equal([1, 3]);
   });
 });

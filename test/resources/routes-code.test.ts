@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import type { Row } from "../../src/mapping/definition.ts";
+import type { BaseQuery, Row } from "../../src/mapping/definition.ts";
+import { migrateCore } from "../support/core-database.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 
@@ -9,12 +10,18 @@ const fail = (): never => {
 
 const tooMuch = (): unknown => ({ text: "é".repeat(8 * 1024 ** 2) });
 
+const onlyForPrisma = (): BaseQuery => ({
+  where: { id: { gt: 0 } },
+  include: { customer: { select: { name: true } } },
+});
+
 describe("/resources with code modules", () => {
   let served: ServedDatabase;
   let api: Api;
 
   before(async () => {
     served = await openServedDatabase();
+    await migrateCore(served.database.pool);
     await served.sql("INSERT INTO orders (reference, amount, user_id) VALUES ('A-1', 10, 7), ('B-1', 30, 8)");
   });
 
@@ -99,6 +106,50 @@ describe("/resources with code modules", () => {
       const answer = await ask(api, "ada", request, body);
 
       expect([answer.status, api.changes()]).to.deep.equal([500, 0]);
+      expect(await served.sql("SELECT * FROM orders ORDER BY id")).to.deep.equal(before);
+    });
+  }
+
+  for (const [what, baseQuery] of [
+    ["throws", fail],
+    ["asks for a relation that is not there", () => ({ include: { nothing: true } })],
+  ] as const) {
+    for (const [request, body] of [
+      ["POST /orders", { reference: "N-1", amount: "1" }],
+      ["PATCH /orders/1", { notes: "changed" }],
+    ] as const) {
+      it(`undoes a ${request} when baseQuery ${what}`, async () => {
+        api = await startApi(served, withVariant("orders", { code: { baseQuery } }));
+        const before = await served.sql("SELECT * FROM orders ORDER BY id");
+
+        const answer = await ask(api, "ada", request, body);
+
+        expect([answer.status, answer.text, api.changes()]).to.deep.equal([
+          500,
+          '{"message":"Server Error"}',
+          0,
+        ]);
+        expect(await served.sql("SELECT * FROM orders ORDER BY id")).to.deep.equal(before);
+      });
+    }
+  }
+
+  for (const [request, body, headers] of [
+    ["POST /orders", { reference: "K-1", amount: "1" }, { "Idempotency-Key": "k" }],
+    [
+      "POST /orders/batch",
+      { operations: [{ method: "create", data: { reference: "K-1", amount: "1" } }] },
+      {},
+    ],
+    ["PUT /orders/1", { notes: "changed" }, { "If-Match": "*" }],
+  ] as const) {
+    it(`answers 422 to ${request} with ${JSON.stringify(headers)} where only Prisma knows the base query`, async () => {
+      api = await startApi(served, withVariant("orders", { code: { baseQuery: onlyForPrisma } }));
+      const before = await served.sql("SELECT * FROM orders ORDER BY id");
+
+      const answer = await ask(api, "ada", request, body, headers);
+
+      expect([answer.status, answer.text.includes("that only Prisma knows")]).to.deep.equal([422, true]);
       expect(await served.sql("SELECT * FROM orders ORDER BY id")).to.deep.equal(before);
     });
   }

@@ -198,7 +198,7 @@ describe("validate", () => {
 
       await check({ a: "string|unique:orders", b: "integer|exists:orders,id" }, { a: 1, b: 2 }, lookup);
 
-      expect(lookup.asked).to.deep.equal([{ target: "orders", column: "id", value: 2 }]);
+      expect(lookup.asked).to.deep.equal([{ target: "orders", column: "id", value: 2, isReference: true }]);
     });
 
     it("run together", async () => {
@@ -249,8 +249,8 @@ describe("validate", () => {
       await validate(compiled, { a: 1, b: 2 }, { lookup, ignoreKey: 7 });
 
       expect(lookup.asked).to.deep.equal([
-        { target: "x", column: "a", value: 1, except: 7 },
-        { target: "x", column: "b", value: 2 },
+        { target: "x", column: "a", value: 1, except: 7, isReference: false },
+        { target: "x", column: "b", value: 2, isReference: true },
       ]);
     });
 

@@ -1,5 +1,9 @@
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { AppError } from "../../src/kit/errors.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
+import { createAnswerPost } from "../../src/http/idempotency.ts";
+import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
@@ -49,6 +53,9 @@ export async function startApi(
     maxPerPage: 100,
     listTurns: createTurns(10),
     resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
+    inTransaction: createInTransaction(served.database.pool, createStatementNames(false)),
+    answerPost: createAnswerPost({ seal: createSecretBox(Buffer.alloc(32)) }),
+    batchTurns: { users: createTurns(1), all: createTurns<string>(2) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     access: createAccessConditions(resources),
     cursors: createCursors("a secret of the tests"),

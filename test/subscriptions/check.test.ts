@@ -96,6 +96,14 @@ const cases: readonly Case[] = [
   ["description", "a\u0000b", { description: ["The description field must not contain null characters."] }],
 ];
 
+/** The first value of a field that is accepted, or refused. */
+function firstOf(name: string, isRefused: boolean): readonly Case[] {
+  return cases
+    .filter(([field, value]) => field === name && value !== undefined)
+    .filter(([, , errors]) => Object.keys(errors).length > 0 === isRefused)
+    .slice(0, 1);
+}
+
 function titleOf([field, value, errors]: Case): string {
   const text = JSON.stringify(value) ?? "nothing";
   const short = text.length > 60 ? `${text.slice(0, 30)}... (${text.length} characters of JSON)` : text;
@@ -195,7 +203,10 @@ describe("checkSubscriptionChanges", () => {
     expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
   });
 
-  for (const item of cases.filter(([, value]) => value !== undefined)) {
+  // The rules are those of a creation: the first accepted and the first refused value of each field
+  // show it.
+  const names = ["url", "events", "is_active", "description"];
+  for (const item of names.flatMap((name) => [...firstOf(name, false), ...firstOf(name, true)])) {
     it(titleOf(item), async () => {
       const [field, value, errors] = item;
       const checked = await checkSubscriptionChanges({ [field]: value }, "orders", rules);

@@ -1,7 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { createIndexSql } from "../../src/db/sql.ts";
+import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
+import { createAnswerPost } from "../../src/http/idempotency.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
@@ -32,15 +35,19 @@ describe("webhook subscription routes", () => {
   before(async () => {
     core = await openCoreDatabase();
     const { prisma } = core.database;
+    const transact = createTransact(core.database.pool);
     const tokens = createTokenProvider({ prisma, sql: core.sql, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
       store: createSubscriptionStore({
         prisma,
+        transact,
         listSql: createIndexSql(core.database.pool),
         secretBox,
         maxPerUser: 5,
       }),
+      inTransaction: createInTransaction(core.database.pool, createStatementNames(false)),
+      answerPost: createAnswerPost({ seal: secretBox }),
       bodyLimitBytes: 100_000,
       maxPerPage: 100,
       cursors: createCursors("secret"),
@@ -153,6 +160,7 @@ describe("webhook subscription routes", () => {
       expect(answer.status).to.equal(422);
       expect(answer.json).to.deep.equal({
         message: "The url field must be a valid URL. (and 1 more error)",
+        code: "validation.failed",
         errors: { url: ["The url field must be a valid URL."], events: ["The events field is required."] },
       });
     });
@@ -278,6 +286,7 @@ describe("webhook subscription routes", () => {
       expect(answer.status).to.equal(422);
       expect(answer.json).to.deep.equal({
         message: "The resource field is prohibited.",
+        code: "validation.failed",
         errors: { resource: ["The resource field is prohibited."] },
       });
       expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
@@ -373,7 +382,10 @@ describe("webhook subscription routes", () => {
         );
 
         expect(answer.status).to.equal(404);
-        expect(answer.json).to.deep.equal({ message: "The webhook subscription could not be found." });
+        expect(answer.json).to.deep.equal({
+          message: "The webhook subscription could not be found.",
+          code: "webhook.not_found",
+        });
         expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
       });
 

@@ -342,6 +342,7 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
   const secretBox = { encrypt: () => Buffer.alloc(0) };
   const store = createSubscriptionStore({
     prisma: prisma as unknown as PrismaClient,
+    transact: transactOf(sql),
     listSql: sql,
     maxPerUser: 50,
     secretBox,

@@ -3,6 +3,9 @@ import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { addDeliveryRoutes } from "../../src/deliveries/routes.ts";
 import { createApp } from "../../src/http/app.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
+import { createAnswerPost } from "../../src/http/idempotency.ts";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
 import { startServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
@@ -50,27 +53,29 @@ export async function startListApi(): Promise<ListApi> {
   const listSql = createIndexSql(pool);
   const cursors = createCursors("secret");
   const urlOf = createUrlOf({ publicUrl: "https://api.example.com", hosts: [] });
-  addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({
-      prisma,
-      listSql,
-      secretBox: createSecretBox(randomBytes(32)),
-      maxPerUser: 50,
-    }),
+  const transact = createTransact(pool);
+  const secretBox = createSecretBox(randomBytes(32));
+  const posts = {
     bodyLimitBytes: 100_000,
+    urlOf,
+    inTransaction: createInTransaction(pool, createStatementNames(false)),
+    answerPost: createAnswerPost({ seal: secretBox }),
+  };
+  addSubscriptionRoutes(router, {
+    store: createSubscriptionStore({ prisma, transact, listSql, secretBox, maxPerUser: 50 }),
+    ...posts,
     maxPerPage: 100,
     cursors,
-    urlOf,
     triggersOf: () => ["on_create"],
     refusalOfUrl: () => undefined,
     refusalOfResource: () => undefined,
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ sql: core.sql, listSql, transact: createTransact(pool) }),
+    history: createDeliveryHistory({ sql: core.sql, listSql, transact }),
+    ...posts,
     maxPerPage: 100,
     listTurns: createTurns(2),
     cursors,
-    urlOf,
     manualRetryLimit: 5,
   });
   const failures = createFailureLimit({ count: 100, windowMs: 60_000 });

@@ -17,7 +17,10 @@ const invalid = 'Bearer error="invalid_token"';
 function expectUnauthenticated(answer: Answer, challenge: string): void {
   expect(answer.status).to.equal(401);
   expect(answer.headers["www-authenticate"]).to.equal(challenge);
-  expect(answer.json).to.deep.equal({ message: "Unauthenticated." });
+  expect(answer.json).to.deep.equal({
+    message: "Unauthenticated.",
+    code: challenge === missing ? "token.missing" : "token.invalid",
+  });
 }
 
 describe("GET /whoami", () => {

@@ -1,0 +1,20 @@
+import type { Pool } from "pg";
+import { inTransaction, sqlOver, type Sql } from "./sql.ts";
+import { createTextSql, type TextSql } from "./text-sql.ts";
+
+/** One transaction, for statements of both kinds. */
+export interface Transaction {
+  readonly sql: Sql;
+  readonly text: TextSql;
+}
+
+/** Runs statements in one transaction; what `work` throws takes all of them back. */
+export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>;
+
+/** @param names Of all pools of the process together, see `createStatementNames`. */
+export function createInTransaction(pool: Pool, names: (text: string) => string | undefined): InTransaction {
+  return (work) =>
+    inTransaction(pool, "", (client) =>
+      work({ sql: sqlOver(client, names), text: createTextSql(client, names) }),
+    );
+}

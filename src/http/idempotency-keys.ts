@@ -1,0 +1,115 @@
+import type { Sql } from "../db/sql.ts";
+import { pause, type Worker } from "../kit/worker.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+
+/** A key of a user: SHA-256 of what was sent, 32 bytes. */
+export interface KeyOfUser {
+  readonly userId: number;
+  readonly keyHash: Buffer;
+}
+
+/** The first answer to a request with a key. */
+export interface KeptAnswer {
+  /** SHA-256 of the request. */
+  readonly requestHash: Buffer;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sealed where it holds a secret. */
+  readonly body: Buffer;
+  readonly isSealed: boolean;
+}
+
+export interface Usage {
+  readonly keys: number;
+  readonly bytes: number;
+}
+
+export const keptForHours = 24;
+
+/**
+ * Takes a key until the transaction ends. Returns false at once when another request has it.
+ *
+ * By an advisory lock: on the unique index, a second request would wait for the first one and hold
+ * a connection meanwhile. The lock ends with its transaction, also when the process dies, and works
+ * behind PgBouncer's transaction pooling.
+ */
+export async function takeKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<boolean> {
+  // 8 bytes of a hash: two keys that share them get a 409 that a retry resolves.
+  const lock = keyHash.readBigInt64BE() ^ BigInt(userId);
+  const [row] = await sql<{ isTaken: boolean }>('SELECT pg_try_advisory_xact_lock($1::bigint) AS "isTaken"', [
+    String(lock),
+  ]);
+  return row?.isTaken === true;
+}
+
+const findText = `
+  SELECT request_hash AS "requestHash", status, headers, body, is_sealed AS "isSealed"
+  FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND expires_at > now()`;
+
+/** Returns undefined when the key has no answer, or none any more. */
+export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<KeptAnswer | undefined> {
+  const [kept] = await sql<KeptAnswer & Record<string, unknown>>(findText, [userId, keyHash]);
+  return kept;
+}
+
+// Only an expired answer can be in the way: the key was taken, and looked up, before.
+const keepText = `
+  INSERT INTO svc.idempotency_keys AS kept (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + interval '${keptForHours} hours')
+  ON CONFLICT (user_id, key_hash) DO UPDATE SET
+    request_hash = excluded.request_hash, status = excluded.status, headers = excluded.headers, body = excluded.body,
+    bytes = excluded.bytes, is_sealed = excluded.is_sealed, created_at = now(), expires_at = excluded.expires_at`;
+
+/** Keeps an answer for 24 h. */
+export async function keepAnswer(sql: Sql, { userId, keyHash }: KeyOfUser, kept: KeptAnswer): Promise<void> {
+  const { requestHash, status, headers, body, isSealed } = kept;
+  const values = [userId, keyHash, requestHash, status, JSON.stringify(headers), body, body.length, isSealed];
+  await sql(keepText, values);
+}
+
+/** Counts what is kept of a user, by an index alone: 100,000 answers take some 20 ms. */
+export async function usageOf(sql: Sql, userId: number): Promise<Usage> {
+  const [usage] = await sql<{ keys: number; bytes: string }>(
+    "SELECT count(*)::int AS keys, coalesce(sum(bytes), 0)::text AS bytes FROM svc.idempotency_keys WHERE user_id = $1",
+    [userId],
+  );
+  return { keys: usage?.keys ?? 0, bytes: Number(usage?.bytes ?? 0) };
+}
+
+/** An answer may be of 15 MB. */
+const portion = 100;
+
+/**
+ * Deletes a portion of the expired answers, and returns how many. Two at once take different ones.
+ */
+export async function deleteExpired(sql: Sql): Promise<number> {
+  const [deleted] = await sql<{ count: number }>(`
+    WITH gone AS (
+      DELETE FROM svc.idempotency_keys WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM svc.idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${portion}
+        FOR UPDATE SKIP LOCKED))
+      RETURNING 1
+    )
+    SELECT count(*)::int AS count FROM gone`);
+  return deleted?.count ?? 0;
+}
+
+const intervalMs = 60_000;
+
+/** Deletes expired answers every minute, in portions. */
+export function createExpiry({ sql, log }: { readonly sql: Sql; readonly log: Log }): Worker {
+  return {
+    name: "idempotency",
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          while (!signal.aborted && (await deleteExpired(sql)) === portion);
+        } catch (error) {
+          log.warn({ reason: messageOf(error) }, "expired answers were not deleted");
+        }
+        await pause(intervalMs, signal);
+      }
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { createHash } from "node:crypto";
+import type { Sql } from "../db/sql.ts";
+import type { InTransaction, Transaction } from "../db/transaction.ts";
+import { AppError, type ErrorCode } from "../kit/errors.ts";
+import { send, type Answer } from "./answer.ts";
+import {
+  findAnswer,
+  keepAnswer,
+  keptForHours,
+  takeKey,
+  usageOf,
+  type KeptAnswer,
+  type KeyOfUser,
+  type Usage,
+} from "./idempotency-keys.ts";
+import type { ApiContext } from "./state.ts";
+
+/** Opens what it has sealed. */
+export interface Seal {
+  encrypt(text: string): Uint8Array;
+  decrypt(sealed: Uint8Array): string;
+}
+
+export interface Post {
+  readonly inTransaction: InTransaction;
+  /**
+   * Does what is asked for. With a transaction, every statement goes over it: another connection
+   * would wait for it on the embedded database, and may not be had elsewhere.
+   */
+  readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
+  /** Whether the answer shows a secret: it is then kept encrypted, as the secret is. */
+  readonly isSecret?: boolean;
+}
+
+/**
+ * Answers a POST whose body has been read. With an `Idempotency-Key`, the write and the kept answer
+ * are one transaction, and the same request gets the same answer for 24 h
+ * (draft-ietf-httpapi-idempotency-key-header). A refused request leaves no trace: it may be sent
+ * again, or corrected, under its key.
+ *
+ * @throws AppError `idempotency.in_progress`, `idempotency.mismatch`, `idempotency.exhausted`,
+ *   `request.malformed`.
+ */
+export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
+
+/** Limits of one user: 100,000 keys are 69 requests a minute. */
+export const most = {
+  keys: 100_000,
+  bytes: 256 * 1024 * 1024,
+  /** Of one answer; larger ones are refused before the commit. */
+  bytesOfAnswer: 16 * 1024 * 1024,
+};
+
+/** How long a count of what a user has is used. */
+const countedForMs = 60_000;
+
+/** @param now Monotonic clock, in ms. */
+export function createAnswerPost({
+  seal,
+  now = () => performance.now(),
+}: {
+  readonly seal: Seal;
+  readonly now?: () => number;
+}): AnswerPost {
+  const refuseOneTooMany = createBound(now);
+
+  return async (ctx, { inTransaction, act, isSecret = false }) => {
+    const given = ctx.get("Idempotency-Key");
+    if (given === "") return send(ctx, await act(undefined));
+    const key = keyOf(ctx, given);
+    const requestHash = requestHashOf(ctx);
+    const { answer, isReplayed } = await inTransaction(async (transaction) => {
+      const { sql } = transaction;
+      if (!(await takeKey(sql, key))) throw inProgress();
+      const kept = await findAnswer(sql, key);
+      if (kept !== undefined) return { answer: replayed(kept, { requestHash, seal }), isReplayed: true };
+      const note = await refuseOneTooMany(sql, key.userId);
+      const first = await act(transaction);
+      const body = Buffer.from(isSecret ? seal.encrypt(first.json) : first.json);
+      refuseTooLarge(body.length);
+      const { status, headers } = first;
+      await keepAnswer(sql, key, { requestHash, status, headers, body, isSealed: isSecret });
+      note(body.length);
+      return { answer: first, isReplayed: false };
+    });
+    if (isReplayed) ctx.set("Idempotent-Replayed", "true");
+    send(ctx, answer);
+  };
+}
+
+function keyOf(ctx: ApiContext, given: string): KeyOfUser {
+  if (!/^[!-~]{1,255}$/.test(given))
+    throw new AppError(
+      "request.malformed",
+      "The Idempotency-Key header must be of 1 to 255 visible ASCII characters, such as a UUID.",
+    );
+  return { userId: ctx.state.caller.id, keyHash: createHash("sha256").update(given).digest() };
+}
+
+/** By the bytes of the body: a retry sends what was sent. */
+function requestHashOf({ method, path, request }: ApiContext): Buffer {
+  const { rawBody = "" } = request as { readonly rawBody?: string };
+  return createHash("sha256").update(`${method} ${path}\n`).update(rawBody).digest();
+}
+
+function replayed(
+  { requestHash, status, headers, body, isSealed }: KeptAnswer,
+  given: { readonly requestHash: Buffer; readonly seal: Seal },
+): Answer {
+  if (!requestHash.equals(given.requestHash))
+    throw refusal(
+      "idempotency.mismatch",
+      "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.",
+    );
+  return { status, headers, json: isSealed ? given.seal.decrypt(body) : body.toString() };
+}
+
+function inProgress(): AppError {
+  return new AppError(
+    "idempotency.in_progress",
+    "A request with this Idempotency-Key is still at work. Send it again in a second, with the same key, for its answer.",
+    { headers: { "Retry-After": "1" } },
+  );
+}
+
+function refusal(code: ErrorCode, message: string): AppError {
+  return new AppError(code, message, { errors: { "Idempotency-Key": [message] } });
+}
+
+function refuseTooLarge(bytes: number): void {
+  if (bytes <= most.bytesOfAnswer) return;
+  throw new AppError(
+    "record.too_large",
+    `The answer would be of ${bytes} bytes, and one that is kept for its Idempotency-Key may have ${most.bytesOfAnswer}. ` +
+      "Nothing was written. Send less, or send it without the header.",
+  );
+}
+
+/**
+ * Bounds what is kept of each user. It counts in the database once a minute, and adds what this
+ * process keeps in between: a count for each request would take up to 20 ms.
+ */
+function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(bytes: number) => void> {
+  const counted = new Map<number, Usage & { readonly atMs: number }>();
+  return async (sql, userId) => {
+    let usage = counted.get(userId);
+    if (usage === undefined || now() - usage.atMs >= countedForMs) {
+      for (const [id, { atMs }] of counted) if (now() - atMs >= countedForMs) counted.delete(id);
+      usage = { ...(await usageOf(sql, userId)), atMs: now() };
+      counted.set(userId, usage);
+    }
+    if (usage.keys >= most.keys || usage.bytes >= most.bytes)
+      throw new AppError(
+        "idempotency.exhausted",
+        `The answers that are kept for you are ${usage.keys} of ${usage.bytes} bytes, and may be ${most.keys} of ${most.bytes}. ` +
+          `Each is kept for ${keptForHours} h: send this request without Idempotency-Key, or later.`,
+      );
+    return (bytes) => {
+      const { keys, bytes: before, atMs } = counted.get(userId) ?? { keys: 0, bytes: 0, atMs: now() };
+      counted.set(userId, { keys: keys + 1, bytes: before + bytes, atMs });
+    };
+  };
+}

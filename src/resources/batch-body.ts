@@ -1,0 +1,124 @@
+import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
+import { refuseFields, type JsonObject } from "../http/body.ts";
+import { hint } from "../kit/did-you-mean.ts";
+import { validationError } from "../kit/errors.ts";
+import type { Definition } from "../mapping/definition.ts";
+import { fill } from "../validation/messages.ts";
+
+/** One operation of a batch, as it was sent. */
+export type BatchOperation =
+  | { readonly method: "create"; readonly data: JsonObject }
+  | ({ readonly method: "update"; readonly data: JsonObject } & OfRecord)
+  | ({ readonly method: "delete" } & OfRecord);
+
+interface OfRecord {
+  readonly id: string;
+  readonly ifMatch: EntityTags | undefined;
+}
+
+type Method = BatchOperation["method"];
+
+export const maxOperations = 1000;
+
+/** More faults than this are not listed: an answer is no larger than it is of use. */
+const maxFaults = 100;
+
+const keysOf: Readonly<Record<Method, readonly string[]>> = {
+  create: ["method", "data"],
+  update: ["method", "id", "data", "if_match"],
+  delete: ["method", "id", "if_match"],
+};
+const methods = Object.keys(keysOf) as readonly Method[];
+
+/**
+ * Reads the body of a batch. Everything is checked that needs neither rules nor records.
+ *
+ * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
+ */
+export function readBatch(body: JsonObject, definition: Definition): readonly BatchOperation[] {
+  refuseFields(body, ["operations"]);
+  const faults = new Map<string, string>();
+  const { operations } = body;
+  const place = "operations";
+  if (operations === undefined || (Array.isArray(operations) && operations.length === 0))
+    faults.set(place, fill("The :attribute field is required.", place));
+  else if (!Array.isArray(operations)) faults.set(place, fill("The :attribute field must be a list.", place));
+  else if (operations.length > maxOperations)
+    faults.set(place, fill(`The :attribute field must not have more than ${maxOperations} items.`, place));
+  const read =
+    faults.size === 0
+      ? (operations as readonly unknown[]).map((given, index) =>
+          readOperation({ given, index, definition, faults }),
+        )
+      : [];
+  if (faults.size > 0)
+    throw validationError(Object.fromEntries([...faults].map(([at, message]) => [at, [message]])));
+  return read.filter((operation) => operation !== undefined);
+}
+
+/** Undefined when a fault was noted, or enough of them. */
+function readOperation({
+  given,
+  index,
+  definition,
+  faults,
+}: {
+  readonly given: unknown;
+  readonly index: number;
+  readonly definition: Definition;
+  readonly faults: Map<string, string>;
+}): BatchOperation | undefined {
+  if (faults.size >= maxFaults) return undefined;
+  const place = `operations.${index}`;
+  const refuse = (key: string, message: string): undefined => {
+    const at = key === "" ? place : `${place}.${key}`;
+    faults.set(at, fill(message, at));
+  };
+  if (!isObject(given)) return refuse("", "The :attribute field must be an object.");
+  const { method, id, data, if_match: ifMatch } = given;
+  if (!isMethod(method))
+    return refuse("method", "The selected :attribute is invalid; expected create, update or delete.");
+  if (!isSupported(definition, method))
+    return refuse("method", `The resource ${definition.name} does not support ${method}.`);
+  const extra = Object.keys(given).find((key) => !keysOf[method].includes(key));
+  if (extra !== undefined) refuse(extra, unknownKey(extra, keysOf[method]));
+  if (method !== "delete" && !isObject(data))
+    refuse("data", `The :attribute field ${data === undefined ? "is required" : "must be an object"}.`);
+  if (method !== "create" && !isId(id))
+    refuse(
+      "id",
+      `The :attribute field ${id === undefined ? "is required" : "must be a string or an integer"}.`,
+    );
+  const tags = typeof ifMatch === "string" ? parseEntityTags(ifMatch) : undefined;
+  if (ifMatch !== undefined && tags === undefined && method !== "create")
+    refuse("if_match", "The :attribute field must be * or entity tags in double quotes, as ETag gives them.");
+  if (method === "create") return isObject(data) ? { method, data } : undefined;
+  if (!isId(id)) return undefined;
+  const ofRecord = { id: String(id), ifMatch: tags };
+  if (method === "delete") return { method, ...ofRecord };
+  return isObject(data) ? { method, data, ...ofRecord } : undefined;
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  return `There is no field ${key}${hint(key, known)}.`;
+}
+
+function isSupported(
+  { supportsCreate, supportsUpdate, supportsDelete }: Definition,
+  method: Method,
+): boolean {
+  return { create: supportsCreate, update: supportsUpdate, delete: supportsDelete }[method];
+}
+
+function isMethod(value: unknown): value is Method {
+  return methods.some((method) => method === value);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** As keys are in JSON: a number, or a text. */
+function isId(value: unknown): value is string | number {
+  return typeof value === "string" || Number.isSafeInteger(value);
+}

@@ -1,0 +1,20 @@
+import type { TextSql } from "../db/text-sql.ts";
+import { AppError } from "../kit/errors.ts";
+import type { RecordDatabase } from "./store.ts";
+
+/**
+ * Makes the stores use a transaction. Prisma has connections of its own: where it would have to
+ * answer, the store throws AppError `validation.failed`.
+ */
+export function databaseWithin(database: RecordDatabase, text: TextSql): RecordDatabase {
+  return {
+    ...database,
+    records: text,
+    lists: text,
+    transact: (work) => work(text),
+    onFallback(resource) {
+      const message = `${resource} takes neither batches nor Idempotency-Key: its code module gives arguments that only Prisma knows.`;
+      throw new AppError("validation.failed", message, { errors: {} });
+    },
+  };
+}

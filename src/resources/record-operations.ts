@@ -1,0 +1,276 @@
+import { maxPresentedBytes } from "../broker/message-limit.ts";
+import type { JsonObject } from "../http/body.ts";
+import { entityTagOf, recordChanged } from "../http/conditional.ts";
+import type { Caller } from "../kit/caller.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import { callCode } from "../mapping/code-module.ts";
+import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
+import { isNever, type Condition } from "../querying/condition.ts";
+import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
+import { parseKey } from "./coerce.ts";
+import { dataOf } from "./data.ts";
+import { baseQueryOf } from "./query.ts";
+import { checkReferences } from "./references.ts";
+import { forbidden } from "./refusals.ts";
+import type { Found, RecordStore, Shape } from "./record-store.ts";
+import {
+  compileRules,
+  createRulesOf,
+  updateRulesOf,
+  validate,
+  type CompiledRules,
+  type Lookup,
+} from "./rules.ts";
+
+/** How an operation reaches the database: over the pool, or within a transaction. */
+export interface Reach {
+  readonly store: RecordStore;
+  /** Answers the rules `unique` and `exists`. */
+  readonly lookup: Lookup;
+}
+
+/** An operation of a caller's. */
+export interface Request {
+  readonly reach: Reach;
+  readonly caller: Caller;
+}
+
+export interface WriteRequest extends Request {
+  /**
+   * Whether what was sent, with what the record has already, may make it too large for an event.
+   */
+  readonly isLarge: boolean;
+}
+
+/** A record by its key as a text, and what it must be like. */
+export interface Target {
+  readonly id: string;
+  /** Throws when the record with this entity tag is not the one that the caller means. */
+  readonly check?: ((tag: string) => void) | undefined;
+}
+
+/**
+ * What is done with single records of one resource.
+ *
+ * All throw AppError: `record.not_found`, `record.forbidden`, then what `check` throws,
+ * `record.changed`, `validation.failed` and what the database refuses.
+ */
+export interface RecordOperations {
+  /** Throws `record.forbidden` for a caller who may create none, before the body is read. */
+  refuseCreate(caller: Caller): void;
+  show(request: Request, id: string): Promise<string>;
+  create(request: WriteRequest, body: JsonObject): Promise<{ readonly id: string; readonly json: string }>;
+  /** @param readBody Called when the record may be changed. */
+  update(request: WriteRequest, target: Target, readBody: () => Promise<JsonObject>): Promise<Updated>;
+  remove(request: Request, target: Target): Promise<void>;
+}
+
+export interface Updated {
+  readonly json: string;
+  /** False when nothing was to be changed. */
+  readonly isWritten: boolean;
+}
+
+interface Resource {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly access: AccessConditions;
+}
+
+/** Compiles what does not depend on the request, once. */
+export function createRecordOperations(resource: Resource): RecordOperations {
+  const { definition, access } = resource;
+  const createRules = lazily(() =>
+    callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
+  );
+  const updateRules = lazily(() =>
+    callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
+  );
+  const changeable = definition.fields.filter(({ isKey }) => !isKey);
+
+  async function show(request: Request, id: string): Promise<string> {
+    const { include } = baseQueryOf(definition);
+    const allowed = access.of(definition, ["read"], request.caller);
+    return (await permitted(definition, request, { id, allowed }, { include })).json();
+  }
+
+  return {
+    show,
+
+    refuseCreate(caller) {
+      if (isNever(access.of(definition, ["create"], caller))) throw forbidden();
+    },
+
+    async create(request, body) {
+      const { reach, caller, isLarge } = request;
+      const creatable = access.of(definition, ["create"], caller);
+      if (isNever(creatable)) throw forbidden();
+      const values = await validated(resource, request, body, {
+        rules: createRules(),
+        fields: definition.fields,
+      });
+      return reach.store.create({
+        data: { ...values, ...ownerOf(definition, values, caller) },
+        access: creatable,
+        include: baseQueryOf(definition).include,
+        present: (record) => ({
+          id: String(record.access[definition.key.name]),
+          json: sendable(definition, record, isLarge),
+        }),
+        isUndone: isLarge,
+      });
+    },
+
+    async update(request, { id, check }, readBody) {
+      const { reach, caller, isLarge } = request;
+      const allowed = access.of(definition, ["read", "update"], caller);
+      const version = await permittedVersion(definition, request, { id, check, allowed });
+      const key = keyOf(definition, id);
+      const data = await validated(resource, request, await readBody(), {
+        rules: updateRules(),
+        fields: changeable,
+        ignoreKey: key,
+      });
+      if (Object.keys(data).length === 0) return { json: await show(request, id), isWritten: false };
+      const { where = {}, include } = baseQueryOf(definition);
+      const json = await reach.store.update(key, {
+        where,
+        access: allowed,
+        data,
+        include,
+        present: (record) => sendable(definition, record, isLarge),
+        isUndone: isLarge,
+        version,
+      });
+      if (json === undefined) return refuseWritten(definition, request, { id, version, allowed });
+      return { json, isWritten: true };
+    },
+
+    async remove(request, { id, check }) {
+      const { reach, caller } = request;
+      const allowed = access.of(definition, ["read", "delete"], caller);
+      const key = keyOf(definition, id);
+      // Read before only with a condition: every other delete that succeeds is one statement.
+      const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
+      const { where = {} } = baseQueryOf(definition);
+      const isRemoved = !isNever(allowed) && (await reach.store.remove(key, where, allowed, version));
+      if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed });
+    },
+  };
+}
+
+/** Computes at the first call; a failure is tried again, and costs a request, not the start. */
+function lazily<T>(compute: () => T): () => T {
+  let known: { readonly value: T } | undefined;
+  return () => (known ??= { value: compute() }).value;
+}
+
+function keyOf(definition: Definition, id: string): unknown {
+  const key = parseKey(definition.key, id);
+  if (key === undefined) throw unknownRecord(definition, id);
+  return key;
+}
+
+/** A record, and what the caller may do with it. */
+interface Permission {
+  readonly id: string;
+  readonly allowed: Condition;
+}
+
+/** Reads the record; throws when it is not there (404) or not for the caller (403). */
+async function permitted(
+  definition: Definition,
+  { reach }: Request,
+  { id, allowed }: Permission,
+  shape: Shape,
+): Promise<Found> {
+  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape, allowed);
+  if (found === undefined) throw unknownRecord(definition, id);
+  if (!found.isAllowed) throw forbidden();
+  return found;
+}
+
+/**
+ * Makes sure that the caller may change the record, and that it is the one that is meant.
+ *
+ * @returns Its version, for the statement that writes; undefined without a condition.
+ */
+async function permittedVersion(
+  definition: Definition,
+  request: Request,
+  { id, check, allowed }: Permission & Target,
+): Promise<string | undefined> {
+  if (check === undefined) {
+    await permitted(definition, request, { id, allowed }, "access");
+    return undefined;
+  }
+  // Before the record: what changes in between is then of another version.
+  const version = await request.reach.store.version(keyOf(definition, id));
+  const { include } = baseQueryOf(definition);
+  check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
+  // One that has just been made has no version, and nothing is of that one.
+  return version ?? "";
+}
+
+/** Says why a write found nothing to change. */
+async function refuseWritten(
+  definition: Definition,
+  request: Request,
+  { id, allowed, version }: Permission & { readonly version: string | undefined },
+): Promise<never> {
+  await permitted(definition, request, { id, allowed }, "access");
+  throw version === undefined ? unknownRecord(definition, id) : recordChanged();
+}
+
+/** Returns the part of a body that may be written. */
+async function validated(
+  { definition, definitions }: Resource,
+  { reach: { lookup } }: Request,
+  body: JsonObject,
+  {
+    rules,
+    fields,
+    ignoreKey,
+  }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
+): Promise<Row> {
+  const result = await validate(rules, body, { lookup, ignoreKey });
+  if (result.kind === "invalid") throw validationError(result.errors);
+  const data = dataOf(fields, result.values);
+  await checkReferences({ definition, definitions, rules, data, lookup });
+  return data;
+}
+
+/**
+ * Returns the owner of a new record. Only an admin may name another one, where the rules have the
+ * field.
+ */
+function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
+  const owner = ownerFieldOf(definition);
+  if (owner === undefined) return {};
+  if (Object.hasOwn(values, owner.name) && isAdminFor(definition, caller)) return {};
+  return { [owner.name]: ownerValue(owner, caller) };
+}
+
+/**
+ * Returns a written record as JSON.
+ *
+ * @throws AppError when its event would be too large for the broker and the write is undone by
+ *   that.
+ */
+function sendable({ code, triggers }: Definition, record: Found, isLarge: boolean): string {
+  const json = record.json();
+  const canRefuse = code.transform !== undefined || isLarge;
+  // A character takes at most three bytes: most need not be counted.
+  if (!canRefuse || triggers.length === 0 || json.length * 3 <= maxPresentedBytes) return json;
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= maxPresentedBytes) return json;
+  throw new AppError(
+    "record.too_large",
+    `The record would be ${bytes} bytes of JSON, and one that webhooks are told of may be ${maxPresentedBytes}. ` +
+      "Nothing was written. Send less, or keep large values elsewhere and their address here.",
+  );
+}
+
+function unknownRecord({ name }: Definition, id: string): AppError {
+  return new AppError("record.not_found", `The ${name} record ${id} could not be found.`);
+}

@@ -1,0 +1,184 @@
+import type { InTransaction, Transaction } from "../db/transaction.ts";
+import type { Answer } from "../http/answer.ts";
+import { readJsonBody } from "../http/body.ts";
+import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/conditional.ts";
+import { memoryPerAnsweredCharacter } from "../http/error-body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
+import type { ApiContext } from "../http/state.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { Caller } from "../kit/caller.ts";
+import { memoryPerBodyByte } from "../kit/memory-weights.ts";
+import type { Turns } from "../kit/turns.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { AccessConditions } from "./access.ts";
+import { readBatch } from "./batch-body.ts";
+import { runBatch } from "./batch.ts";
+import {
+  createRecordOperations,
+  type Reach,
+  type RecordOperations,
+  type Target,
+  type WriteRequest,
+} from "./record-operations.ts";
+
+/** Keeps the batches of one user, and those of all, from holding the connections. */
+export interface BatchTurns {
+  readonly users: Turns;
+  /** All have the same holder. */
+  readonly all: Turns<string>;
+}
+
+export interface RecordRoutesOptions {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly access: AccessConditions;
+  /** Over the pool, or within a transaction. */
+  readonly reachOf: (caller: Caller, transaction?: Transaction) => Reach;
+  /** Runs a transaction in the turn of the resource. */
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
+  readonly batchTurns: BatchTurns;
+  readonly bodyLimitBytes: number;
+  /** For the address of what is made. */
+  readonly urlOf: UrlOf;
+  /** Called after every successful write. */
+  readonly onChange: () => void;
+}
+
+export type Handler = (ctx: ApiContext) => Promise<void>;
+
+/** What answers the requests about single records of a resource, by operation. */
+export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "remove" | "batch", Handler>>;
+
+/**
+ * Bytes of a request's body that, with what the record has already, may make it too large for an
+ * event.
+ */
+const largeBodyBytes = 64 * 1024;
+
+export function createRecordHandlers(options: RecordRoutesOptions): RecordHandlers {
+  const {
+    definition,
+    definitions,
+    access,
+    reachOf,
+    inTransaction,
+    answerPost,
+    bodyLimitBytes,
+    urlOf,
+    onChange,
+  } = options;
+  const records = createRecordOperations({ definition, definitions, access });
+
+  /**
+   * A small request adds too little to be worth a transaction: the relay refuses what such a one,
+   * or another program, makes too large.
+   */
+  function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
+    const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
+    const { caller } = ctx.state;
+    return { reach: reachOf(caller, transaction), caller, isLarge };
+  }
+
+  return {
+    async show(ctx) {
+      const json = await records.show(requestOf(ctx), idOf(ctx));
+      const tag = sendRecord(ctx, json);
+      if (isKnown(ctx, tag)) ctx.status = 304;
+    },
+
+    async create(ctx) {
+      records.refuseCreate(ctx.state.caller);
+      const body = await readJsonBody(ctx, bodyLimitBytes);
+      await answerPost(ctx, {
+        inTransaction,
+        async act(transaction) {
+          const { id, json } = await records.create(requestOf(ctx, transaction), body);
+          ctx.state.recordId = id;
+          const headers = { ETag: entityTagOf(json), Location: urlBelow(urlOf(ctx), id) };
+          return { status: 201, headers, json };
+        },
+      });
+      onChange();
+    },
+
+    async update(ctx) {
+      const { json, isWritten } = await records.update(requestOf(ctx), targetOf(ctx), () =>
+        readJsonBody(ctx, bodyLimitBytes),
+      );
+      if (isWritten) onChange();
+      sendRecord(ctx, json);
+    },
+
+    async remove(ctx) {
+      await records.remove(requestOf(ctx), targetOf(ctx));
+      onChange();
+      ctx.status = 204;
+    },
+
+    async batch(ctx) {
+      await answerBatch(ctx, records, options, (transaction) => ({
+        ...requestOf(ctx, transaction),
+        // It is in a transaction anyway.
+        isLarge: true,
+      }));
+      onChange();
+    },
+  };
+}
+
+async function answerBatch(
+  ctx: ApiContext,
+  records: RecordOperations,
+  { definition, inTransaction, answerPost, batchTurns, bodyLimitBytes }: RecordRoutesOptions,
+  requestOf: (transaction: Transaction) => WriteRequest,
+): Promise<void> {
+  const operations = readBatch(await readJsonBody(ctx, bodyLimitBytes), definition);
+  const { rawBody = "" } = ctx.request as { readonly rawBody?: string };
+  const bodyBytes = Buffer.byteLength(rawBody);
+  const reserve = (bytes: number): Promise<void> =>
+    ctx.state.memory.reserve(bodyBytes * memoryPerBodyByte + bytes * memoryPerAnsweredCharacter);
+  const act = async (transaction: Transaction): Promise<Answer> => {
+    await transaction.sql(statementLimit);
+    const request = requestOf(transaction);
+    const json = await runBatch({ operations, records, request, reserve, now: () => performance.now() });
+    return { status: 200, headers: {}, json };
+  };
+  const { id } = ctx.state.caller;
+  // One that waits keeps no other request of its user from working.
+  await ctx.state.turn.pause(async () => batchTurns.users.take(id));
+  try {
+    await batchTurns.all.run("", () =>
+      answerPost(ctx, {
+        inTransaction,
+        act: (transaction) => (transaction === undefined ? inTransaction(act) : act(transaction)),
+      }),
+    );
+  } finally {
+    batchTurns.users.leave(id);
+  }
+}
+
+/** A batch looks at the clock between its statements only. */
+const statementLimit = "SET LOCAL statement_timeout = '10s'";
+
+/** @returns The entity tag. */
+function sendRecord(ctx: ApiContext, json: string): string {
+  const tag = entityTagOf(json);
+  ctx.set("ETag", tag);
+  ctx.type = "json";
+  ctx.body = json;
+  return tag;
+}
+
+function targetOf(ctx: ApiContext): Target {
+  const check = isConditional(ctx) ? (tag: string): void => checkConditions(ctx, tag) : undefined;
+  return { id: idOf(ctx), check };
+}
+
+function idOf(ctx: ApiContext): string {
+  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+  const id = params["id"] ?? "";
+  ctx.state.recordId = id;
+  return id;
+}

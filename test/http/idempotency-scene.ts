@@ -1,0 +1,128 @@
+import { EventEmitter, once } from "node:events";
+import { randomBytes } from "node:crypto";
+import type { Database } from "../../src/db/client.ts";
+import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
+import { createApp } from "../../src/http/app.ts";
+import { readJsonBody } from "../../src/http/body.ts";
+import { createAnswerPost } from "../../src/http/idempotency.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { validationError } from "../../src/kit/errors.ts";
+import { createSecretBox } from "../../src/subscriptions/secret.ts";
+import { call, createMemoryLog, type Answer } from "../support/http.ts";
+
+export const { log } = createMemoryLog();
+const secretBox = createSecretBox(randomBytes(32));
+
+/** The user with the id that the token is. */
+const authenticate: ApiMiddleware = (ctx, next) => {
+  const id = Number(ctx.get("Authorization").replace("Bearer ", ""));
+  ctx.state.caller = { id, name: "", email: "", isAdmin: false };
+  return next();
+};
+
+/** A place where a request waits, after its write and before its commit. */
+interface Gate {
+  readonly entered: Promise<void>;
+  readonly open: () => void;
+}
+
+export interface Scene {
+  readonly server: HttpServer;
+  readonly sql: Sql;
+  clockMs: number;
+  /** Makes the next request wait. */
+  hold(): Gate;
+}
+
+/**
+ * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret.
+ */
+export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
+  const sql = createSql({ pool: database.pool, isEmbedded });
+  await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
+  const inTransaction = createInTransaction(database.pool, createStatementNames(isEmbedded));
+  let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
+  const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
+  const router = createRouter("/svc-api");
+  const handler =
+    (isSecret: boolean): ApiMiddleware =>
+    async (ctx) => {
+      const { text = "" } = await readJsonBody(ctx, 100_000_000);
+      await answerPost(ctx, {
+        inTransaction,
+        isSecret,
+        async act(transaction) {
+          if (text === "bad") throw validationError({ text: ["The text field is bad."] });
+          const [row] = await (transaction?.sql ?? sql)<{ id: number }>(
+            "INSERT INTO notes (user_id, text) VALUES ($1, $2) RETURNING id",
+            [ctx.state.caller.id, text],
+          );
+          const gate = held;
+          held = undefined;
+          gate?.enter();
+          await gate?.wait;
+          const id = row?.id ?? 0;
+          const json = JSON.stringify({
+            id,
+            text,
+            ...(text === "long" ? { more: "x".repeat(17_000_000) } : {}),
+          });
+          return { status: 201, headers: { Location: `/notes/${id}`, ETag: '"1"' }, json };
+        },
+      });
+    };
+  router.post("/notes", handler(false));
+  router.post("/secrets", handler(true));
+  const app = createApp({
+    log,
+    routePrefix: "/svc-api",
+    authenticate,
+    router,
+    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
+  });
+  const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+  const scene: Scene = {
+    server,
+    sql,
+    clockMs: 0,
+    hold() {
+      const signals = new EventEmitter();
+      const entered = once(signals, "entered").then(() => undefined);
+      const wait = once(signals, "opened").then(() => undefined);
+      held = { enter: () => void signals.emit("entered"), wait };
+      return { entered, open: () => void signals.emit("opened") };
+    },
+  };
+  return scene;
+}
+
+export function post(
+  { server }: Scene,
+  body: unknown,
+  {
+    key = "k",
+    user = 7,
+    path = "/notes",
+  }: { readonly key?: string; readonly user?: number; readonly path?: string } = {},
+): Promise<Answer> {
+  return call(server.port, `/svc-api${path}`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${user}`,
+      "Content-Type": "application/json",
+      ...(key === "" ? {} : { "Idempotency-Key": key }),
+    },
+    body: JSON.stringify(body),
+  });
+}
+
+export const countOf = async ({ sql }: Scene, table: string): Promise<number> => {
+  const [row] = await sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`);
+  return row?.count ?? -1;
+};
+
+export const codeOf = ({ json }: Answer): unknown => (json as { readonly code?: string } | undefined)?.code;

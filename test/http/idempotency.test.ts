@@ -1,0 +1,300 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
+import { most } from "../../src/http/idempotency.ts";
+import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
+import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { until } from "../support/wait.ts";
+import { codeOf, countOf, log, post, startScene, type Scene } from "./idempotency-scene.ts";
+
+const pidsOf = ({ sql }: CoreDatabase): Promise<unknown> =>
+  sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() ORDER BY pid");
+
+const inTransaction = async ({ sql }: CoreDatabase): Promise<boolean> => {
+  const text =
+    "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
+  return (await sql(text)).length > 0;
+};
+
+/** Keeps answers of user 9. */
+async function keep({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
+  await sql(
+    `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
+     SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
+    [count, expiresIn],
+  );
+}
+
+describe("Idempotency-Key", () => {
+  let core: CoreDatabase;
+  let scene: Scene;
+
+  before(async () => {
+    core = await openCoreDatabase();
+    scene = await startScene(core.database, false);
+  });
+
+  beforeEach(async () => {
+    // A count of what a user has is used for a minute.
+    scene.clockMs += 60_000;
+    await core.sql("TRUNCATE notes, svc.idempotency_keys");
+  });
+
+  after(async () => {
+    await scene.server.close();
+    await core.close();
+  });
+
+  it("gives the first answer again, byte by byte, and writes once", async () => {
+    const first = await post(scene, { text: "Zoë" });
+    const second = await post(scene, { text: "Zoë" });
+
+    expect([first.status, second.status]).to.deep.equal([201, 201]);
+    expect(second.text).to.equal(first.text);
+    for (const name of ["location", "etag", "content-type"])
+      expect(second.headers[name]).to.equal(first.headers[name]);
+    expect(first.headers).not.to.have.property("idempotent-replayed");
+    expect(second.headers["idempotent-replayed"]).to.equal("true");
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("writes twice without the header, and keeps nothing", async () => {
+    await post(scene, { text: "a" }, { key: "" });
+    await post(scene, { text: "b" }, { key: "" });
+
+    expect(await countOf(scene, "notes")).to.equal(2);
+    expect(await countOf(scene, "svc.idempotency_keys")).to.equal(0);
+  });
+
+  it("refuses the same key with another body or path, with 422", async () => {
+    await post(scene, { text: "a" });
+
+    for (const other of [
+      await post(scene, { text: "b" }),
+      await post(scene, { text: "a" }, { path: "/secrets" }),
+    ]) {
+      expect([other.status, codeOf(other)]).to.deep.equal([422, "idempotency.mismatch"]);
+      expect(other.json).to.have.nested.property("errors.Idempotency-Key").with.length(1);
+    }
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps the keys of two users apart", async () => {
+    const ada = await post(scene, { text: "a" });
+    const bob = await post(scene, { text: "b" }, { user: 8 });
+
+    expect([ada.status, bob.status]).to.deep.equal([201, 201]);
+    expect(bob.headers).not.to.have.property("idempotent-replayed");
+  });
+
+  it("answers 409 with Retry-After at once while the first is at work, and then its answer", async () => {
+    const gate = scene.hold();
+    const first = post(scene, { text: "a" });
+    await gate.entered;
+
+    const second = await post(scene, { text: "a" });
+    const other = await post(scene, { text: "b" }, { key: "another" });
+    gate.open();
+    await first;
+    const third = await post(scene, { text: "a" });
+
+    expect([second.status, codeOf(second), second.headers["retry-after"]]).to.deep.equal([
+      409,
+      "idempotency.in_progress",
+      "1",
+    ]);
+    expect(other.status).to.equal(201);
+    expect([third.status, third.headers["idempotent-replayed"]]).to.deep.equal([201, "true"]);
+    expect(await countOf(scene, "notes")).to.equal(2);
+  });
+
+  it("writes once, whoever of 20 at once comes first", async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post(scene, { text: "a" })));
+
+    const firsts = answers.filter(
+      ({ status, headers }) => status === 201 && headers["idempotent-replayed"] === undefined,
+    );
+    expect(firsts).to.have.length(1);
+    expect(new Set(answers.map(({ status }) => status))).to.satisfy((statuses: Set<number>) =>
+      [...statuses].every((status) => status === 201 || status === 409),
+    );
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps neither the write nor the key when the connection is cut before the commit", async () => {
+    const gate = scene.hold();
+    const first = post(scene, { text: "a" });
+    await gate.entered;
+    await core.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
+    );
+    await until(async () => !(await inTransaction(core)), { what: "the end of the connection" });
+    gate.open();
+
+    expect((await first).status).to.equal(503);
+    expect([await countOf(scene, "notes"), await countOf(scene, "svc.idempotency_keys")]).to.deep.equal([
+      0, 0,
+    ]);
+    // The server may take a moment to let go of the key.
+    await until(async () => (await post(scene, { text: "a" })).status === 201, { what: "the key" });
+  });
+
+  it("keeps no refusal, so that the request may be corrected under its key", async () => {
+    const refused = await post(scene, { text: "bad" });
+    const corrected = await post(scene, { text: "good" });
+
+    expect([refused.status, corrected.status]).to.deep.equal([422, 201]);
+  });
+
+  it("keeps the connection of a refused request", async () => {
+    await Promise.all(Array.from({ length: 4 }, (_, i) => post(scene, { text: "bad" }, { key: `k${i}` })));
+    const before = await pidsOf(core);
+
+    for (let i = 0; i < 8; i++) await post(scene, { text: "bad" });
+
+    expect(await pidsOf(core)).to.deep.equal(before);
+  });
+
+  for (const [what, key] of [
+    ["256 characters", "k".repeat(256)],
+    ["a blank in it", "a b"],
+    ["a character outside ASCII", "\u00e9"],
+  ]) {
+    it(`refuses a key of ${what}`, async () => {
+      const answer = await post(scene, { text: "a" }, { key: key ?? "" });
+
+      expect([answer.status, codeOf(answer)]).to.deep.equal([400, "request.malformed"]);
+      expect(await countOf(scene, "notes")).to.equal(0);
+    });
+  }
+
+  it("takes a key of 255 visible characters", async () => {
+    expect((await post(scene, { text: "a" }, { key: "~".repeat(255) })).status).to.equal(201);
+  });
+
+  it("keeps a secret encrypted only", async () => {
+    const first = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
+    const second = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
+    const [kept] = await core.sql<{ body: Buffer; rest: string }>(
+      "SELECT body, (to_jsonb(kept) - 'body')::text AS rest FROM svc.idempotency_keys AS kept",
+    );
+
+    expect(second.text).to.equal(first.text);
+    expect(first.text).to.contain("sec_of_ada");
+    expect(`${kept?.body.toString("latin1")} ${kept?.rest}`).not.to.contain("sec_of");
+  });
+
+  it("keeps neither key nor body in clear text", async () => {
+    await post(scene, { text: "a" }, { key: "visible-key" });
+    const [kept] = await core.sql<{ text: string }>(
+      "SELECT kept::text AS text FROM svc.idempotency_keys AS kept",
+    );
+
+    expect(kept?.text).not.to.contain("visible-key");
+    expect(kept?.text).not.to.contain(Buffer.from("visible-key").toString("hex"));
+  });
+
+  it("forgets an answer after 24 h, and takes the key for a new request", async () => {
+    await post(scene, { text: "a" });
+    const [kept] = await core.sql<{ hours: number }>(
+      "SELECT extract(epoch FROM expires_at - created_at)::int / 3600 AS hours FROM svc.idempotency_keys",
+    );
+    await core.sql("UPDATE svc.idempotency_keys SET expires_at = now()");
+    const second = await post(scene, { text: "b" });
+
+    expect(kept?.hours).to.equal(24);
+    expect([second.status, second.headers["idempotent-replayed"]]).to.deep.equal([201, undefined]);
+    expect(await countOf(scene, "svc.idempotency_keys")).to.equal(1);
+  });
+
+  it("refuses an answer that is too large to be kept, and undoes its write", async () => {
+    const kept = await post(scene, { text: "long" });
+    const unkept = await post(scene, { text: "long" }, { key: "" });
+
+    expect([kept.status, codeOf(kept)]).to.deep.equal([413, "record.too_large"]);
+    expect([unkept.status, await countOf(scene, "notes")]).to.deep.equal([201, 1]);
+  });
+
+  for (const [what, fill] of [
+    [
+      "100,000 keys",
+      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(1, ${most.keys}) AS n`,
+    ],
+    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${most.bytes}, false, now()`],
+  ] as const) {
+    it(`refuses the keys of a user who has ${what}, and of nobody else`, async () => {
+      await core.sql(
+        `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at) ${fill}`,
+      );
+
+      const refused = await post(scene, { text: "a" });
+
+      expect([refused.status, codeOf(refused)]).to.deep.equal([429, "idempotency.exhausted"]);
+      expect(await countOf(scene, "notes")).to.equal(0);
+      expect((await post(scene, { text: "a" }, { user: 8 })).status).to.equal(201);
+      expect((await post(scene, { text: "b" }, { key: "" })).status).to.equal(201);
+    });
+  }
+
+  describe("expired answers", () => {
+    it("go in portions of 100; others stay", async () => {
+      await keep(core, 150, "-1 second");
+      await keep(core, 10, "1 hour");
+
+      expect([await deleteExpired(core.sql), await deleteExpired(core.sql)]).to.deep.equal([100, 50]);
+      expect(await countOf(scene, "svc.idempotency_keys")).to.equal(10);
+    });
+
+    it("are deleted by a worker, which ends when it is stopped", async () => {
+      await keep(core, 250, "-1 second");
+      const stopping = new AbortController();
+      const running = createExpiry({ sql: core.sql, log }).run(stopping.signal);
+
+      await until(async () => (await countOf(scene, "svc.idempotency_keys")) === 0, {
+        what: "an empty table",
+      });
+      stopping.abort();
+      await running;
+    });
+  });
+});
+
+describe("Idempotency-Key on the embedded database", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let embedded: EmbeddedDatabase;
+  let database: Database;
+  let scene: Scene;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "svc-idempotency-"));
+    embedded = await openEmbedded({ dataDir: folder, log });
+    database = await openDatabase({ url: embedded.url, poolSize: 4, isEmbedded: true });
+    await migrateCore(database.pool);
+    scene = await startScene(database, true);
+  });
+
+  after(async () => {
+    await scene.server.close();
+    await database.close();
+    await embedded.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it("writes once of five at once: the others wait for its answer", async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => post(scene, { text: "a" })));
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201, 201, 201]);
+    expect(answers.filter(({ headers }) => headers["idempotent-replayed"] === "true")).to.have.length(4);
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("keeps nothing of a refusal", async () => {
+    expect((await post(scene, { text: "bad" }, { key: "b" })).status).to.equal(422);
+    expect((await post(scene, { text: "b" }, { key: "b" })).status).to.equal(201);
+    expect(await countOf(scene, "notes")).to.equal(2);
+  });
+});

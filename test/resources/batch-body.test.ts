@@ -1,0 +1,193 @@
+import { expect } from "chai";
+import { AppError, validationError, type FieldErrors } from "../../src/kit/errors.ts";
+import { maxOperations, readBatch } from "../../src/resources/batch-body.ts";
+import { faultOfOperation } from "../../src/resources/batch-fault.ts";
+import { definition, field, keyField } from "../support/definitions.ts";
+
+const notes = definition({ name: "notes", model: "Note", fields: [keyField(), field("text", "String")] });
+
+const read = (...operations: readonly unknown[]): ReturnType<typeof readBatch> =>
+  readBatch({ operations }, notes);
+
+function errorsOf(act: () => unknown): FieldErrors | undefined {
+  try {
+    act();
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "validation.failed") return error.errors;
+    throw error;
+  }
+}
+
+describe("readBatch", () => {
+  it("reads the three methods, ids as texts, and entity tags", () => {
+    expect(
+      read(
+        { method: "create", data: { text: "a" } },
+        { method: "update", id: 7, data: {}, if_match: '"x", W/"y"' },
+        { method: "delete", id: "8", if_match: "*" },
+        { method: "delete", id: -1 },
+      ),
+    ).to.deep.equal([
+      { method: "create", data: { text: "a" } },
+      { method: "update", id: "7", data: {}, ifMatch: ['"x"', 'W/"y"'] },
+      { method: "delete", id: "8", ifMatch: "*" },
+      { method: "delete", id: "-1", ifMatch: undefined },
+    ]);
+  });
+
+  it(`takes ${maxOperations} operations, and no more`, () => {
+    const many = Array.from({ length: maxOperations }, () => ({ method: "create", data: {} }));
+
+    expect(read(...many)).to.have.length(maxOperations);
+    expect(errorsOf(() => read(...many, many[0]))).to.deep.equal({
+      operations: ["The operations field must not have more than 1000 items."],
+    });
+  });
+
+  for (const [what, body, errors] of [
+    ["no operations", {}, { operations: ["The operations field is required."] }],
+    ["an empty list", { operations: [] }, { operations: ["The operations field is required."] }],
+    ["an object", { operations: { 0: {} } }, { operations: ["The operations field must be a list."] }],
+    [
+      "a field that it does not know",
+      { operations: [], atomic: false },
+      { atomic: ["There is no field atomic; expected one of operations."] },
+    ],
+  ] as const) {
+    it(`refuses ${what}`, () => {
+      expect(errorsOf(() => readBatch(body, notes))).to.deep.equal(errors);
+    });
+  }
+
+  for (const [operation, errors] of [
+    [7, { "operations.0": ["The operations.0 field must be an object."] }],
+    [
+      { method: "upsert" },
+      {
+        "operations.0.method": [
+          "The selected operations.0.method is invalid; expected create, update or delete.",
+        ],
+      },
+    ],
+    [
+      { method: "toString" },
+      {
+        "operations.0.method": [
+          "The selected operations.0.method is invalid; expected create, update or delete.",
+        ],
+      },
+    ],
+    [{ method: "create" }, { "operations.0.data": ["The operations.0.data field is required."] }],
+    [
+      { method: "create", data: [] },
+      { "operations.0.data": ["The operations.0.data field must be an object."] },
+    ],
+    [
+      { method: "create", data: {}, id: 5 },
+      { "operations.0.id": ["There is no field id; expected one of method, data."] },
+    ],
+    [
+      { method: "delete", data: {} },
+      {
+        "operations.0.data": ["There is no field data; expected one of method, id, if_match."],
+        "operations.0.id": ["The operations.0.id field is required."],
+      },
+    ],
+    [
+      { method: "delete", id: 1.5 },
+      { "operations.0.id": ["The operations.0.id field must be a string or an integer."] },
+    ],
+    [
+      { method: "delete", id: null },
+      { "operations.0.id": ["The operations.0.id field must be a string or an integer."] },
+    ],
+    [
+      { method: "update", id: 1, data: {}, if_match: "x" },
+      {
+        "operations.0.if_match": [
+          "The operations.0.if_match field must be * or entity tags in double quotes, as ETag gives them.",
+        ],
+      },
+    ],
+  ] as const) {
+    it(`refuses ${JSON.stringify(operation)}`, () => {
+      expect(errorsOf(() => read(operation))).to.deep.equal(errors);
+    });
+  }
+
+  it("refuses what the resource does not support", () => {
+    const fixed = { ...notes, supportsDelete: false };
+
+    expect(
+      errorsOf(() =>
+        readBatch(
+          {
+            operations: [
+              { method: "create", data: {} },
+              { method: "delete", id: 1 },
+            ],
+          },
+          fixed,
+        ),
+      ),
+    ).to.deep.equal({ "operations.1.method": ["The resource notes does not support delete."] });
+  });
+
+  it("names the faults of 100 operations at most", () => {
+    const errors = errorsOf(() => read(...Array.from({ length: 500 }, () => ({ method: "x" }))));
+
+    expect(Object.keys(errors ?? {})).to.have.length(100);
+  });
+});
+
+const places = (thrown: unknown, method: "create" | "update" = "update"): unknown => {
+  const fault = faultOfOperation({ method }, 3, thrown);
+  return fault instanceof AppError ? [fault.status, fault.message, fault.errors] : fault;
+};
+
+describe("faultOfOperation", () => {
+  it("names the fields of its data", () => {
+    expect(places(validationError({ "items.0.price": ["Too low."], name: ["Missing."] }))).to.deep.equal([
+      422,
+      "Too low. (and 1 more error)",
+      { "operations.3.data.items.0.price": ["Too low."], "operations.3.data.name": ["Missing."] },
+    ]);
+  });
+
+  for (const [code, status, place] of [
+    ["record.not_found", 404, "id"],
+    ["record.forbidden", 403, "id"],
+    ["record.referenced", 409, "id"],
+    ["record.changed", 412, "if_match"],
+    ["record.too_large", 413, "data"],
+    ["validation.failed", 422, "data"],
+  ] as const) {
+    it(`names the ${place} for ${code}`, () => {
+      expect(places(new AppError(code, "No."))).to.deep.equal([
+        status,
+        "No.",
+        { [`operations.3.${place}`]: ["No."] },
+      ]);
+    });
+  }
+
+  it("names the data of a create, which has no id", () => {
+    expect(places(new AppError("record.forbidden", "No."), "create")).to.deep.equal([
+      403,
+      "No.",
+      { "operations.3.data": ["No."] },
+    ]);
+  });
+
+  it("leaves a fault of the service as it is", () => {
+    const bug = new Error("a bug");
+
+    expect(places(bug)).to.equal(bug);
+    expect(places(new AppError("server.overloaded", "Server Error"))).to.deep.equal([
+      503,
+      "Server Error",
+      undefined,
+    ]);
+  });
+});

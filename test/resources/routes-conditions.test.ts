@@ -1,0 +1,308 @@
+import { createHash } from "node:crypto";
+import { expect } from "chai";
+import type { Answer } from "../support/http.ts";
+import { until } from "../support/wait.ts";
+import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+import { ask, seed, startApi, type Api } from "./serving-api.ts";
+
+const tagOf = ({ text }: Answer): string => `"${createHash("sha256").update(text).digest("base64url")}"`;
+const codeOf = ({ json }: Answer): unknown => (json as { readonly code?: string } | undefined)?.code;
+
+describe("conditions on records", () => {
+  let served: ServedDatabase;
+  let api: Api;
+  const as = (
+    who: string,
+    request: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> => ask(api, who, request, body, headers);
+
+  before(async () => {
+    served = await openServedDatabase();
+    api = await startApi(served);
+  });
+
+  after(async () => {
+    await api.server.close();
+    await served.close();
+  });
+
+  beforeEach(() => seed(served));
+
+  const statusUnless = async (request: string, body: unknown, text: string): Promise<number> =>
+    (await as("ada", request, body, { "If-None-Match": text })).status;
+  const currentTag = async (): Promise<string> => (await as("ada", "GET /orders/1")).headers["etag"] ?? "";
+
+  describe("ETag", () => {
+    it("is the hash of the bytes, on every answer that holds one record", async () => {
+      const body = { reference: "N-1", amount: 5 };
+
+      for (const answer of [
+        await as("ada", "GET /orders/1"),
+        await as("ada", "POST /orders", body),
+        await as("ada", "PUT /orders/1", { notes: "Zoë" }),
+        await as("ada", "PATCH /orders/1", { notes: "b" }),
+        await as("ada", "PUT /orders/1", {}),
+      ]) {
+        expect(answer.headers["etag"], answer.text).to.equal(tagOf(answer));
+      }
+    });
+
+    it("is the same for HEAD, and for another who is shown the same", async () => {
+      const tag = await currentTag();
+
+      expect((await as("ada", "HEAD /orders/1")).headers["etag"]).to.equal(tag);
+      expect((await as("root", "GET /orders/1")).headers["etag"]).to.equal(tag);
+    });
+
+    it("changes with a related record that is shown", async () => {
+      const before = await currentTag();
+      await served.sql("UPDATE customers SET name = 'Other' WHERE id = 1");
+
+      expect(await currentTag()).not.to.equal(before);
+    });
+
+    it("stays when only what is not shown changes", async () => {
+      const before = await currentTag();
+      await served.sql("UPDATE orders SET token = gen_random_uuid() WHERE id = 1");
+
+      expect(await currentTag()).to.equal(before);
+    });
+
+    it("is on no list and no error", async () => {
+      expect((await as("ada", "GET /orders")).headers).not.to.have.property("etag");
+      expect((await as("ada", "GET /orders/3")).headers).not.to.have.property("etag");
+    });
+  });
+
+  describe("POST /resources/{name}", () => {
+    it("answers where the record is, on which that path answers the same", async () => {
+      const { headers, json } = await as("ada", "POST /pages", { slug: "c d/e", title: "Three" });
+      const { pathname, origin } = new URL(headers["location"] ?? "");
+
+      expect(origin).to.equal(`http://127.0.0.1:${api.server.port}`);
+      expect(pathname).to.equal("/svc-api/resources/pages/c%20d%2Fe");
+      expect((await as("ada", `GET ${pathname.replace("/svc-api/resources", "")}`)).json).to.deep.equal(json);
+    });
+  });
+
+  describe("GET with If-None-Match", () => {
+    for (const [what, make] of [
+      ["the tag", (tag: string) => tag],
+      ["the weak tag", (tag: string) => `W/${tag}`],
+      ["a list with it", (tag: string) => `"x", ${tag} ,"y"`],
+      ["*", () => "*"],
+    ] as const) {
+      it(`answers 304 without a body to ${what}`, async () => {
+        const tag = await currentTag();
+
+        const answer = await as("ada", "GET /orders/1", undefined, { "If-None-Match": make(tag) });
+
+        expect([answer.status, answer.text, answer.headers["etag"]]).to.deep.equal([304, "", tag]);
+        expect(answer.headers).not.to.have.property("content-type");
+      });
+    }
+
+    it("answers 304 to a page that asks for no cache, as browsers do with a header of its own", async () => {
+      const headers = { "If-None-Match": await currentTag(), "Cache-Control": "no-cache" };
+
+      expect((await as("ada", "GET /orders/1", undefined, headers)).status).to.equal(304);
+    });
+
+    for (const text of ['"x"', "x", '"x" "y"']) {
+      it(`answers the record to ${text}`, async () => {
+        const answer = await as("ada", "GET /orders/1", undefined, { "If-None-Match": text });
+
+        expect([answer.status, answer.text.length > 2]).to.deep.equal([200, true]);
+      });
+    }
+
+    it("answers 304 to HEAD, 404 and 403 as without it", async () => {
+      const headers = { "If-None-Match": "*" };
+
+      const answers = await Promise.all(
+        ["HEAD /orders/1", "GET /orders/99", "GET /orders/3"].map((request) =>
+          as("ada", request, undefined, headers),
+        ),
+      );
+      expect(answers.map(({ status }) => status)).to.deep.equal([304, 404, 403]);
+    });
+  });
+
+  for (const method of ["PUT", "PATCH", "DELETE"]) {
+    const request = `${method} /orders/1`;
+    const body = method === "DELETE" ? undefined : { notes: "b" };
+    const done = method === "DELETE" ? 204 : 200;
+
+    describe(`${method} with If-Match`, () => {
+      it("writes to the record that it names", async () => {
+        const tag = await currentTag();
+
+        for (const text of [tag, "*"]) {
+          const answer = await as("ada", request, body, { "If-Match": text });
+          expect(answer.status).to.equal(done);
+          await seed(served);
+        }
+      });
+
+      for (const [what, make] of [
+        ["another tag", () => '"x"'],
+        ["the weak tag, which matches nothing strongly", (tag: string) => `W/${tag}`],
+      ] as const) {
+        it(`answers 412 to ${what}, and writes nothing`, async () => {
+          const before = await currentTag();
+
+          const answer = await as("ada", request, body, { "If-Match": make(before) });
+
+          expect([answer.status, codeOf(answer)]).to.deep.equal([412, "record.changed"]);
+          expect(answer.headers).not.to.have.property("etag");
+          expect(await currentTag()).to.equal(before);
+        });
+      }
+
+      it("answers 412 to a tag of before", async () => {
+        const before = await currentTag();
+        await as("ada", "PUT /orders/1", { notes: "first" });
+
+        expect((await as("ada", request, body, { "If-Match": before })).status).to.equal(412);
+      });
+
+      it("answers 400 to what is no tag, and writes nothing", async () => {
+        const before = await currentTag();
+
+        const answer = await as("ada", request, body, { "If-Match": before.slice(1, -1) });
+
+        expect([answer.status, codeOf(answer)]).to.deep.equal([400, "request.malformed"]);
+        expect(await currentTag()).to.equal(before);
+      });
+
+      it("answers 404 and 403 as without it, also to *", async () => {
+        for (const text of ["*", '"x"']) {
+          const headers = { "If-Match": text };
+          expect((await as("ada", `${method} /orders/99`, body, headers)).status).to.equal(404);
+          expect((await as("ada", `${method} /orders/3`, body, headers)).status).to.equal(403);
+        }
+      });
+
+      it("answers 412 when another writes between the comparison and the statement", async () => {
+        const tag = await currentTag();
+        const client = await served.database.pool.connect();
+        try {
+          await client.query("BEGIN; UPDATE orders SET remarks = 'other' WHERE id = 1");
+          const answering = as("ada", request, body, { "If-Match": tag });
+          await waitsForLock(served);
+          await client.query("COMMIT");
+
+          const answer = await answering;
+          expect([answer.status, codeOf(answer)]).to.deep.equal([412, "record.changed"]);
+        } finally {
+          client.release();
+        }
+        expect(await served.sql("SELECT remarks FROM orders WHERE id = 1")).to.deep.equal([
+          { remarks: "other" },
+        ]);
+      });
+
+      it("answers 404 when another deletes it in between", async () => {
+        const tag = await currentTag();
+        const client = await served.database.pool.connect();
+        try {
+          await client.query("BEGIN; DELETE FROM orders WHERE id = 1");
+          const answering = as("ada", request, body, { "If-Match": tag });
+          await waitsForLock(served);
+          await client.query("COMMIT");
+
+          expect((await answering).status).to.equal(404);
+        } finally {
+          client.release();
+        }
+      });
+
+      it("lets one of ten with the same tag write", async () => {
+        const tag = await currentTag();
+
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, i) =>
+            as("ada", request, body && { notes: `by ${i}` }, { "If-Match": tag }),
+          ),
+        );
+
+        const lost = method === "DELETE" ? 404 : 412;
+        expect(answers.filter(({ status }) => status === done)).to.have.length(1);
+        expect(answers.filter(({ status }) => status === lost || status === 412)).to.have.length(9);
+      });
+    });
+
+    describe(`${method} with If-None-Match`, () => {
+      it("answers 412 to * and to the record's tag, and writes for another", async () => {
+        const tag = await currentTag();
+        expect([
+          await statusUnless(request, body, "*"),
+          await statusUnless(request, body, tag),
+          await statusUnless(request, body, '"x"'),
+        ]).to.deep.equal([412, 412, done]);
+      });
+    });
+  }
+
+  it("come before the body is judged", async () => {
+    const answer = await as("ada", "PUT /orders/1", { amount: -1 }, { "If-Match": '"x"' });
+
+    expect(answer.status).to.equal(412);
+  });
+
+  it("take one statement more", async () => {
+    const tag = await currentTag();
+    const statements = async (headers: Record<string, string>): Promise<number> => {
+      served.statements();
+      await as("ada", "PATCH /orders/1", { notes: "b" }, headers);
+      return served.statements().length;
+    };
+
+    expect(await statements({})).to.equal(2);
+    await seed(served);
+    expect(await statements({ "If-Match": tag })).to.equal(3);
+  });
+
+  it("hold for a resource with a transform in code", async () => {
+    const own = await startApi(
+      served,
+      withVariant("orders", { code: { transform: ({ id, notes }) => ({ id, notes }) } }),
+    );
+    try {
+      const { headers } = await ask(own, "ada", "GET /orders/1");
+      const first = await ask(
+        own,
+        "ada",
+        "PUT /orders/1",
+        { notes: "b" },
+        { "If-Match": headers["etag"] ?? "" },
+      );
+      const second = await ask(
+        own,
+        "ada",
+        "PUT /orders/1",
+        { notes: "c" },
+        { "If-Match": headers["etag"] ?? "" },
+      );
+
+      expect([first.status, second.status]).to.deep.equal([200, 412]);
+    } finally {
+      await own.server.close();
+    }
+  });
+});
+
+/** Until a statement of the API waits for a row. */
+async function waitsForLock({ sql }: ServedDatabase): Promise<void> {
+  await until(
+    async () =>
+      (
+        await sql(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+      ).length > 0,
+    { what: "a statement that waits for the row" },
+  );
+}
