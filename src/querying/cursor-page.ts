@@ -60,17 +60,14 @@ export function cursorPage<T>(
   const rows = isBackwards ? read.slice(0, take).toReversed() : read.slice(0, take);
   const [first] = rows;
   const last = rows.at(-1);
-  const positionAt = (row: T, goesBack: boolean): Position => ({
-    values: valuesOf(row),
-    isBackwards: goesBack,
-    isInclusive: false,
-  });
+  const positionOf = (row: T | undefined, goesBack: boolean): Position | undefined =>
+    row === undefined ? undefined : { values: valuesOf(row), isBackwards: goesBack, isInclusive: false };
   // There is a page where this one was asked from.
   const hasNext = isBackwards || isCut;
   const hasPrevious = isBackwards ? isCut : position !== undefined;
   return {
     rows,
-    next: hasNext && last !== undefined ? positionAt(last, false) : undefined,
-    previous: hasPrevious && first !== undefined ? positionAt(first, true) : undefined,
+    next: hasNext ? positionOf(last, false) : undefined,
+    previous: hasPrevious ? positionOf(first, true) : undefined,
   };
 }

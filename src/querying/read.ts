@@ -65,7 +65,7 @@ export async function readPositions(
   for (const part of partsOf(reading)) {
     const left = reading.take === undefined ? {} : { take: take - rows.length };
     if (rows.length < take)
-      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, positions))));
+      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, positions, reading.order))));
   }
   const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
   await readManys(
@@ -77,9 +77,9 @@ export async function readPositions(
 }
 
 /**
- * Splits an order that begins with a column that may be NULL: one statement for the records that have a value there, and one for those that
- * have none. PostgreSQL finds the place in an index for each of them, and for neither in both: a page in the middle
- * of a million records read 500,000.
+ * Splits an order that begins with a column that may be NULL: one statement for the records that
+ * have a value there, and one for those that have none. PostgreSQL finds the place of each in an
+ * index, and no place for both: a page in the middle of a million records read 500,000.
  */
 function partsOf(reading: Reading): readonly Reading[] {
   const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
@@ -109,9 +109,10 @@ function selectText(
   statement: SelectionStatement,
   { condition, order = [], skip = 0, take, after }: Reading,
   extraColumns: (parameters: Parameters, aliasOf: AliasOf) => readonly string[],
+  joinedFor: readonly OrderItem[] = order,
 ): [string, Parameters["values"]] {
   const parameters = createParameters();
-  const { from, aliases } = statement.withOrder(order);
+  const { from, aliases } = statement.withOrder(joinedFor);
   const aliasOf: AliasOf = (links) => aliases.get(pathOf(links)) as string;
   const columns = [statement.columns, ...extraColumns(parameters, aliasOf)].join(", ");
   const where = [

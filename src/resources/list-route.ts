@@ -123,15 +123,14 @@ export function createListOperation({
 
 /** A cursor is good for the same list of the same user only, as long as its order stays the same. */
 function bindingOf(
-  { name: resource }: Definition,
+  { name }: Definition,
   userId: number,
   { given, sort }: ListParameters,
   ownOrder: ListQuery["orderBy"],
 ): string {
   const parts = [...given].filter(([key]) => /^(?:filter\[|sort$|search$)/.test(key));
-  const order = sort?.map(({ links, field: { name } }) => [...links.map((link) => link.name), name]);
-  parts.sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([resource, userId, parts, order ?? ownOrder]);
+  const order = sort?.map(({ links, field }) => [...links.map((link) => link.name), field.name]) ?? ownOrder;
+  return JSON.stringify([name, userId, parts.toSorted(([a], [b]) => (a < b ? -1 : 1)), order]);
 }
 
 function opened(cursors: Cursors, cursor: string, binding: string): Position {
