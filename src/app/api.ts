@@ -3,7 +3,7 @@ import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
-import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
+import { createTargetPolicy, perUser } from "../outbound/targets.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";

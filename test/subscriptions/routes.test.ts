@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
+import { createTargetPolicy } from "../../src/outbound/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";

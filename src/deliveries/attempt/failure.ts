@@ -1,28 +1,10 @@
+import { LookupError, TargetRefusedError } from "../../outbound/outbound-errors.ts";
 import type { AttemptError } from "../delivery.ts";
 
 /** What an attempt failed of, and one line about it that is fit for the owner of the subscription. */
 export interface Failure {
   readonly error: AttemptError;
   readonly detail: string;
-}
-
-/** Thrown by the look-up of the sender's connections for a name that has no address that may be connected to. */
-export class TargetRefusedError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "TargetRefusedError";
-  }
-}
-
-/** A name could not be looked up; the code is that of c-ares, such as ENOTFOUND. */
-export class LookupError extends Error {
-  readonly code: string;
-
-  constructor(code: string) {
-    super(`look-up failed: ${code}`);
-    this.name = "LookupError";
-    this.code = code;
-  }
 }
 
 /** What a user can do something with; other codes stand for themselves. */

@@ -4,9 +4,9 @@ import {
   createNameResolver,
   type ResolvedName,
   type ResolveName,
-} from "../../../src/deliveries/attempt/resolve-name.ts";
-import { parseHosts } from "../../../src/deliveries/attempt/name-files.ts";
-import { startNameServer, type NameServer, type Told } from "../../support/name-server.ts";
+} from "../../src/outbound/resolve-name.ts";
+import { parseHosts } from "../../src/outbound/name-files.ts";
+import { startNameServer, type NameServer, type Told } from "../support/name-server.ts";
 
 const [four, six]: readonly LookupAddress[] = [
   { address: "192.0.2.1", family: 4 },

@@ -7,7 +7,7 @@ import {
   createNameFiles,
   parseHosts,
   parseResolvConf,
-} from "../../../src/deliveries/attempt/name-files.ts";
+} from "../../src/outbound/name-files.ts";
 
 describe("parseHosts", () => {
   it("gives the addresses of each name, whatever its case, in their order", () => {
