@@ -73,6 +73,7 @@ function hashOf(config: Config, definitions: Definitions): string {
 /** What a reload can change, in the groups of the settings. No secret is among it. */
 export function reloadableSettings({
   database: { autoMigrate },
+  auth,
   http,
   log,
   relay,
@@ -88,7 +89,7 @@ export function reloadableSettings({
     maxConnectionsPerAddress: _mostPerAddress,
     ...requests
   } = http;
-  return { database: { autoMigrate }, http: requests, log, relay, webhooks };
+  return { database: { autoMigrate }, auth, http: requests, log, relay, webhooks };
 }
 
 /** Makes the client of the tables. Nothing of it is at work yet. */

@@ -3,6 +3,7 @@ import { join, relative, resolve } from "node:path";
 import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import {
   isNothing,
@@ -72,6 +73,10 @@ export interface Config {
     readonly authFailureLimit: Rate;
     /** Whose pages may call the API; `*` for all. Empty: nobody's. */
     readonly corsOrigins: readonly string[];
+  };
+  readonly auth: {
+    /** Undefined: off. */
+    readonly jwt: JwtSettings | undefined;
   };
   /** 32 bytes. Undefined only with the embedded database: it is then kept in `dataDir`. */
   readonly secretKey: Buffer | undefined;
@@ -338,6 +343,7 @@ function toConfig({
       authFailureLimit: values["http.authFailureLimit"],
       corsOrigins: values["http.corsOrigins"] ?? [],
     },
+    auth: { jwt: jwtSettingsOf(values) },
     secretKey: values.secretKey,
     previousSecretKeys: values.previousSecretKeys ?? [],
     log: { level: values["log.level"] },

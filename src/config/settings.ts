@@ -27,6 +27,21 @@ const longestWait = 365 * 24 * 3600;
 
 const timer = duration(0.001, longestTimer);
 
+/** Of public keys only. With a secret in the place of a key, the public key would be the secret. */
+const jwtAlgorithms = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+] as const;
+
 /** Every setting: the one place for its key, its variable, its default and what it may be (contract, section 2). */
 export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data" },
@@ -58,6 +73,20 @@ export const settings = {
   "http.rateLimit": { kind: rate() },
   "http.authFailureLimit": { kind: rate(), default: "600/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
+  "auth.jwt.issuer": { kind: webUrl() },
+  "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1) },
+  "auth.jwt.jwksUrl": { kind: webUrl() },
+  "auth.jwt.algorithms": {
+    kind: list(oneOf(...jwtAlgorithms), 1),
+    default: ["RS256", "PS256", "ES256", "EdDSA"],
+  },
+  "auth.jwt.userClaim": { kind: text("the name of a claim"), default: "sub" },
+  "auth.jwt.nameClaim": { kind: text("the name of a claim"), default: "name" },
+  "auth.jwt.emailClaim": { kind: text("the name of a claim"), default: "email" },
+  "auth.jwt.adminClaim": { kind: text("the name of a claim") },
+  "auth.jwt.adminValue": { kind: text("the value of the claim") },
+  "auth.jwt.provision": { kind: boolean(), default: true },
+  "auth.jwt.allowedNetworks": { kind: list(network(), 0) },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     env: "SVC_LOG_LEVEL",
@@ -231,6 +260,17 @@ function origin(): Kind<string> {
       const isWeb = url.protocol === "https:" || url.protocol === "http:";
       // Equal only when there is no user, path, query or fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
+    },
+  };
+}
+
+/** As it is written: an issuer is compared to the letter. */
+function webUrl(): Kind<string> {
+  return {
+    expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
+    read(value) {
+      const isUrl = typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && URL.canParse(value);
+      return isUrl ? value : undefined;
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
-import type { Caller } from "../kit/caller.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import { hostOf, type Admission, type Candidate } from "./admission/admission.ts";
 import type { Attempts, DeliveryInHand } from "./attempt/attempts.ts";
@@ -90,7 +90,7 @@ export function createSweep(options: SweepOptions): Sweep {
       attempts.putBack({ flight }, { id, delayMs: undefined });
       return false;
     }
-    if (!mayReceive(resource, delivery.ownerId, subscription.user)) {
+    if (!mayReceive(resource, delivery.ownerId, { ...subscription.user, claims: noClaims })) {
       const lastError = "The subscriber may no longer see this record.";
       attempts.settle({ flight }, { ...decided, status: "cancelled", lastError });
       return false;

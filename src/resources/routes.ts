@@ -3,6 +3,7 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import { readJsonBody } from "../http/body.ts";
 import { answerUnsupported } from "../http/error-body.ts";
+import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { mayTouch, ownerFieldOf, ownerFilter, ownerValue } from "./access.ts";
@@ -62,6 +63,7 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
     if (found === undefined)
       throw new AppError("resource.not_found", `The resource ${name} could not be found.`);
     ctx.state.resource = name;
+    requireResourceScope(ctx, name);
     return found;
   };
 

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Caller } from "../kit/caller.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
 import { matchEvents, type Asked } from "./match.ts";
 
 /** A subscription that gets an event, with everything that an attempt needs of it. */
@@ -63,7 +63,7 @@ export function createSubscriberFinder({
     const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
     const rows = await sql<Row>(findText, columns);
     const candidates = rows.map(({ userId: id, name, email, isAdmin, ...subscription }): Candidate => {
-      return { ...subscription, user: { id, name, email, isAdmin } };
+      return { ...subscription, user: { id, name, email, isAdmin, claims: noClaims } };
     });
     return matchEvents({ events, candidates, isAdminFor });
   };

@@ -6,6 +6,12 @@ const randomLength = 43;
 /** Longer ones than are minted here may come from elsewhere (contract, section 8: "40 or more"); the end keeps a request from costing a hash of megabytes. */
 const tokenPattern = /^svc_[0-9A-Za-z]{40,200}$/;
 
+/** The compact form of a signed one: header, claims and signature in base64url. */
+const jwtPattern = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Characters, so that its claims take at most 6 KiB. Issuers that write long lists of groups have a way to leave them out. */
+const longestJwt = 8192;
+
 /** RFC 9110, 11.4: the scheme, in any case, one or more spaces, and a token68. */
 const bearerPattern = /^bearer(?: +(.*))?$/i;
 
@@ -30,7 +36,9 @@ export function hashToken(token: string): Uint8Array<ArrayBuffer> {
 export type Credentials =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed" }
-  | { readonly kind: "token"; readonly token: string };
+  | { readonly kind: "token"; readonly token: string }
+  /** Written as a JWT is (RFC 7519), and no more is known of it. */
+  | { readonly kind: "jwt"; readonly token: string };
 
 /**
  * Reads the `Authorization` headers of a request. Another scheme, or none, counts as no token; more than one header as
@@ -45,5 +53,8 @@ export function parseBearer(headers: readonly string[] | undefined): Credentials
   const match = bearerPattern.exec(header.trim());
   const token = match?.[1];
   if (token === undefined) return { kind: "missing" };
-  return isToken(token) ? { kind: "token", token } : { kind: "malformed" };
+  if (isToken(token)) return { kind: "token", token };
+  return token.length <= longestJwt && jwtPattern.test(token)
+    ? { kind: "jwt", token }
+    : { kind: "malformed" };
 }

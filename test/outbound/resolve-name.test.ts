@@ -1,10 +1,6 @@
 import { expect } from "chai";
 import type { LookupAddress } from "node:dns";
-import {
-  createNameResolver,
-  type ResolvedName,
-  type ResolveName,
-} from "../../src/outbound/resolve-name.ts";
+import { createNameResolver, type ResolvedName, type ResolveName } from "../../src/outbound/resolve-name.ts";
 import { parseHosts } from "../../src/outbound/name-files.ts";
 import { startNameServer, type NameServer, type Told } from "../support/name-server.ts";
 

@@ -1,11 +1,11 @@
+import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { isAdminFor, mayTouch, ownerFilter, ownerValue } from "../../src/resources/access.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
-import type { Caller } from "../../src/kit/caller.ts";
 import { definition, field } from "../support/definitions.ts";
 
-const user: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };
-const admin: Caller = { id: 1, name: "Root", email: "root@example.com", isAdmin: true };
+const user = makeCaller({ id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false });
+const admin = makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true });
 
 const owned = (overrides: Partial<Definition> = {}): Definition =>
   definition({

@@ -94,13 +94,19 @@ describe("GET /whoami", () => {
     const revoked = await tokens.issue({ userId, name: "revoked" });
     await tokens.revoke(revoked.id);
 
-    expectUnauthenticated(await whoami(`Bearer ${revoked.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${revoked.token}`),
+      `${invalid}, error_description="The token is revoked"`,
+    );
   });
 
   it("answers 401 with invalid_token for an expired token", async () => {
     const expired = await tokens.issue({ userId, name: "expired", expiresAt: new Date(Date.now() - 1) });
 
-    expectUnauthenticated(await whoami(`Bearer ${expired.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${expired.token}`),
+      `${invalid}, error_description="The token has expired"`,
+    );
   });
 
   it("answers 401 with invalid_token for the token of a disabled user", async () => {
@@ -109,7 +115,10 @@ describe("GET /whoami", () => {
     });
     const issued = await tokens.issue({ userId: disabled.id, name: "x" });
 
-    expectUnauthenticated(await whoami(`Bearer ${issued.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${issued.token}`),
+      `${invalid}, error_description="The user is disabled"`,
+    );
   });
 
   it("answers 401 to two Authorization headers, whichever of them is good", async () => {

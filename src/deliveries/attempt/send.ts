@@ -6,7 +6,12 @@ import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
 import { createSharedLookup, type Lookup } from "../../outbound/shared-lookup.ts";
-import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "../../outbound/targets.ts";
+import {
+  createTargetPolicy,
+  perUser,
+  type ReceiverNetworks,
+  type TargetPolicy,
+} from "../../outbound/targets.ts";
 
 /** What is kept of an answer: a receiver decides what it sends, this service what it stores. */
 const maxBodyBytes = 16 * 1024;
