@@ -19,7 +19,8 @@ export interface IssuerClient {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-interface IssuerKey {
+/** What an issuer signs with. */
+export interface IssuerKey {
   readonly jwk: JWK & { readonly kid: string; readonly alg: string };
   readonly privateKey: CryptoKey;
 }
@@ -116,7 +117,7 @@ export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256
     },
     async sign(claims = {}, header = {}, signer = key.privateKey) {
       const seconds = Math.floor(Date.now() / 1000);
-      return new SignJWT({ iss: url, aud: audience, sub: "ada", iat: seconds, exp: seconds + 300, ...claims })
+      return new SignJWT({ iss: url, aud: audience, sub: "sam", iat: seconds, exp: seconds + 300, ...claims })
         .setProtectedHeader({ alg: key.jwk.alg, kid: key.jwk.kid, typ: "JWT", ...header })
         .sign(signer);
     },
