@@ -1,5 +1,6 @@
 import { got } from "got";
 import { createAgents } from "../outbound/connections.ts";
+import { createSharedLookup, type Lookup } from "../outbound/shared-lookup.ts";
 import { createTargetPolicy } from "../outbound/targets.ts";
 
 /** Fetches a JSON document. Rejects when it cannot be had; the message names no address behind the URL. */
@@ -18,12 +19,14 @@ const maxBytes = 256 * 1024;
 export function createFetchJson({
   allowedNetworks,
   timeLimitMs = timeoutMs,
+  lookup = createSharedLookup(),
 }: {
   readonly allowedNetworks: readonly string[];
   readonly timeLimitMs?: number;
+  readonly lookup?: Lookup;
 }): FetchJson {
   const policy = createTargetPolicy(allowedNetworks);
-  const agent = createAgents({ policy, keepAlive: false, maxSockets: 4 });
+  const agent = createAgents({ policy, keepAlive: false, maxSockets: 4, lookup });
   return async (url) => {
     // Addresses in a URL are not looked up, and so not seen by the agents.
     const refusal = policy.refusalOfUrl(url);

@@ -70,9 +70,13 @@ export function createJwtIdentifier({
       const subject = verdict.kind === "verified" ? subjectOf(verdict, userClaim) : undefined;
       if (verdict.kind !== "verified" || subject === undefined) return invalidToken;
       const { claims, scopes, expiresAt } = verdict;
-      const user = await findUser(subject, claims);
-      if ("kind" in user) return user;
-      if (user.isDisabled) return disabledUser;
+      const found = await findUser(subject, claims);
+      const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
+      if ("kind" in user) {
+        // Else it would pass the limit of failures, at a statement or more for each request.
+        verifier.forget(token);
+        return user;
+      }
       const { id, name, email } = user;
       // Nothing of the claim is stored: it ends with the token.
       const isAdmin = user.isAdmin || isAdminBy(claims, settings);

@@ -28,6 +28,8 @@ export interface JwtVerifier {
   verify(token: string): Promise<JwtVerdict>;
   /** Whether the token was verified lately. */
   wasVerified(token: string): boolean;
+  /** For a token that its user may not use: it counts as one that was never verified. */
+  forget(token: string): void;
 }
 
 /** Between the issuer's clock and this one. */
@@ -126,6 +128,7 @@ export function createJwtVerifier({
       if (verdict === "unknown key") return { kind: "invalid" };
       return verdict.kind === "verified" ? remember(hash, verdict) : verdict;
     },
+    forget: (token) => void verified.delete(hashOf(token)),
     wasVerified(token) {
       const one = verified.get(hashOf(token));
       return one !== undefined && !isOver(one);

@@ -75,6 +75,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
     const { name = "", email = "", isAdmin = false } = given;
+    if (given.subject !== undefined) requireScope(ctx, everything);
     const created = await users.create({ name, email, isAdmin, ...jwtOf(given, issuer) }, actorOf(ctx));
     if (created.kind !== "created") throw takenError(created);
     ctx.status = 201;
@@ -94,6 +95,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     if ((await users.find(id)) === undefined) throw unknownUser();
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
+    if (given.subject !== undefined) requireScope(ctx, everything);
     const updated = await users.update(id, changesOf(given, issuer), actorOf(ctx));
     if (updated.kind === "missing") throw unknownUser();
     if (updated.kind === "last_admin")
@@ -170,6 +172,9 @@ function userIdOf(ctx: ApiContext): number {
 function unknownUser(): AppError {
   return new AppError("user.not_found", "The user could not be found.");
 }
+
+/** Whose JWTs a user's are says who has all its rights, which a token of fewer scopes must not give away. */
+const everything = "*";
 
 const parameters = ["page", "per_page"];
 

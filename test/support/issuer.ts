@@ -38,6 +38,8 @@ export interface Issuer {
     header?: Partial<JWTHeaderParameters>,
     key?: Parameters<SignJWT["sign"]>[0],
   ): Promise<string>;
+  /** The same with claims as they are written; for ES256. */
+  signText(claims: string): Promise<string>;
   key(): IssuerKey;
   /** Signs with another key from now on; the one before is not published any more. */
   rotate(alg?: string): Promise<void>;
@@ -120,6 +122,13 @@ export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256
       return new SignJWT({ iss: url, aud: audience, sub: "sam", iat: seconds, exp: seconds + 300, ...claims })
         .setProtectedHeader({ alg: key.jwk.alg, kid: key.jwk.kid, typ: "JWT", ...header })
         .sign(signer);
+    },
+    async signText(claims) {
+      const head = JSON.stringify({ alg: "ES256", kid: key.jwk.kid });
+      const signed = [head, claims].map((part) => Buffer.from(part).toString("base64url")).join(".");
+      const algorithm = { name: "ECDSA", hash: "SHA-256" };
+      const signature = await crypto.subtle.sign(algorithm, key.privateKey, Buffer.from(signed));
+      return `${signed}.${Buffer.from(signature).toString("base64url")}`;
     },
     async rotate(other = alg) {
       key = await makeKey(other);

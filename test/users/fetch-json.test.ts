@@ -2,7 +2,17 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import type { Lookup } from "../../src/outbound/shared-lookup.ts";
 import { createFetchJson } from "../../src/users/fetch-json.ts";
+
+const faultOf = async (act: Promise<unknown>): Promise<string> =>
+  act.then(
+    () => "none",
+    (error: unknown) => String(error),
+  );
+
+const lookup: Lookup = (_name, _asker, tell) =>
+  process.nextTick(tell, null, [{ address: "127.0.0.1", family: 4 }]);
 
 describe("createFetchJson", () => {
   let server: Server;
@@ -29,11 +39,6 @@ describe("createFetchJson", () => {
   });
 
   const fetchJson = createFetchJson({ allowedNetworks: ["127.0.0.0/8"], timeLimitMs: 500 });
-  const faultOf = async (act: Promise<unknown>): Promise<string> =>
-    act.then(
-      () => "none",
-      (error: unknown) => String(error),
-    );
 
   it("fetches a document", async () => {
     answer = (_request, response) => response.end('{"keys":[]}');
@@ -69,6 +74,15 @@ describe("createFetchJson", () => {
       expect(await faultOf(fetchJson(url))).not.to.equal("none");
       expect(requests).to.equal(1);
     });
+
+  it("connects to no address behind a name that is not allowed", async () => {
+    answer = (_request, response) => response.end("{}");
+    const named = url.replace("127.0.0.1", "keys.example.com");
+
+    expect(await createFetchJson({ allowedNetworks: ["127.0.0.0/8"], lookup })(named)).to.deep.equal({});
+    expect(await faultOf(createFetchJson({ allowedNetworks: [], lookup })(named))).not.to.equal("none");
+    expect(requests).to.equal(1);
+  });
 
   for (const [what, target] of [
     ["an address", () => url],

@@ -22,6 +22,14 @@ const clients = [
   { id: "both" },
 ];
 
+const seconds = (): number => Math.floor(Date.now() / 1000);
+const other = async () => (await generateKeyPair("ES256")).privateKey;
+
+function replaceHeader(token: string, header: object): string {
+  const [, ...rest] = token.split(".");
+  return [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
+}
+
 describe("JWTs over HTTP", () => {
   let issuer: Issuer;
   let service: TestService;
@@ -105,6 +113,18 @@ describe("JWTs over HTTP", () => {
       expect((await whoami(token)).body.id).to.equal(id);
     });
 
+    it("is given an existing user by no token with fewer scopes than *", async () => {
+      const admin = await service.createUser({ isAdmin: true });
+      const { token } = await service.api.tokens.issue({ userId: admin.id, name: "x", scopes: ["admin"] });
+
+      const linked = await ask(token, "PUT", `/users/${admin.id}`, { subject: "thief" });
+      const made = await ask(token, "POST", "/users", { name: "x", email: "x@x.example", subject: "thief" });
+
+      expect([linked.status, made.status]).to.deep.equal([403, 403]);
+      expect(linked.body.message).to.equal("This token lacks the scope *.");
+      expect(await usersOf("thief")).to.deep.equal([]);
+    });
+
     it("is limited by its scopes where they are named like ours, and by no others", async () => {
       const [read, other] = [await issuer.token("ada", "notes:read"), await issuer.token("ada", "profile")];
       const create = (token: string) => ask(token, "POST", "/resources/notes", { text: "x" });
@@ -148,9 +168,6 @@ describe("JWTs over HTTP", () => {
   });
 
   describe("an attack", () => {
-    const seconds = (): number => Math.floor(Date.now() / 1000);
-    const other = async () => (await generateKeyPair("ES256")).privateKey;
-
     const attacks: Readonly<Record<string, () => Promise<string> | string>> = {
       "another audience": () => issuer.sign({ aud: "other-api" }),
       "no audience": () => issuer.sign({ aud: undefined }),
@@ -219,11 +236,6 @@ describe("JWTs over HTTP", () => {
       return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
     }
 
-    function replaceHeader(token: string, header: object): string {
-      const [, ...rest] = token.split(".");
-      return [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
-    }
-
     for (const [what, make] of Object.entries(attacks)) {
       it(`by ${what} gets the 401 of every bad token`, async () => {
         const answer = await whoami(await make());
@@ -242,16 +254,9 @@ describe("JWTs over HTTP", () => {
     });
 
     it("by claims named like parts of an object changes nothing", async () => {
-      const text = `{"iss":"${issuer.url}","aud":"${audience}","sub":"proto","exp":${seconds() + 60},
-        "__proto__":{"realm_access":{"roles":["boss"]}},"constructor":{"prototype":{"isAdmin":true}}}`;
-      const [head] = (await issuer.sign()).split(".");
-      const signed = `${head}.${Buffer.from(text).toString("base64url")}`;
-      const signature = await crypto.subtle.sign(
-        { name: "ECDSA", hash: "SHA-256" },
-        issuer.key().privateKey,
-        Buffer.from(signed),
-      );
-      const token = `${signed}.${Buffer.from(signature).toString("base64url")}`;
+      const token =
+        await issuer.signText(`{"iss":"${issuer.url}","aud":"${audience}","sub":"proto","exp":${seconds() + 60},
+        "__proto__":{"realm_access":{"roles":["boss"]}},"constructor":{"prototype":{"isAdmin":true}}}`);
 
       expect((await whoami(token)).status).to.equal(200);
       expect((await ask(token, "GET", "/users")).status).to.equal(403);
@@ -279,9 +284,9 @@ describe("JWTs over HTTP", () => {
   });
 
   it("takes clocks that differ by less than 30 s", async () => {
-    const seconds = Math.floor(Date.now() / 1000);
-
-    expect((await whoami(await issuer.sign({ exp: seconds - 20, nbf: seconds + 20 }))).status).to.equal(200);
+    expect((await whoami(await issuer.sign({ exp: seconds() - 20, nbf: seconds() + 20 }))).status).to.equal(
+      200,
+    );
   });
 
   it("goes on with the keys that it has while the issuer is away", async () => {

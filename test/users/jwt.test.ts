@@ -41,6 +41,32 @@ describe("createJwtVerifier", () => {
       }
     });
 
+  it("takes claims named like parts of an object for what they are", async () => {
+    const issuer = await startIssuer([]);
+    try {
+      const verifier = verifierOf(
+        issuer,
+        keysOf(issuer, () => 0),
+      );
+      const exp = Math.floor(Date.now() / 1000) + 60;
+      const token = await issuer.signText(
+        `{"iss":"${issuer.url}","aud":"${audience}","exp":${exp},"__proto__":{"a":1},"constructor":"x"}`,
+      );
+
+      const verdict = await verifier.verify(token);
+
+      const claims = verdict.kind === "verified" ? verdict.claims : {};
+      expect(Object.keys(claims).toSorted()).to.deep.equal(["aud", "constructor", "exp", "iss"]);
+      expect([claims["constructor"], claims["toString"], claims["a"]]).to.deep.equal([
+        "x",
+        undefined,
+        undefined,
+      ]);
+    } finally {
+      await issuer.stop();
+    }
+  });
+
   describe("with an issuer that changes its keys", () => {
     let issuer: Issuer;
     let seconds: number;
@@ -181,12 +207,12 @@ describe("createKeySource", () => {
     });
 
   it("lets no more than 100 requests wait for one fetch", async () => {
-    let answer: (document: unknown) => void = () => undefined;
-    const source = sourceOf(() => new Promise((resolve) => (answer = resolve)));
+    const answers: ((document: unknown) => void)[] = [];
+    const source = sourceOf(() => new Promise((resolve) => answers.push(resolve)));
 
     const waiting = Array.from({ length: 101 }, () => source.get());
     const last = await waiting[100];
-    answer({ keys: [key] });
+    for (const answer of answers) answer({ keys: [key] });
 
     expect(last).to.equal(undefined);
     expect((await Promise.all(waiting.slice(0, 100))).every((set) => set !== undefined)).to.equal(true);

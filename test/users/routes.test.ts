@@ -293,7 +293,7 @@ describe("tokens and users over HTTP", () => {
         ),
       );
 
-      expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([201, 422, 422]);
+      expect(answers.map(({ status }) => status)).to.have.members([201, 422, 422]);
       const changed = await admin.request("PUT", `/users/${ada.id}`, { email });
       expect(changed.body.errors).to.deep.equal({ email: ["The email has already been taken."] });
     });
