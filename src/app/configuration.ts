@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
+import { jwtValues } from "../config/jwt-settings.ts";
 import { configDirOf, loadConfig, type Config } from "../config/load.ts";
 import type { ProgramName } from "../config/contradictions.ts";
 import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
@@ -89,7 +90,7 @@ export function reloadableSettings({
     maxConnectionsPerAddress: _mostPerAddress,
     ...requests
   } = http;
-  return { database: { autoMigrate }, auth, http: requests, log, relay, webhooks };
+  return { database: { autoMigrate }, "auth.jwt": jwtValues(auth.jwt), http: requests, log, relay, webhooks };
 }
 
 /** Makes the client of the tables. Nothing of it is at work yet. */

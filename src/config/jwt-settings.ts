@@ -38,6 +38,23 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
   };
 }
 
+/** Returns the same by key, each undefined when they name no issuer. */
+export function jwtValues(jwt: JwtSettings | undefined): Readonly<Record<keyof JwtSettings, unknown>> {
+  return {
+    issuer: jwt?.issuer,
+    audience: jwt?.audience,
+    jwksUrl: jwt?.jwksUrl,
+    algorithms: jwt?.algorithms,
+    userClaim: jwt?.userClaim,
+    nameClaim: jwt?.nameClaim,
+    emailClaim: jwt?.emailClaim,
+    adminClaim: jwt?.adminClaim,
+    adminValue: jwt?.adminValue,
+    provision: jwt?.provision,
+    allowedNetworks: jwt?.allowedNetworks,
+  };
+}
+
 const unusedWithoutIssuer = [
   "auth.jwt.audience",
   "auth.jwt.jwksUrl",

@@ -30,6 +30,13 @@ function replaceHeader(token: string, header: object): string {
   return [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
 }
 
+function hmacToken(issuer: Issuer, secret: string): string {
+  const head = { alg: "HS256", kid: issuer.key().jwk.kid, typ: "JWT" };
+  const claims = { iss: issuer.url, aud: audience, sub: "root", exp: seconds() + 60 };
+  const text = [head, claims].map((one) => Buffer.from(JSON.stringify(one)).toString("base64url")).join(".");
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
 describe("JWTs over HTTP", () => {
   let issuer: Issuer;
   let service: TestService;
@@ -126,12 +133,12 @@ describe("JWTs over HTTP", () => {
     });
 
     it("is limited by its scopes where they are named like ours, and by no others", async () => {
-      const [read, other] = [await issuer.token("ada", "notes:read"), await issuer.token("ada", "profile")];
+      const [read, unnamed] = [await issuer.token("ada", "notes:read"), await issuer.token("ada", "profile")];
       const create = (token: string) => ask(token, "POST", "/resources/notes", { text: "x" });
 
       expect((await create(read)).body.message).to.equal("This token lacks the scope notes:write.");
       expect((await ask(read, "GET", "/resources/notes")).status).to.equal(200);
-      expect((await create(other)).status).to.equal(201);
+      expect((await create(unnamed)).status).to.equal(201);
     });
 
     it("makes an admin by its claim, for itself only", async () => {
@@ -207,10 +214,10 @@ describe("JWTs over HTTP", () => {
       "HMAC with the public key": async () => {
         const { d: _private, ...publicJwk } = issuer.key().jwk;
         const pem = await exportSPKI((await importJWK(publicJwk, "ES256")) as IssuerKey["privateKey"]);
-        return hmacToken(pem);
+        return hmacToken(issuer, pem);
       },
-      "HMAC with the key set's text": () => hmacToken(JSON.stringify(issuer.key().jwk)),
-      "HMAC with nothing": () => hmacToken(""),
+      "HMAC with the key set's text": () => hmacToken(issuer, JSON.stringify(issuer.key().jwk)),
+      "HMAC with nothing": () => hmacToken(issuer, ""),
       "the signature of zeros (CVE-2022-21449)": async () => {
         const [head, claims] = (await issuer.sign()).split(".");
         return `${head}.${claims}.${Buffer.alloc(64).toString("base64url")}`;
@@ -226,15 +233,6 @@ describe("JWTs over HTTP", () => {
       "a header that is no JSON": () => "bm90IGpzb24.e30.AAAA",
       "five parts": async () => `${await issuer.sign()}.a.b`,
     };
-
-    function hmacToken(secret: string): string {
-      const head = { alg: "HS256", kid: issuer.key().jwk.kid, typ: "JWT" };
-      const claims = { iss: issuer.url, aud: audience, sub: "root", exp: seconds() + 60 };
-      const text = [head, claims]
-        .map((one) => Buffer.from(JSON.stringify(one)).toString("base64url"))
-        .join(".");
-      return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
-    }
 
     for (const [what, make] of Object.entries(attacks)) {
       it(`by ${what} gets the 401 of every bad token`, async () => {
