@@ -17,7 +17,7 @@ function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Bat
     },
     request: {
       reach: undefined as never,
-      caller: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false },
+      caller: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} },
       isLarge: true,
     },
     reserve: () => Promise.resolve(),

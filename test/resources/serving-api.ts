@@ -1,3 +1,4 @@
+import { fullGrant, makeCaller } from "../support/callers.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { AppError } from "../../src/kit/errors.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
@@ -16,15 +17,16 @@ import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { definitions, type ServedDatabase } from "./serving.ts";
 
 const callers: Readonly<Record<string, Caller>> = {
-  ada: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false },
-  bob: { id: 8, name: "Bob", email: "bob@example.com", isAdmin: false },
-  root: { id: 1, name: "Root", email: "root@example.com", isAdmin: true },
+  ada: makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false }),
+  bob: makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: false }),
+  root: makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true }),
 };
 
 const authenticate: ApiMiddleware = async (ctx, next) => {
   const caller = callers[ctx.get("Authorization").replace("Bearer ", "")];
   if (caller === undefined) throw new AppError("token.missing", "Unauthenticated.");
   ctx.state.caller = caller;
+  ctx.state.grant = fullGrant;
   await next();
 };
 

@@ -6,7 +6,7 @@ import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { createTargetPolicy } from "../../src/deliveries/attempt/targets.ts";
+import { createTargetPolicy } from "../../src/outbound/targets.ts";
 import { addSubscriptionRoutes } from "../../src/subscriptions/routes.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
