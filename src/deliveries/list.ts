@@ -103,11 +103,13 @@ function note(condition: Condition, asked: Asked): void {
   if (condition.kind === "all") for (const one of condition.of) note(one, asked);
   // The shape lets nothing else through.
   if (condition.kind !== "compare") return;
-  const { field, operator, value } = condition;
-  if (field.name === "subscription_id") asked.subscriptionIds.add(String(value));
-  else if (field.name === "status") asked.statuses.add(String(value));
-  else if (field.name === "event_id") asked.eventIds.add(String(value));
-  else noteId(operator, BigInt(String(value)), asked);
+  const { field, operator } = condition;
+  // The shape has ids and texts only.
+  const value = typeof condition.value === "string" ? condition.value : "";
+  if (field.name === "subscription_id") asked.subscriptionIds.add(value);
+  else if (field.name === "status") asked.statuses.add(value);
+  else if (field.name === "event_id") asked.eventIds.add(value);
+  else noteId(operator, BigInt(value), asked);
 }
 
 function noteId(operator: string, id: bigint, asked: Asked): void {

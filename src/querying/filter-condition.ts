@@ -56,11 +56,11 @@ function ownCondition(
     case "between":
       return { kind: "all", of: [compare(">=", first), compare("<=", second)] };
     case "contains":
-      return like(`%${escapeLike(String(first))}%`);
+      return like(`%${escapeLike(textOf(first))}%`);
     case "starts_with":
-      return like(`${escapeLike(String(first))}%`);
+      return like(`${escapeLike(textOf(first))}%`);
     case "ends_with":
-      return like(`%${escapeLike(String(first))}`);
+      return like(`%${escapeLike(textOf(first))}`);
     case "has":
     case "has_all":
       return { kind: "list", field, operator: "@>", values };
@@ -90,4 +90,8 @@ function on({ field, jsonPath }: ShownPath, test: Test): Condition {
   return jsonPath === undefined
     ? { ...test, field }
     : { kind: "json", field, path: jsonPath, test: test as JsonTest };
+}
+
+function textOf(value: Parameter | undefined): string {
+  return typeof value === "string" ? value : "";
 }

@@ -60,14 +60,14 @@ function translate(condition: Condition): Where | undefined {
 const words = { "=": "equals", "<>": "not", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte" } as const;
 const listWords = { "=": "equals", "&&": "hasSome", "@>": "hasEvery" } as const;
 
-const decoders: Partial<Record<FieldType, (value: Parameter) => unknown>> = {
+const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   Int: Number,
   Float: Number,
-  BigInt: (value) => BigInt(String(value)),
-  Decimal: (value) => new Decimal(String(value)),
-  DateTime: (value) => new Date(String(value)),
+  BigInt,
+  Decimal: (text) => new Decimal(text),
+  DateTime: (text) => new Date(text),
 };
 
 function valueOf({ type }: Field, value: Parameter): unknown {
-  return decoders[type]?.(value) ?? value;
+  return typeof value === "string" ? (decoders[type]?.(value) ?? value) : value;
 }

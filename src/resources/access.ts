@@ -99,7 +99,8 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
           return { ...condition, of: access.withinReach(condition.of, caller) };
         case "related": {
           const { link, of } = condition;
-          const readable = access.of(link.target, ["read"], caller);
+          const { target } = link;
+          const readable = isUnguarded(target) ? always : access.of(target, ["read"], caller);
           return { ...condition, of: all([readable, access.withinReach(of, caller)]) };
         }
         case "compare":
@@ -114,6 +115,14 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
     },
   };
   return access;
+}
+
+/**
+ * Whether the mapping file says nothing of access and has no owner: such records are shown wherever
+ * a `transform` names them, as before the key `access`.
+ */
+function isUnguarded({ access: { read, reference }, ownerColumn }: Definition): boolean {
+  return read.kind === "owner" && ownerColumn === undefined && reference.kind === "everyone";
 }
 
 function isSame(rule: AccessRule, other: AccessRule): boolean {

@@ -5,6 +5,7 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { createPageSizes } from "../mapping/page-sizes.ts";
+import { cursorBinding, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors, Position } from "../querying/cursor.ts";
 import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
@@ -87,7 +88,7 @@ export function createListOperation({
     const { id: userId } = ctx.state.caller;
     const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
     const { cursor } = asked.paging as Extract<typeof asked.paging, { kind: "cursor" }>;
-    const from = cursor === "" ? undefined : opened(cursors, cursor, binding);
+    const from = openPosition(cursors, cursor, binding);
     const likely = pageSizes.likely(userId);
     const found =
       query === "nothing"
@@ -125,22 +126,12 @@ export function createListOperation({
 function bindingOf(
   { name }: Definition,
   userId: number,
-  { given, sort }: ListParameters,
+  asked: ListParameters,
   ownOrder: ListQuery["orderBy"],
 ): string {
-  const parts = [...given].filter(([key]) => /^(?:filter\[|sort$|search$)/.test(key));
-  const order = sort?.map(({ links, field }) => [...links.map((link) => link.name), field.name]) ?? ownOrder;
-  return JSON.stringify([name, userId, parts.toSorted(([a], [b]) => (a < b ? -1 : 1)), order]);
-}
-
-function opened(cursors: Cursors, cursor: string, binding: string): Position {
-  const position = cursors.open(cursor, binding);
-  if (position !== undefined) return position;
-  throw validationError({
-    cursor: [
-      "The cursor is not one of this list with this filter, sort and search. Begin with an empty one.",
-    ],
-  });
+  const order =
+    asked.sort?.map(({ links, field }) => [...links.map((link) => link.name), field.name]) ?? ownOrder;
+  return `${cursorBinding(name, userId, asked)} ${JSON.stringify(order)}`;
 }
 
 function sealed(cursors: Cursors, position: Position, binding: string): string {

@@ -169,7 +169,9 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
     const refusal = [
       422,
       {
-        cursor: ["The cursor is not one of this list with this filter, sort and search. Begin without one."],
+        cursor: [
+          "The cursor is not one of this list with this filter, sort and search. Begin with an empty one.",
+        ],
       },
     ];
     let cursor: string | null;
