@@ -5,13 +5,14 @@ import { fileURLToPath } from "node:url";
 
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
-/** The folders of `src` whose comments keep these rules. */
+/** The folders of `src` whose comments keep these rules, but for generated files. */
 const folders = [
   "app",
   "bin",
   "broker",
   "cli",
   "config",
+  "db",
   "embedded",
   "http",
   "kit",
