@@ -14,6 +14,7 @@ const folders = [
   "config",
   "db",
   "embedded",
+  "events",
   "http",
   "kit",
   "mapping",
