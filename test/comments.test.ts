@@ -19,6 +19,7 @@ const folders = [
   "kit",
   "mapping",
   "migration",
+  "subscriptions",
   "telemetry",
   "users",
   "validation",
