@@ -13,6 +13,7 @@ const folders = [
   "cli",
   "config",
   "db",
+  "deliveries",
   "embedded",
   "events",
   "http",
