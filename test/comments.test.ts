@@ -20,6 +20,7 @@ const folders = [
   "kit",
   "mapping",
   "migration",
+  "resources",
   "subscriptions",
   "telemetry",
   "users",

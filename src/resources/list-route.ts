@@ -15,7 +15,10 @@ import { baseQueryOf, listQuery } from "./query.ts";
 import type { ListQuery, RecordStore } from "./record-store.ts";
 import { createRelatedLists } from "./related-lists.ts";
 
-/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
+/**
+ * Bytes set aside for each record of a list before it is read, enough for a small one. The answer
+ * shows what the records took.
+ */
 const memoryPerListedRecord = 4096;
 
 /** A URL with it stays below the limits of common proxies, 8 KiB. */
@@ -27,13 +30,13 @@ export interface ListOptions {
   readonly store: RecordStore;
   readonly access: AccessConditions;
   readonly maxPerPage: number;
-  /** Of users, at lists of all resources together. */
+  /** Turns of users, at lists of all resources together. */
   readonly listTurns: Turns;
   readonly urlOf: UrlOf;
   readonly cursors: Cursors;
 }
 
-/** Answers the list of a resource (contract of the resource API, lists). */
+/** Answers the list of a resource (docs/lists.md). */
 export function createListOperation({
   definition,
   definitions,
@@ -122,7 +125,7 @@ export function createListOperation({
   }
 }
 
-/** A cursor is good for the same list of the same user only, as long as its order stays the same. */
+/** Returns what a cursor is bound to: the same list of the same user, in the same order. */
 function bindingOf(
   { name }: Definition,
   userId: number,
@@ -142,7 +145,10 @@ function sealed(cursors: Cursors, position: Position, binding: string): string {
   });
 }
 
-/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
+/**
+ * Returns the parameters that lists take. The relations that a base query in code includes are
+ * known only when that runs.
+ */
 function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
   if (definition.code.baseQuery !== undefined)
     return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);

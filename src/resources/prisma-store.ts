@@ -11,7 +11,10 @@ import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
 import { readPage, type Total } from "./list-page.ts";
 import type { Found, Include, RecordStore, Written } from "./record-store.ts";
 
-/** The records of a resource through the Prisma client, for arguments of code modules that only it knows. */
+/**
+ * Reads and writes the records of a resource through the Prisma client. Needed for arguments of
+ * code modules that only this client knows.
+ */
 export function createPrismaStore({
   definition,
   definitions,
@@ -31,12 +34,15 @@ export function createPrismaStore({
   });
 
   const keyIs = (key: unknown): Where => ({ [definition.key.name]: key });
-  /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
+  /**
+   * In the statement itself, so that a change of owner between a check and a write cannot slip
+   * through.
+   */
   const guarded = (key: unknown, where: Where): Where => ({ ...keyIs(key), AND: [where] });
 
   /**
-   * The written record with its relations. Read afterwards: a write with `include` is a transaction of Prisma's, which takes
-   * three more round trips and holds the row meanwhile.
+   * Returns the written record with its relations. Reads them afterwards: a write with `include` is
+   * a transaction of Prisma's. That takes three more round trips and holds the row meanwhile.
    */
   async function withRelations(by: Delegate, row: Row, include: Include): Promise<Row> {
     if (include === undefined) return row;

@@ -48,8 +48,9 @@ interface Context {
 }
 
 /**
- * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and one more for each relation to many. The
- * Prisma client answers where a code module gives arguments that only it knows.
+ * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and
+ * one more for each relation to many. The Prisma client answers where a code module gives arguments
+ * that only it knows.
  */
 export function createStore(context: Context): RecordStore {
   const { definition, definitions, views, database } = context;
