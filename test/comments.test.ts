@@ -20,6 +20,7 @@ const folders = [
   "kit",
   "mapping",
   "migration",
+  "querying",
   "resources",
   "subscriptions",
   "telemetry",
@@ -33,7 +34,8 @@ const mostWords = 20;
 const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|whoever)\b/i;
 /** A value of the setting `isAdmin`, and of a label. */
 const values = /^"(nobody|in_hand)"$/;
-const missingDocuments = /\b(contract|specification), (section )?\d|reference\/\w+\.md/;
+const missingDocuments =
+  /\b(contract|specification),? (section )?\d|\bcontract of the resource API|reference\/\w+\.md/i;
 
 const commentPattern = /^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm;
 

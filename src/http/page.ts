@@ -8,7 +8,9 @@ export interface Page {
   readonly skip: number;
 }
 
-/** Specification 2.4. Without a count, `last_page` and `total` are null. */
+/**
+ * The answer of a list (docs/api.md, "Lists"). Without a count, `last_page` and `total` are null.
+ */
 export interface Envelope<T> {
   readonly data: readonly T[];
   readonly current_page: number;
@@ -31,7 +33,7 @@ export interface CursorEnvelope<T> {
   readonly prev_page_url: string | null;
 }
 
-/** Specification 8. */
+/** Applies when a request names none (docs/api.md, "Lists"). */
 const defaultPerPage = 15;
 /** Bound of OFFSET in Prisma, a 32-bit integer; pages are counted no further either. */
 const maxInteger = 2 ** 31 - 1;
