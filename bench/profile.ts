@@ -18,7 +18,7 @@ const requests: Readonly<Record<string, RequestSpec>> = {
   create: createRequest,
 };
 
-const durationMs = 5000;
+const durationMs = 15_000;
 
 interface Profile {
   readonly nodes: readonly {

@@ -18,12 +18,13 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
   resources: ["mapping", "querying", "migration"],
-  users: ["mapping"],
+  users: ["resources", "mapping", "querying"],
 
   querying: ["mapping"],
   migration: ["mapping"],
   mapping: [],
   validation: [],
+  outbound: [],
   http: [],
   broker: [],
   embedded: [],
@@ -35,7 +36,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 
 const rooms = ["deliveries", "subscriptions", "events", "resources", "users"];
 /** Each may import those after it. */
-const base = ["validation", "http", "broker", "embedded", "db", "config", "telemetry", "kit"];
+const base = ["validation", "outbound", "http", "broker", "embedded", "db", "config", "telemetry", "kit"];
 
 function mayImport(part: string, other: string): boolean {
   if (part === other) return true;
@@ -51,7 +52,8 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "koa-bodyparser", files: /^http\// },
   { package: "amqplib", files: /^broker\// },
   { package: "commander", files: /^cli\/|^kit\/cli-arguments\.ts$|\/([a-z-]+-)?commands?\.ts$/ },
-  { package: "got", files: /^deliveries\// },
+  { package: "got", files: /^users\/fetch-json\.ts$/ },
+  { package: "jose", files: /^users\/jwt\.ts$/ },
   { package: "yaml", files: /^config\// },
   { package: "pino", files: /^telemetry\/log\.ts$/ },
   // Loaded by a dynamic import only, when tracing is on.

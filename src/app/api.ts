@@ -1,13 +1,18 @@
 import type { Pool } from "pg";
+import type { JwtSettings } from "../config/jwt-settings.ts";
+import { serviceActor } from "../kit/actor.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { isAdminFor } from "../resources/access.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
-import { createTargetPolicy, perUser } from "../deliveries/attempt/targets.ts";
+import { createTargetPolicy, perUser } from "../outbound/targets.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
-import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
+import { createIndexSql, createSql, createTransact, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
@@ -15,7 +20,8 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
-import { createRouter } from "../http/state.ts";
+import { guardRoutes } from "../http/scope-check.ts";
+import { createRouter, type ApiContext } from "../http/state.ts";
 import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
@@ -27,9 +33,14 @@ import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
-import { createAuthenticate } from "../users/authenticate.ts";
+import { createAuthenticate, type Identifier } from "../users/authenticate.ts";
+import { createFetchJson } from "../users/fetch-json.ts";
+import { createJwtVerifier } from "../users/jwt.ts";
+import { createJwtIdentifier } from "../users/jwt-users.ts";
+import { createKeySource } from "../users/key-set.ts";
+import { createUserStore, type UserStore } from "../users/store.ts";
 import type { TokenProvider } from "../users/provider.ts";
-import { addWhoamiRoute } from "../users/routes.ts";
+import { addTokenRoutes, addUserRoutes, addWhoamiRoute } from "../users/routes.ts";
 
 /**
  * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
@@ -95,12 +106,33 @@ export function createApi({
     manualRetryLimit: config.webhooks.manualRetryLimit,
   });
 
+  const users = createUserStore({ ...database, actor: serviceActor("api") });
+  const userOptions = {
+    users,
+    tokens,
+    resources: [...definitions.keys()],
+    issuer: config.auth.jwt?.issuer,
+    bodyLimitBytes,
+    maxPerPage,
+    urlOf: posts.urlOf,
+  };
+  addTokenRoutes(router, userOptions);
+  addUserRoutes(router, userOptions);
+  guardRoutes(router, {
+    routePrefix,
+    isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions),
+  });
+
   const app = createApp({
     ...config.http,
     log,
     metrics: metrics.http,
     tracing,
-    authenticate: createAuthenticate({ tokens, failures: createFailureLimit(config.http.authFailureLimit) }),
+    authenticate: createAuthenticate({
+      tokens,
+      jwts: createJwts(config.auth.jwt, { users, sql, log }),
+      failures: createFailureLimit(config.http.authFailureLimit),
+    }),
     router,
     userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
@@ -143,6 +175,32 @@ function createRelayOf(
     pollIntervalMs: config.relay.pollIntervalMs,
     batchSize: config.relay.batchSize,
     requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
+}
+
+/** Undefined: JWTs are not taken. */
+function createJwts(
+  settings: JwtSettings | undefined,
+  { users, sql, log }: { readonly users: UserStore; readonly sql: Sql; readonly log: Log },
+): Identifier | undefined {
+  if (settings === undefined) return undefined;
+  const fetchJson = createFetchJson(settings);
+  const keys = createKeySource({ ...settings, fetchJson, log });
+  return createJwtIdentifier({ settings, verifier: createJwtVerifier({ ...settings, keys }), users, sql });
+}
+
+/**
+ * Returns whether the caller's user, with another token, would be an admin of a resource. A rule
+ * that throws counts as yes.
+ */
+function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
+  const { isLimited: _limited, ...caller } = ctx.state.caller;
+  return [...definitions.values()].some((definition) => {
+    try {
+      return isAdminFor(definition, { ...caller, isAdmin: ctx.state.grant.isOfAdmin });
+    } catch {
+      return true;
+    }
   });
 }
 

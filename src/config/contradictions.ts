@@ -1,4 +1,5 @@
 import { leastBudgetOf, memoryPerBodyByte } from "../kit/memory-weights.ts";
+import { jwtContradictions } from "./jwt-settings.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
 /** The programs that read a configuration: three services, and the operator's commands. */
@@ -44,6 +45,7 @@ export function contradictions({
     const inFileMessage = message.replace("http.memoryBudget: ", "");
     found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
   }
+  found.push(...jwtContradictions(values, isGiven));
   // Without it, API and dispatcher would each open an embedded database of their own.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
     const message = `database.url (DATABASE_URL): expected ${settings["database.url"].kind.expected}; only "svc all" runs on the embedded database`;

@@ -225,3 +225,14 @@ export function routePrefix(): Kind<string> {
     },
   };
 }
+
+/** Reads a URL as it is written: an issuer is compared to the letter. */
+export function webUrl(): Kind<string> {
+  return {
+    expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
+    read(value) {
+      const isUrl = typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && URL.canParse(value);
+      return isUrl ? value : undefined;
+    },
+  };
+}

@@ -6,6 +6,7 @@ import {
   hostName,
   integer,
   key,
+  type Kind,
   list,
   network,
   oneOf,
@@ -16,7 +17,7 @@ import {
   share,
   size,
   text,
-  type Kind,
+  webUrl,
 } from "./kinds.ts";
 
 interface Setting {
@@ -36,6 +37,21 @@ const longestTimer = 2_147_483;
 const longestWait = 365 * 24 * 3600;
 
 const timer = duration(0.001, longestTimer);
+
+/** Algorithms with public keys only: with HMAC, the public key would be the secret. */
+const jwtAlgorithms = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+] as const;
 
 /** Every setting: its key, its variable, its default, and what it may be. */
 export const settings = {
@@ -86,6 +102,20 @@ export const settings = {
   // Per client address.
   "http.authFailureLimit": { kind: rate(), default: "600/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
+  "auth.jwt.issuer": { kind: webUrl() },
+  "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1) },
+  "auth.jwt.jwksUrl": { kind: webUrl() },
+  "auth.jwt.algorithms": {
+    kind: list(oneOf(...jwtAlgorithms), 1),
+    default: ["RS256", "PS256", "ES256", "EdDSA"],
+  },
+  "auth.jwt.userClaim": { kind: text("the name of a claim"), default: "sub" },
+  "auth.jwt.nameClaim": { kind: text("the name of a claim"), default: "name" },
+  "auth.jwt.emailClaim": { kind: text("the name of a claim"), default: "email" },
+  "auth.jwt.adminClaim": { kind: text("the name of a claim") },
+  "auth.jwt.adminValue": { kind: text("the value of the claim") },
+  "auth.jwt.provision": { kind: boolean(), default: true },
+  "auth.jwt.allowedNetworks": { kind: list(network(), 0) },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     env: "SVC_LOG_LEVEL",
@@ -163,19 +193,19 @@ export function placeOf(settingKey: SettingKey): {
   readonly group: string | undefined;
   readonly name: string;
 } {
-  const [first = "", second] = settingKey.split(".");
   const { kind } = settings[settingKey];
   const unit = "unit" in kind ? kind.unit : "";
-  return second === undefined
-    ? { group: undefined, name: `${first}${unit}` }
-    : { group: first, name: `${second}${unit}` };
+  const dot = settingKey.lastIndexOf(".");
+  const name = `${settingKey.slice(dot + 1)}${unit}`;
+  return { group: dot === -1 ? undefined : settingKey.slice(0, dot), name };
 }
 
-/** Sorts values into the groups of the file. */
+/** Sorts values into the groups of the file; `jwtSettingsOf` reads those of `auth.jwt`. */
 export function grouped(values: SettingValues): GroupedValues {
   const groups: Record<string, unknown> = {};
   for (const settingKey of settingKeys) {
     const { group, name } = placeOf(settingKey);
+    if (group === "auth.jwt") continue;
     if (group === undefined) groups[name] = values[settingKey];
     else groups[group] = { ...(groups[group] as object | undefined), [name]: values[settingKey] };
   }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ClientBase, Pool } from "pg";
+import { Pool, type ClientBase } from "pg";
 import { unsampledComment } from "./traceparent.ts";
 
 /** Runs one statement. Its rows are PostgreSQL's texts of the values, by position. */
@@ -44,8 +44,11 @@ export function createStatementNames(isEmbedded: boolean): (text: string) => str
 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
 export function createTextSql(over: Pool | ClientBase, names: (text: string) => string | undefined): TextSql {
-  return async (text, values) => {
-    const name = names(text);
+  const run = async (
+    text: string,
+    values: readonly unknown[],
+    name: string | undefined,
+  ): Promise<(string | null)[][]> => {
     const result = await over.query<(string | null)[]>({
       text,
       values: [...values],
@@ -55,6 +58,24 @@ export function createTextSql(over: Pool | ClientBase, names: (text: string) => 
     });
     return result.rows;
   };
+  return async (text, values) => {
+    const name = names(text);
+    try {
+      return await run(text, values, name);
+    } catch (error) {
+      // In a transaction the fault has ended everything: the caller tries again as a whole.
+      if (name === undefined || !(over instanceof Pool) || !isStalePlan(error)) throw error;
+      return run(text, values, undefined);
+    }
+  };
+}
+
+/**
+ * Whether a prepared statement no longer fits its table: a column has another type since ("cached
+ * plan must not change result type"). The connection keeps the statement for its life.
+ */
+function isStalePlan(error: unknown): boolean {
+  return (error as { readonly code?: unknown }).code === "0A000";
 }
 
 export function createTextTransact(pool: Pool, names: (text: string) => string | undefined): TextTransact {

@@ -1,5 +1,6 @@
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
+import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
@@ -44,7 +45,7 @@ async function eligibleOf(
   const judged = await eligibility.judge(
     subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
       event: { id: eventId, resource, owner_id: ownerId },
-      user: (subscription as TakenSubscription).user,
+      user: { ...(subscription as TakenSubscription).user, claims: noClaims },
     })),
   );
   const eligible = new Set(subscribed.filter((_, index) => judged[index]));

@@ -4,5 +4,6 @@ import type { ApiContext } from "./state.ts";
 /** The user of an authenticated request, as the audit trail names it. */
 export function actorOf(ctx: ApiContext): Actor {
   const { caller, tokenId, requestId, clientAddress } = ctx.state;
-  return { kind: "user", id: caller.id, tokenId, source: clientAddress, requestId };
+  const user = { kind: "user", id: caller.id, source: clientAddress, requestId } as const;
+  return tokenId === undefined ? user : { ...user, tokenId };
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
-import { hint } from "../kit/did-you-mean.ts";
+import { unknownField } from "../kit/did-you-mean.ts";
 import { AppError, messageOf, validationError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
@@ -61,9 +61,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
 export function refuseFields(body: JsonObject, known: readonly string[]): void {
   const unknown = Object.keys(body).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
-  const faults = unknown
-    .slice(0, mostNamed)
-    .map((name) => [name, [`There is no field ${name}${hint(name, known)}.`]]);
+  const faults = unknown.slice(0, mostNamed).map((name) => [name, [unknownField(name, known)]]);
   throw validationError(Object.fromEntries(faults) as FieldErrors);
 }
 

@@ -1,13 +1,13 @@
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { AppError } from "../kit/errors.ts";
 import type { Rate } from "../config/kinds.ts";
-import type { ApiMiddleware } from "./state.ts";
+import type { ApiMiddleware, RequestState } from "./state.ts";
 
 /**
  * Lets each token make `count` requests in a window, which begins with the first of them; 429
- * afterwards. Comes after authentication, so that keys are ids of existing tokens. Their number
- * bounds the memory: some 500 bytes each, freed with the window. This process counts for itself: a
- * counter in PostgreSQL would add a write to every request.
+ * afterwards. Comes after authentication, so that keys are ids of existing tokens and users. Their
+ * number bounds the memory: some 500 bytes each, freed with the window. This process counts for
+ * itself: a counter in PostgreSQL would add a write to every request.
  *
  * Does not count failed authentications. Guessing one of 62^43 tokens is out of reach, and behind a
  * proxy many clients share one address.
@@ -18,7 +18,7 @@ export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   const policy = `"token";q=${count};w=${windowSeconds}`;
 
   return async (ctx, next) => {
-    const { isWithin, state } = await consume(limiter, String(ctx.state.tokenId));
+    const { isWithin, state } = await consume(limiter, keyOf(ctx.state));
     const waitSeconds = Math.max(1, Math.ceil(state.msBeforeNext / 1000));
     // draft-ietf-httpapi-ratelimit-headers-10, and its earlier form (up to -06), which most clients
     // know. Not `X-RateLimit-*`: services disagree on whether its reset is a time or a duration.
@@ -32,6 +32,11 @@ export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
     if (!isWithin) throw exceeded(waitSeconds);
     await next();
   };
+}
+
+/** A user's JWTs count together: an issuer gives out new ones all the time. */
+function keyOf({ tokenId, caller }: RequestState): string {
+  return tokenId === undefined ? `user ${caller.id}` : String(tokenId);
 }
 
 /** The library rejects with the state when the limit is exceeded. */

@@ -3,6 +3,7 @@ import type { Middleware, ParameterizedContext } from "koa";
 import type { ErrorCode } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Caller } from "../kit/caller.ts";
+import type { Grant } from "../kit/scopes.ts";
 import type { RequestMemory } from "./memory-budget.ts";
 import type { Turn } from "./user-turns.ts";
 
@@ -18,8 +19,10 @@ export interface RequestState {
   clientAddress: string | undefined;
   /** Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
-  /** Id of the token that the request carries; set with `caller`. */
-  tokenId: number;
+  /** Id of the token that the request carries; set with `caller`. Undefined: a JWT. */
+  tokenId: number | undefined;
+  /** What that token allows; set with `caller`. */
+  grant: Grant;
   /** What it may take of the process's memory. */
   memory: RequestMemory;
   /** Its place among the requests of its user. */

@@ -57,3 +57,14 @@ function distanceBetween(a: string, b: string): number {
   }
   return last[b.length] ?? 0;
 }
+
+/** Returns the message about a field of a request that is not known. */
+export function unknownField(name: string, known: readonly string[]): string {
+  const shown = name.length <= longestShown ? name : `${name.slice(0, longestShown)}…`;
+  const meant = nearest(name, known);
+  if (meant !== undefined) return `There is no field ${shown}; did you mean ${meant}?`;
+  return `There is no field ${shown}${known.length === 0 ? "" : `; expected one of ${known.join(", ")}`}.`;
+}
+
+/** In characters. Requests may have any names. */
+const longestShown = 100;

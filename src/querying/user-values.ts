@@ -80,7 +80,7 @@ function userValueOf(path: string, caller: Caller): unknown {
   if (path === "id") return caller.id;
   if (path === "email") return caller.email;
   const name = path.replace(/^claims\./, "");
-  const { claims = {} } = caller;
+  const { claims } = caller;
   return Object.hasOwn(claims, name) ? claims[name] : undefined;
 }
 

@@ -22,6 +22,7 @@ export type Where = Readonly<Record<string, unknown>>;
  * anything but true or false: a promise would pass for true.
  */
 export function isAdminFor(definition: Definition, caller: Caller): boolean {
+  if (caller.isLimited === true) return false;
   const decide = definition.code.isAdmin;
   if (decide !== undefined) {
     const answer: unknown = callCode({ definition, name: "isAdmin", call: () => decide(caller) });

@@ -1,6 +1,6 @@
 import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
 import { refuseFields, type JsonObject } from "../http/body.ts";
-import { hint } from "../kit/did-you-mean.ts";
+import { unknownField } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { fill } from "../validation/messages.ts";
@@ -81,7 +81,7 @@ function readOperation({
   if (!isSupported(definition, method))
     return refuse("method", `The resource ${definition.name} does not support ${method}.`);
   const extra = Object.keys(given).find((key) => !keysOf[method].includes(key));
-  if (extra !== undefined) refuse(extra, unknownKey(extra, keysOf[method]));
+  if (extra !== undefined) refuse(extra, unknownField(extra, keysOf[method]));
   if (method !== "delete" && !isObject(data))
     refuse("data", `The :attribute field ${data === undefined ? "is required" : "must be an object"}.`);
   if (method !== "create" && !isId(id))
@@ -97,10 +97,6 @@ function readOperation({
   const ofRecord = { id: String(id), ifMatch: tags };
   if (method === "delete") return { method, ...ofRecord };
   return isObject(data) ? { method, data, ...ofRecord } : undefined;
-}
-
-function unknownKey(key: string, known: readonly string[]): string {
-  return `There is no field ${key}${hint(key, known)}.`;
 }
 
 function isSupported(

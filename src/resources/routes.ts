@@ -1,5 +1,6 @@
 import type { Sql } from "../db/sql.ts";
 import { answerUnsupported } from "../http/error-body.ts";
+import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Turns } from "../kit/turns.ts";
@@ -48,6 +49,7 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
     if (found === undefined)
       throw new AppError("resource.not_found", `The resource ${name} could not be found.`);
     ctx.state.resource = name;
+    requireResourceScope(ctx, name);
     return found;
   };
 

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Caller } from "../kit/caller.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Audience, Eligibility } from "./eligibility.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
@@ -56,7 +56,7 @@ export function createSubscriberFinder({
     const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
     const rows = await sql<FoundRow>(findText, columns);
     const candidates = rows.map(({ userId: id, name, email, isAdmin, ...subscription }): Found => {
-      return { ...subscription, user: { id, name, email, isAdmin } };
+      return { ...subscription, user: { id, name, email, isAdmin, claims: noClaims } };
     });
     return matchEvents({ events, candidates, eligibility });
   };

@@ -2,54 +2,83 @@ import { AppError } from "../kit/errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiMiddleware } from "../http/state.ts";
 import { pause } from "../kit/worker.ts";
+import type { Identity } from "./identity.ts";
 import type { TokenProvider } from "./provider.ts";
-import { parseBearer } from "./token.ts";
+import { parseBearer, type Credentials } from "./token.ts";
 
 const scheme = "Bearer";
 
 /** Delays a refusal: a few connections could otherwise cause thousands of them a second. */
 const refusalDelayMs = 1000;
 
+/** Identifies tokens of one kind. */
+export interface Identifier {
+  identify(token: string): Promise<Identity>;
+  /** Whether the token was known lately. */
+  wasFound(token: string): boolean;
+}
+
 /**
- * Puts the token's user and id on `ctx.state`.
+ * Puts the token's user, its id and what it allows on `ctx.state`.
  *
+ * @param jwts Undefined: JWTs are malformed tokens.
  * @param failures Counts the failed attempts of client addresses, since each costs a statement.
- * @throws AppError `token.missing` or `token.invalid`, which differ only in the header. Throws
- *   `rate.exceeded` when the client's address has failed too often, unless the token was valid
- *   before: clients that share the address are not locked out.
+ * @throws AppError 401 with the code and `WWW-Authenticate`. Throws `rate.exceeded` when the
+ *   client's address has failed too often, unless the token was valid before: clients that share
+ *   the address are not locked out.
  */
 export function createAuthenticate({
   tokens,
+  jwts,
   failures,
 }: {
-  readonly tokens: Pick<TokenProvider, "find" | "wasFound">;
+  readonly tokens: Pick<TokenProvider, "identify" | "wasFound">;
+  readonly jwts?: Identifier | undefined;
   readonly failures: FailureLimit;
 }): ApiMiddleware {
   return async (ctx, next) => {
     // `headers` has only the first of several.
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
-    if (credentials.kind === "missing") throw unauthenticated("token.missing", scheme);
-    const token = credentials.kind === "token" ? credentials.token : undefined;
+    if (credentials.kind === "missing") throw unauthenticated("token.missing");
+    const known = identifierOf(credentials, tokens, jwts);
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
-    if (waitSeconds !== undefined && !(token !== undefined && tokens.wasFound(token))) {
+    if (waitSeconds !== undefined && known?.wasFound() !== true) {
       await pause(refusalDelayMs, new AbortController().signal);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
         headers: { "Retry-After": String(waitSeconds) },
       });
     }
-    const caller = token === undefined ? undefined : await tokens.find(token);
-    if (caller === undefined) {
+    const identity = await known?.identify();
+    if (identity?.kind !== "known") {
       failures.note(clientAddress);
-      throw unauthenticated("token.invalid", `${scheme} error="invalid_token"`);
+      throw unauthenticated(identity?.code ?? "token.invalid", identity?.reason);
     }
-    ctx.state.caller = caller;
-    ctx.state.tokenId = caller.tokenId;
+    ctx.state.caller = identity.caller;
+    ctx.state.tokenId = identity.tokenId;
+    ctx.state.grant = identity.grant;
     await next();
   };
 }
 
-/** Makes a 401. RFC 6750, section 3: `error` only for a request that carried a token. */
-function unauthenticated(code: "token.missing" | "token.invalid", challenge: string): AppError {
-  return new AppError(code, "Unauthenticated.", { headers: { "WWW-Authenticate": challenge } });
+/** Undefined for what is no token of a kind that is taken. */
+function identifierOf(
+  credentials: Credentials,
+  tokens: Identifier,
+  jwts: Identifier | undefined,
+): { readonly identify: () => Promise<Identity>; readonly wasFound: () => boolean } | undefined {
+  const { kind } = credentials;
+  const identifier = kind === "token" ? tokens : kind === "jwt" ? jwts : undefined;
+  if (identifier === undefined || (kind !== "token" && kind !== "jwt")) return undefined;
+  const { token } = credentials;
+  return { identify: () => identifier.identify(token), wasFound: () => identifier.wasFound(token) };
+}
+
+/** RFC 6750, section 3: `error` only for a request that carried a token. */
+function unauthenticated(code: AppError["code"], reason?: string): AppError {
+  const error = code === "token.missing" ? "" : ' error="invalid_token"';
+  const description = reason === undefined ? "" : `, error_description="${reason}"`;
+  return new AppError(code, "Unauthenticated.", {
+    headers: { "WWW-Authenticate": `${scheme}${error}${description}` },
+  });
 }

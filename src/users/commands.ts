@@ -14,6 +14,7 @@ import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { isScope, scopeFault } from "../kit/scopes.ts";
 import type { Log } from "../telemetry/log.ts";
 import { emailFault, nameFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
@@ -87,7 +88,7 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
 
       await withUsers(open, async ({ users, tokens }) => {
         const answer = await users.create({ name, email, isAdmin: given.admin === true });
-        if (answer.kind === "email_taken") {
+        if (answer.kind !== "created") {
           throw new OperatorError(
             `There is already a user with the e-mail address ${email}. See: svc-admin users list`,
           );
@@ -153,6 +154,7 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
     .description("create a token for a user, and print it once")
     .requiredOption("--user <id>", "id of the user", parseId)
     .option("--name <name>", "name of the token", parser(nameFault), defaultTokenName)
+    .option("--scope <scope>", "what the token may do; repeatable (default: *)", collectScope)
     .option(
       "--expires-in <duration>",
       "life of the token, such as 90d, 12h or 30m (default: no end)",
@@ -163,13 +165,17 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
       async ({
         user,
         name,
+        scope: scopes,
         expiresIn,
         json = false,
-      }: Json & { user: number; name: string; expiresIn?: number }) => {
-        const { issued, isDisabled } = await withUsers(open, async ({ users, tokens }) => ({
-          issued: await tokens.issue({ userId: user, name, expiresAt: expiryOf(expiresIn) }),
-          isDisabled: (await users.find(user))?.disabledAt instanceof Date,
-        }));
+      }: Json & { user: number; name: string; scope?: readonly string[]; expiresIn?: number }) => {
+        const { issued, isDisabled } = await withUsers(open, async ({ users, tokens, resources }) => {
+          refuseUnknownScopes(scopes ?? [], await resources());
+          return {
+            issued: await tokens.issue({ userId: user, name, scopes, expiresAt: expiryOf(expiresIn) }),
+            isDisabled: (await users.find(user))?.disabledAt instanceof Date,
+          };
+        });
         printRow(
           terminal,
           {
@@ -177,6 +183,7 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
             user_id: issued.userId,
             name: issued.name,
             token: issued.token,
+            scopes: issued.scopes,
             expires_at: dateOf(issued.expiresAt),
             created_at: dateOf(issued.createdAt),
           },
@@ -219,12 +226,20 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
 
 function withUsers<T>(
   open: UserCommandsOptions["open"],
-  work: (rooms: { readonly users: UserStore; readonly tokens: TokenProvider }) => Promise<T>,
+  work: (rooms: {
+    readonly users: UserStore;
+    readonly tokens: TokenProvider;
+    /** Names of the resources that `svc-admin migrate` has installed. */
+    readonly resources: () => Promise<readonly string[]>;
+  }) => Promise<T>,
 ): Promise<T> {
   return withOpened(open, ({ database: { prisma }, sql, log, actor }) =>
     work({
       users: createUserStore({ prisma, actor }),
       tokens: createTokenProvider({ prisma, sql, log, actor }),
+      async resources() {
+        return (await prisma.installedResource.findMany({ select: { name: true } })).map(({ name }) => name);
+      },
     }),
   );
 }
@@ -245,6 +260,7 @@ function tokenRow(token: TokenInfo): OutputRow {
     id: token.id,
     user_id: token.userId,
     name: token.name,
+    scopes: token.scopes,
     created_at: dateOf(token.createdAt),
     last_used_at: dateOf(token.lastUsedAt),
     expires_at: dateOf(token.expiresAt),
@@ -278,6 +294,17 @@ async function ask(
     if (fault === undefined) return answer;
     stderr(`${fault}\n`);
   }
+}
+
+/** Adds a scope to those of the options before. */
+function collectScope(text: string, before: readonly string[] = []): readonly string[] {
+  if (!isScope(text)) throw new InvalidArgumentError(String(scopeFault(text, [])));
+  return [...before, text];
+}
+
+function refuseUnknownScopes(scopes: readonly string[], resources: readonly string[]): void {
+  const faults = scopes.flatMap((scope) => scopeFault(scope, resources) ?? []);
+  if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
 }
 
 /** Makes a parser of option values that returns them unchanged when they are valid. */

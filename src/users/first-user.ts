@@ -28,7 +28,7 @@ export async function ensureFirstUser({
 }): Promise<string | undefined> {
   const file = join(dataDir, "admin.token");
   const kept = await readFile(file, "utf8").catch(() => undefined);
-  if (kept !== undefined && (await tokens.find(kept.trim())) !== undefined) return file;
+  if (kept !== undefined && (await tokens.identify(kept.trim())).kind === "known") return file;
   let user = await prisma.user.findUnique({ where: { email: first.email } });
   if (user === null) {
     if ((await prisma.user.count()) > 0) return undefined;

@@ -1,13 +1,14 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { actingAs } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
+import { handOver } from "../db/audit.ts";
+import type { Prisma, PrismaClient } from "../db/generated/client.ts";
 import type { TokenModel } from "../db/generated/models.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
-import { messageOf, OperatorError } from "../kit/errors.ts";
+import { AppError, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import type { Caller } from "../kit/caller.ts";
+import { noClaims } from "../kit/caller.ts";
+import { everything } from "../kit/scopes.ts";
+import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
 import { hashToken, isToken, mintToken } from "./token.ts";
 
 /** A listed token, without the token itself, which is not stored. */
@@ -19,9 +20,11 @@ export interface IssuedToken extends TokenInfo {
   readonly token: string;
 }
 
-/** A user, and the token of the request. */
-export interface TokenHolder extends Caller {
-  readonly tokenId: number;
+/** A token to be made with another one. */
+export interface MadeWith {
+  /** Undefined: a JWT. */
+  readonly tokenId: number | undefined;
+  readonly userId: number;
 }
 
 /**
@@ -32,30 +35,43 @@ export interface TokenProvider {
   /**
    * Makes a token for a user. Programs that issue tokens themselves call this, as `svc-admin` does.
    *
+   * @param scopes Default: everything.
    * @param expiresAt Default: never.
+   * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
+   * @param actor Default: the provider's.
    * @throws OperatorError when there is no such user.
+   * @throws AppError `token.revoked` when the token that asks for it has been revoked meanwhile.
    */
   issue(options: {
     readonly userId: number;
     readonly name: string;
     readonly expiresAt?: Date | undefined;
+    readonly scopes?: readonly string[] | undefined;
+    readonly madeWith?: MadeWith;
+    readonly actor?: Actor;
   }): Promise<IssuedToken>;
   /**
-   * Finds the user of a token. Undefined for a text that is no token, for an unknown, revoked or
-   * expired one, and for a disabled user. Costs one statement, or none for a text that is no token.
-   * Records the use afterwards, at most once a minute.
+   * Returns the user of a token, or why it is refused. Costs one statement, or none for a text that
+   * cannot be a token. Records the use afterwards, at most once a minute.
    */
-  find(token: string): Promise<TokenHolder | undefined>;
-  /** Returns whether `find` found the token lately. Runs no statement, and may be out of date. */
+  identify(token: string): Promise<Identity>;
+  /** Whether `identify` has known the token lately. Says nothing about now, and asks nothing. */
   wasFound(token: string): boolean;
   /** Lists a user's tokens, newest first, expired and revoked ones included. */
   list(userId: number): Promise<readonly TokenInfo[]>;
+  /** One page of the same, with the number of all. */
+  page(
+    userId: number,
+    part: { readonly skip: number; readonly take: number },
+  ): Promise<{ readonly rows: readonly TokenInfo[]; readonly total: number }>;
+  /** Undefined when there is none with that id. */
+  findInfo(id: number): Promise<TokenInfo | undefined>;
   /**
-   * Revokes a token, and returns it, also when it was revoked before. Undefined for an unknown id.
-   * Takes effect with the next request.
+   * Revokes a token and those made with it, from the next request on. Returns the token, revoked
+   * now or before; undefined when there is none with that id.
    */
-  revoke(id: number): Promise<TokenInfo | undefined>;
-  /** Waits for the uses that are still being recorded. */
+  revoke(id: number, actor?: Actor): Promise<TokenInfo | undefined>;
+  /** Waits for the uses that are still being noted. */
   close(): Promise<void>;
 }
 
@@ -64,19 +80,36 @@ const maxFound = 10_000;
 
 const textOf = (hash: Uint8Array): string => Buffer.from(hash).toString("base64");
 
-interface FoundToken extends TokenHolder {
+interface FoundToken {
+  readonly tokenId: number;
   readonly hash: Buffer;
+  readonly scopes: readonly string[];
+  readonly expiresAt: Date | null;
+  readonly state: "valid" | "revoked" | "expired" | "disabled";
   readonly isUseUnnoted: boolean;
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
 }
 
 // The database's clock decides on expiry, since every process shares it.
 const findText = `
-  SELECT token.id AS "tokenId", token.hash, owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
+  SELECT token.id AS "tokenId", token.hash, token.scopes, token.expires_at AS "expiresAt",
+    owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
+    CASE WHEN token.revoked_at IS NOT NULL THEN 'revoked' WHEN token.expires_at <= now() THEN 'expired'
+      WHEN owner.disabled_at IS NOT NULL THEN 'disabled' ELSE 'valid' END AS state,
     token.last_used_at IS NULL OR token.last_used_at < now() - interval '1 minute' AS "isUseUnnoted"
   FROM svc.tokens AS token
   JOIN svc.users AS owner ON owner.id = token.user_id
-  WHERE token.hash = $1 AND token.revoked_at IS NULL AND owner.disabled_at IS NULL
-    AND (token.expires_at IS NULL OR token.expires_at > now())`;
+  WHERE token.hash = $1`;
+
+/** Said only to who holds the token: its hash is the one that was looked up. */
+const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
+  revoked: { kind: "refused", code: "token.revoked", reason: "The token is revoked" },
+  expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
+  disabled: disabledUser,
+};
 
 // Repeats the condition: another process may have recorded the use meanwhile.
 const noteUseText = `
@@ -125,48 +158,86 @@ export function createTokenProvider({
   }
 
   return {
-    async issue({ userId, name, expiresAt }) {
+    async issue({ userId, name, expiresAt, scopes = everything, madeWith, actor: issuer = actor }) {
       const token = mintToken();
-      try {
-        const creation = prisma.token.create({
-          data: { userId, name, hash: hashToken(token), expiresAt: expiresAt ?? null },
-          omit: { hash: true },
-        });
-        return { ...(await actingAs(prisma, actor, creation)), token };
-      } catch (error) {
-        if (databaseFaultOf(error).kind === "foreign_key")
-          throw new OperatorError(`There is no user with the id ${userId}.`, { cause: error });
-        throw error;
-      }
+      const parentId = madeWith?.userId === userId ? madeWith.tokenId : undefined;
+      const data = { userId, name, hash: hashToken(token), scopes: [...scopes], parentId: parentId ?? null };
+      const issued = await prisma.$transaction(async (tx) => {
+        await handOver(tx, issuer);
+        await lockTokensOf(tx, userId);
+        if (madeWith?.tokenId !== undefined && !(await isInForce(tx, madeWith.tokenId)))
+          throw new AppError("token.revoked", "Unauthenticated.");
+        return tx.token.create({ data: { ...data, expiresAt: expiresAt ?? null }, omit: { hash: true } });
+      });
+      return { ...issued, token };
     },
-    async find(token) {
-      if (!isToken(token)) return undefined;
+    async identify(token) {
+      if (!isToken(token)) return invalidToken;
       const hash = hashToken(token);
       const [row] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
-      if (row === undefined || !timingSafeEqual(row.hash, hash)) {
+      const isOurs = row !== undefined && timingSafeEqual(row.hash, hash);
+      if (!isOurs || row.state !== "valid") {
         found.delete(textOf(hash));
-        return undefined;
+        return isOurs && row.state !== "valid" ? refusals[row.state] : invalidToken;
       }
       noteFound(textOf(hash));
       if (row.isUseUnnoted) noteUse(row.tokenId);
-      const { id, name, email, isAdmin, tokenId } = row;
-      return { id, name, email, isAdmin, tokenId };
+      const { id, name, email, isAdmin, tokenId, scopes } = row;
+      const grant = { scopes, expiresAt: row.expiresAt ?? undefined, isOfAdmin: isAdmin };
+      return {
+        kind: "known",
+        caller: callerOf({ id, name, email, isAdmin, claims: noClaims }, grant),
+        tokenId,
+        grant,
+      };
     },
     wasFound: (token) => isToken(token) && found.has(textOf(hashToken(token))),
     async list(userId) {
       return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
     },
-    async revoke(id) {
-      // The first revocation counts; later ones keep its time.
-      const change = prisma.token.updateMany({
-        where: { id, revokedAt: null },
-        data: { revokedAt: new Date() },
-      });
-      await actingAs(prisma, actor, change);
+    async page(userId, { skip, take }) {
+      const where = { userId };
+      const [rows, total] = await prisma.$transaction([
+        prisma.token.findMany({ where, omit: { hash: true }, orderBy: { id: "desc" }, skip, take }),
+        prisma.token.count({ where }),
+      ]);
+      return { rows, total };
+    },
+    async findInfo(id) {
       return (await prisma.token.findUnique({ where: { id }, omit: { hash: true } })) ?? undefined;
+    },
+    async revoke(id, revoker = actor) {
+      const token = await prisma.token.findUnique({ where: { id }, select: { userId: true } });
+      if (token === null) return undefined;
+      return prisma.$transaction(async (tx) => {
+        await handOver(tx, revoker);
+        await lockTokensOf(tx, token.userId);
+        // The first revocation is the one that counts, however often it is repeated.
+        await tx.$executeRaw`
+          WITH RECURSIVE line AS (
+            SELECT id FROM svc.tokens WHERE id = ${id}
+            UNION SELECT made.id FROM svc.tokens AS made JOIN line ON made.parent_id = line.id
+          )
+          UPDATE svc.tokens SET revoked_at = now() WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`;
+        return tx.token.findUniqueOrThrow({ where: { id }, omit: { hash: true } });
+      });
     },
     async close() {
       await Promise.all(notes.values());
     },
   };
+}
+
+/**
+ * Lets one transaction at a time make or revoke tokens of a user: none is made with a token whose
+ * revocation has just missed it.
+ */
+async function lockTokensOf(tx: Prisma.TransactionClient, userId: number): Promise<void> {
+  const rows = await tx.$queryRaw<unknown[]>`SELECT id FROM svc.users WHERE id = ${userId} FOR NO KEY UPDATE`;
+  if (rows.length === 0) throw new OperatorError(`There is no user with the id ${userId}.`);
+}
+
+async function isInForce(tx: Prisma.TransactionClient, tokenId: number): Promise<boolean> {
+  const token = await tx.token.findUnique({ where: { id: tokenId }, select: { revokedAt: true } });
+  return token !== null && token.revokedAt === null;
 }

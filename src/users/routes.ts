@@ -1,4 +1,30 @@
-import type { ApiRouter } from "../http/state.ts";
+import { actorOf } from "../http/actor.ts";
+import { readJsonBody } from "../http/body.ts";
+import { envelope, pageOf, type Envelope, type Page } from "../http/page.ts";
+import { requireScope } from "../http/scope-check.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import { missingScope } from "../kit/scopes.ts";
+import { readTokenBody, readUserBody, type TokenBody, type UserBody } from "./bodies.ts";
+import { idOf } from "../kit/ids.ts";
+
+import { presentToken, presentUser } from "./present.ts";
+import type { TokenInfo, TokenProvider } from "./provider.ts";
+import type { JwtSubject, UserChanges, UserRefusal, UserStore } from "./store.ts";
+
+export interface UserRoutesOptions {
+  readonly users: UserStore;
+  readonly tokens: TokenProvider;
+  /** Names that scopes may have. */
+  readonly resources: readonly string[];
+  /** The issuer of JWTs; undefined when none are taken. */
+  readonly issuer: string | undefined;
+  readonly bodyLimitBytes: number;
+  readonly maxPerPage: number;
+  /** For the page links. */
+  readonly urlOf: UrlOf;
+}
 
 /** Adds `GET whoami`, which returns the token's user. */
 export function addWhoamiRoute(router: ApiRouter): void {
@@ -6,4 +32,173 @@ export function addWhoamiRoute(router: ApiRouter): void {
     const { id, name, email } = ctx.state.caller;
     ctx.body = { id, name, email };
   });
+}
+
+/** `tokens`: the caller's own, to list, make and revoke (contract of the API, section 4). */
+export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): void {
+  const { tokens } = options;
+
+  router.get("/tokens", async (ctx) => {
+    const page = pageFor(ctx, options);
+    const { rows, total } = await tokens.page(ctx.state.caller.id, { skip: page.skip, take: page.perPage });
+    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentToken) }, options);
+  });
+
+  router.post("/tokens", async (ctx) => {
+    await answerNewToken(ctx, ctx.state.caller.id, options);
+  });
+
+  router.delete("/tokens/:id", async (ctx) => {
+    const id = idOf(ctx.params["id"] ?? "");
+    const token = id === undefined ? undefined : await tokens.findInfo(id);
+    if (token?.userId !== ctx.state.caller.id)
+      throw new AppError("token.not_found", "The token could not be found.");
+    // A token that may read one resource must not end those that its user works with.
+    requireScopes(ctx, token.scopes);
+    await tokens.revoke(token.id, actorOf(ctx));
+    ctx.status = 204;
+  });
+}
+
+/** `users`: for admins (contract of the API, section 4). */
+export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): void {
+  const { users, issuer, bodyLimitBytes } = options;
+
+  router.get("/users", async (ctx) => {
+    requireAdmin(ctx);
+    const page = pageFor(ctx, options);
+    const { rows, total } = await users.page({ skip: page.skip, take: page.perPage });
+    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentUser) }, options);
+  });
+
+  router.post("/users", async (ctx) => {
+    requireAdmin(ctx);
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
+    const { name = "", email = "", isAdmin = false } = given;
+    if (given.subject !== undefined) requireScope(ctx, everything);
+    const created = await users.create({ name, email, isAdmin, ...jwtOf(given, issuer) }, actorOf(ctx));
+    if (created.kind !== "created") throw takenError(created);
+    ctx.status = 201;
+    ctx.body = presentUser(created.user);
+  });
+
+  router.get("/users/:id", async (ctx) => {
+    requireAdmin(ctx);
+    const user = await users.find(userIdOf(ctx));
+    if (user === undefined) throw unknownUser();
+    ctx.body = presentUser(user);
+  });
+
+  router.put("/users/:id", async (ctx) => {
+    requireAdmin(ctx);
+    const id = userIdOf(ctx);
+    if ((await users.find(id)) === undefined) throw unknownUser();
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
+    if (given.subject !== undefined) requireScope(ctx, everything);
+    const updated = await users.update(id, changesOf(given, issuer), actorOf(ctx));
+    if (updated.kind === "missing") throw unknownUser();
+    if (updated.kind === "last_admin")
+      throw new AppError("user.last_admin", "This user is the last admin. Make another one first.");
+    if (updated.kind !== "updated") throw takenError(updated);
+    ctx.body = presentUser(updated.user);
+  });
+
+  router.post("/users/:id/tokens", async (ctx) => {
+    requireAdmin(ctx);
+    const id = userIdOf(ctx);
+    if ((await users.find(id)) === undefined) throw unknownUser();
+    await answerNewToken(ctx, id, options);
+  });
+}
+
+/**
+ * Makes a token that allows no more than the one that asks for it, and lives no longer. A stolen
+ * token could otherwise be traded for a better one.
+ */
+async function answerNewToken(
+  ctx: ApiContext,
+  userId: number,
+  { tokens, resources, bodyLimitBytes }: UserRoutesOptions,
+): Promise<void> {
+  const { caller, tokenId, grant } = ctx.state;
+  const body = await readTokenBody(await readJsonBody(ctx, bodyLimitBytes), resources);
+  const { name, scopes = grant.scopes }: TokenBody = body;
+  requireScopes(ctx, scopes);
+  const { expiresAt = grant.expiresAt } = body;
+  if (grant.expiresAt !== undefined && expiresAt !== undefined && expiresAt > grant.expiresAt)
+    throw validationError({
+      expires_at: [`A token made with this one ends by ${grant.expiresAt.toISOString()}.`],
+    });
+  const madeWith = { tokenId, userId: caller.id };
+  const issued = await tokens.issue({ userId, name, scopes, expiresAt, madeWith, actor: actorOf(ctx) });
+  const { id, ...shown } = presentToken(issued);
+  ctx.status = 201;
+  ctx.body = { id, token: issued.token, ...shown };
+}
+
+/** Throws 403 `token.scope` for the first scope that the request's token does not include. */
+function requireScopes(ctx: ApiContext, scopes: TokenInfo["scopes"] | readonly string[]): void {
+  const missing = missingScope(ctx.state.grant.scopes, scopes);
+  if (missing !== undefined) requireScope(ctx, missing);
+}
+
+function requireAdmin(ctx: ApiContext): void {
+  if (!ctx.state.caller.isAdmin) throw new AppError("user.forbidden", "This action is unauthorized.");
+}
+
+function jwtOf({ subject }: UserBody, issuer: string | undefined): Partial<JwtSubject> {
+  return typeof subject === "string" && issuer !== undefined ? { issuer, subject } : {};
+}
+
+function changesOf(body: UserBody, issuer: string | undefined): UserChanges {
+  const { subject, ...changes } = body;
+  if (subject === undefined) return changes;
+  return { ...changes, jwt: subject === null || issuer === undefined ? null : { issuer, subject } };
+}
+
+function takenError({ kind }: UserRefusal): AppError {
+  const field = kind === "email_taken" ? "email" : "subject";
+  return validationError({ [field]: [`The ${field} has already been taken.`] });
+}
+
+function userIdOf(ctx: ApiContext): number {
+  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+  const id = idOf(params["id"] ?? "");
+  if (id === undefined) throw unknownUser();
+  return id;
+}
+
+function unknownUser(): AppError {
+  return new AppError("user.not_found", "The user could not be found.");
+}
+
+/** The `subject` of a user decides who has all of its rights: a limited token must not set it. */
+const everything = "*";
+
+const parameters = ["page", "per_page"];
+
+/** Throws 422 for a parameter that these lists do not have. */
+function pageFor(ctx: ApiContext, { maxPerPage }: UserRoutesOptions): Page {
+  const unknown = Object.keys(ctx.query).filter((name) => !parameters.includes(name));
+  if (unknown.length > 0)
+    throw validationError(
+      Object.fromEntries(
+        unknown
+          .slice(0, 10)
+          .map((name) => [
+            name.slice(0, 100),
+            [`There is no parameter ${name.slice(0, 100)}; expected ${parameters.join(" or ")}.`],
+          ]),
+      ),
+    );
+  return pageOf(ctx.query, { maxPerPage });
+}
+
+function pageOfRows<T>(
+  { ctx, page, ...rest }: { ctx: ApiContext; page: Page; total: number; data: readonly T[] },
+  { urlOf }: UserRoutesOptions,
+): Envelope<T> {
+  return envelope({ ...rest, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
 }

@@ -1,23 +1,66 @@
 import type { Actor } from "../kit/actor.ts";
-import { actingAs } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
+import { actingAs, handOver } from "../db/audit.ts";
+import type { Prisma, PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+
+/** Shared by all that make or change users; no meaning but that no other lock uses it. */
+const lockKey = 7_382_914_407;
+
+/** Whom JWTs are about. */
+export interface JwtSubject {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+export interface NewUser extends Partial<JwtSubject> {
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+export interface UserChanges {
+  readonly name?: string;
+  readonly email?: string;
+  readonly isAdmin?: boolean;
+  readonly isDisabled?: boolean;
+  /** Null: no JWT is the user's any more. */
+  readonly jwt?: JwtSubject | null;
+}
+
+export type UserRefusal =
+  /** Also when the address is there in another case: mail to both goes to the same person. */
+  { readonly kind: "email_taken" } | { readonly kind: "subject_taken" };
 
 /** The users of the API. */
 export interface UserStore {
-  /**
-   * Returns `email_taken` also for an address that differs only in case: mail to both reaches the
-   * same person.
-   */
-  create(user: {
-    readonly name: string;
-    readonly email: string;
-    readonly isAdmin: boolean;
-  }): Promise<{ readonly kind: "created"; readonly user: UserModel } | { readonly kind: "email_taken" }>;
+  /** @param actor Who does it, for the audit trail. Default: the store's. */
+  create(
+    user: NewUser,
+    actor?: Actor,
+  ): Promise<{ readonly kind: "created"; readonly user: UserModel } | UserRefusal>;
+  /** Returns the user of a JWT; makes it unless another process has just done so. */
+  provision(
+    user: JwtSubject & { readonly name: string; readonly email: string },
+  ): Promise<{ readonly kind: "found"; readonly user: UserModel } | { readonly kind: "email_taken" }>;
   find(id: number): Promise<UserModel | undefined>;
   /** Lists the users by id. */
   list(): Promise<readonly UserModel[]>;
+  /** By id, with the number of all. */
+  page(part: {
+    readonly skip: number;
+    readonly take: number;
+  }): Promise<{ readonly rows: readonly UserModel[]; readonly total: number }>;
+  /** `last_admin`: no other user with the admin flag would be enabled. */
+  update(
+    id: number,
+    changes: UserChanges,
+    actor: Actor,
+  ): Promise<
+    | { readonly kind: "updated"; readonly user: UserModel }
+    | { readonly kind: "missing" }
+    | { readonly kind: "last_admin" }
+    | UserRefusal
+  >;
   /**
    * Returns the changed user; undefined for an unknown id. A user that was disabled before keeps
    * the first date.
@@ -37,21 +80,22 @@ export function createUserStore({
   readonly prisma: PrismaClient;
   readonly actor: Actor;
 }): UserStore {
+  const change = <T>(by: Actor, work: (tx: Tx) => Promise<T>): Promise<T> => changeUsers(prisma, by, work);
   return {
-    async create({ name, email, isAdmin }) {
-      // Not Prisma's `mode: insensitive`, which is an ILIKE: the underscore of an address would
-      // match any character.
-      const same = await prisma.$queryRaw<
-        unknown[]
-      >`SELECT id FROM svc.users WHERE lower(email) = lower(${email}) LIMIT 1`;
-      if (same.length > 0) return { kind: "email_taken" };
-      try {
-        const user = await actingAs(prisma, actor, prisma.user.create({ data: { name, email, isAdmin } }));
-        return { kind: "created", user };
-      } catch (error) {
-        if (databaseFaultOf(error).kind === "unique") return { kind: "email_taken" };
-        throw error;
-      }
+    create: (user, by = actor) =>
+      change(by, async (tx) => {
+        if (await isEmailTaken(tx, user.email)) return { kind: "email_taken" };
+        if (await isSubjectTaken(tx, user)) return { kind: "subject_taken" };
+        return { kind: "created", user: await tx.user.create({ data: user }) };
+      }),
+    async provision({ issuer, subject, name, email }) {
+      return change(actor, async (tx) => {
+        const found = await tx.user.findUnique({ where: { issuer_subject: { issuer, subject } } });
+        if (found !== null) return { kind: "found", user: found };
+        if (await isEmailTaken(tx, email)) return { kind: "email_taken" };
+        const user = await tx.user.create({ data: { issuer, subject, name, email } });
+        return { kind: "found", user };
+      });
     },
     async find(id) {
       return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
@@ -59,13 +103,82 @@ export function createUserStore({
     async list() {
       return prisma.user.findMany({ orderBy: { id: "asc" } });
     },
+    async page({ skip, take }) {
+      const [rows, total] = await prisma.$transaction([
+        prisma.user.findMany({ orderBy: { id: "asc" }, skip, take }),
+        prisma.user.count(),
+      ]);
+      return { rows, total };
+    },
+    update: (id, changes, by) => change(by, (tx) => updateUser(tx, id, changes)),
     async setDisabled(id, isDisabled) {
-      const change = prisma.user.updateMany({
+      const disabling = prisma.user.updateMany({
         where: { id, disabledAt: isDisabled ? null : { not: null } },
         data: { disabledAt: isDisabled ? new Date() : null },
       });
-      await actingAs(prisma, actor, change);
+      await actingAs(prisma, actor, disabling);
       return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
     },
   };
+}
+
+type Tx = Prisma.TransactionClient;
+
+/** Runs one change at a time: no index holds addresses apart by case, or keeps the last admin. */
+async function changeUsers<T>(prisma: PrismaClient, actor: Actor, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return prisma.$transaction(
+    async (tx) => {
+      await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
+      await handOver(tx, actor);
+      return work(tx);
+    },
+    // As patient as every statement of the service.
+    { maxWait: 10_000, timeout: 30_000 },
+  );
+}
+
+async function updateUser(
+  tx: Tx,
+  id: number,
+  { isDisabled, jwt, ...changes }: UserChanges,
+): ReturnType<UserStore["update"]> {
+  const user = await tx.user.findUnique({ where: { id } });
+  if (user === null) return { kind: "missing" };
+  const losesAdmin = user.isAdmin && user.disabledAt === null && (changes.isAdmin === false || isDisabled);
+  if (losesAdmin === true) {
+    const others = { isAdmin: true, disabledAt: null, id: { not: id } };
+    if ((await tx.user.count({ where: others })) === 0) return { kind: "last_admin" };
+  }
+  if (changes.email !== undefined && (await isEmailTaken(tx, changes.email, id)))
+    return { kind: "email_taken" };
+  if (jwt !== undefined && jwt !== null && (await isSubjectTaken(tx, jwt, id)))
+    return { kind: "subject_taken" };
+  // A user disabled before keeps the first date.
+  const disabledAt = isDisabled === true ? (user.disabledAt ?? new Date()) : null;
+  const updated = await tx.user.update({
+    where: { id },
+    data: {
+      ...changes,
+      ...(isDisabled === undefined ? {} : { disabledAt }),
+      ...(jwt === undefined ? {} : { issuer: jwt?.issuer ?? null, subject: jwt?.subject ?? null }),
+    },
+  });
+  return { kind: "updated", user: updated };
+}
+
+/** Compares in SQL: Prisma's `mode: insensitive` is an ILIKE, in which `_` matches anything. */
+async function isEmailTaken(tx: Tx, email: string, exceptId = 0): Promise<boolean> {
+  const same = await tx.$queryRaw<unknown[]>`
+    SELECT id FROM svc.users WHERE lower(email) = lower(${email}) AND id <> ${exceptId} LIMIT 1`;
+  return same.length > 0;
+}
+
+async function isSubjectTaken(
+  tx: Tx,
+  { issuer, subject }: Partial<JwtSubject>,
+  exceptId = 0,
+): Promise<boolean> {
+  if (issuer === undefined || subject === undefined) return false;
+  const found = await tx.user.findUnique({ where: { issuer_subject: { issuer, subject } } });
+  return found !== null && found.id !== exceptId;
 }

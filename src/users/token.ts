@@ -9,6 +9,12 @@ const randomLength = 43;
  */
 const tokenPattern = /^svc_[0-9A-Za-z]{40,200}$/;
 
+/** The compact form of a signed one: header, claims and signature in base64url. */
+const jwtPattern = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Most characters of a JWT: its claims then take at most 6 KiB. */
+const longestJwt = 8192;
+
 /** RFC 9110, 11.4: the scheme, in any case, one or more spaces, and a token68. */
 const bearerPattern = /^bearer(?: +(.*))?$/i;
 
@@ -34,7 +40,9 @@ export function hashToken(token: string): Uint8Array<ArrayBuffer> {
 export type Credentials =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed" }
-  | { readonly kind: "token"; readonly token: string };
+  | { readonly kind: "token"; readonly token: string }
+  /** Written as a JWT is (RFC 7519), and no more is known of it. */
+  | { readonly kind: "jwt"; readonly token: string };
 
 /**
  * Reads the `Authorization` headers of a request. Another scheme counts as no token. More than one
@@ -49,5 +57,8 @@ export function parseBearer(headers: readonly string[] | undefined): Credentials
   const match = bearerPattern.exec(header.trim());
   const token = match?.[1];
   if (token === undefined) return { kind: "missing" };
-  return isToken(token) ? { kind: "token", token } : { kind: "malformed" };
+  if (isToken(token)) return { kind: "token", token };
+  return token.length <= longestJwt && jwtPattern.test(token)
+    ? { kind: "jwt", token }
+    : { kind: "malformed" };
 }

@@ -35,11 +35,7 @@ describe("settings, as shipped in config/service.yaml", () => {
     const validate = new Ajv({ allowUnionTypes: true }).compile(schema as object);
     expect(validate(file), JSON.stringify(validate.errors)).to.equal(true);
 
-    const ofSchema = Object.entries(schema.properties ?? {}).flatMap(([name, child]) =>
-      child.properties === undefined
-        ? [[name, child.default ?? null]]
-        : Object.entries(child.properties).map(([inner, leaf]) => [`${name}.${inner}`, leaf.default ?? null]),
-    );
+    const ofSchema = schemaLeaves(schema);
     expect(Object.fromEntries(ofSchema)).to.deep.equal(Object.fromEntries(ofFile));
   });
 });
@@ -47,6 +43,15 @@ describe("settings, as shipped in config/service.yaml", () => {
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly default?: unknown;
+}
+
+/** Defaults by key. */
+function schemaLeaves({ properties = {} }: Schema, steps: readonly string[] = []): [string, unknown][] {
+  return Object.entries(properties).flatMap(([name, child]): [string, unknown][] =>
+    child.properties === undefined
+      ? [[[...steps, name].join("."), child.default ?? null]]
+      : schemaLeaves(child, [...steps, name]),
+  );
 }
 
 function leaves(

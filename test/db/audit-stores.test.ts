@@ -1,3 +1,4 @@
+import { callerOfToken } from "../support/callers.ts";
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Actor } from "../../src/kit/actor.ts";
@@ -61,7 +62,14 @@ describe("svc.audit, after a store's change", () => {
       for (const entry of entries)
         expect(entry).to.include({ ...byOperator, subject_kind: "user", subject_id: created?.subject_id });
       expect(created?.details).to.deep.equal({
-        after: { name: "Eve", email: "eve@example.com", is_admin: true, disabled_at: null },
+        after: {
+          name: "Eve",
+          email: "eve@example.com",
+          is_admin: true,
+          disabled_at: null,
+          issuer: null,
+          subject: null,
+        },
       });
       expect(disabled?.details.before).to.deep.equal({ disabled_at: null });
       expect(disabled?.details.after.disabled_at).to.match(/^\d{4}-.*\+00:00$/);
@@ -91,6 +99,8 @@ describe("svc.audit, after a store's change", () => {
         user_id: userId,
         name: "laptop",
         hash: "***",
+        scopes: ["*"],
+        parent_id: null,
         expires_at: null,
         revoked_at: null,
       });
@@ -109,7 +119,7 @@ describe("svc.audit, after a store's change", () => {
       const { id, token } = await tokens.issue({ userId, name: "laptop" });
 
       const entries = await entriesOf(async () => {
-        await tokens.find(token);
+        await callerOfToken(tokens, token);
         await tokens.close();
         await until(
           async () => (await tokens.list(userId)).some((one) => one.id === id && one.lastUsedAt !== null),

@@ -1,3 +1,4 @@
+import { fullGrant, makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
@@ -17,8 +18,9 @@ const authenticate: ApiMiddleware = async (ctx, next) => {
   const id = Number(ctx.get("Authorization"));
   if (!(id > 0))
     throw new AppError("token.missing", "Unauthenticated.", { headers: { "WWW-Authenticate": "Bearer" } });
-  ctx.state.caller = { id, name: "Ada", email: "ada@example.com", isAdmin: false };
+  ctx.state.caller = makeCaller({ id, name: "Ada", email: "ada@example.com", isAdmin: false });
   ctx.state.tokenId = id;
+  ctx.state.grant = fullGrant;
   await next();
 };
 

@@ -1,3 +1,4 @@
+import { makeCaller } from "../support/callers.ts";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { AppError, validationError } from "../../src/kit/errors.ts";
@@ -7,7 +8,7 @@ import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { call, createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 
-const caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+const caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
 
 const authenticate: ApiMiddleware = async (ctx, next) => {
   if (ctx.get("Authorization") === "")

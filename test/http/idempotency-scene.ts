@@ -20,7 +20,7 @@ const secretBox = createSecretBox(randomBytes(32));
 /** The user with the id that the token is. */
 const authenticate: ApiMiddleware = (ctx, next) => {
   const id = Number(ctx.get("Authorization").replace("Bearer ", ""));
-  ctx.state.caller = { id, name: "", email: "", isAdmin: false };
+  ctx.state.caller = { id, name: "", email: "", isAdmin: false, claims: {} };
   return next();
 };
 

@@ -1,3 +1,4 @@
+import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
@@ -10,7 +11,7 @@ import { until } from "../support/wait.ts";
 /** The token is the id of its user. */
 const authenticate: ApiMiddleware = (ctx, next) => {
   const id = Number(ctx.get("Authorization"));
-  ctx.state.caller = { id, name: "Ada", email: "ada@example.com", isAdmin: false };
+  ctx.state.caller = makeCaller({ id, name: "Ada", email: "ada@example.com", isAdmin: false });
   return next();
 };
 

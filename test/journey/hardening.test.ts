@@ -135,7 +135,7 @@ describe("a hardened svc", function () {
         const [answer] = await exchange(to, bytes);
 
         expect(answer?.status).to.equal(status);
-        expect(answer?.json).to.have.all.keys("message");
+        expect(answer?.json).to.have.all.keys("message", "code");
       }
     }
     const large = await ask(0, "POST", JSON.stringify({ text: "x".repeat(2000) }));

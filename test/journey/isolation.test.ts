@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import {
@@ -63,11 +64,12 @@ POST /resources/notes                     | 201       | 201       | 201         
 GET /resources/notes/{note}               | 200       | 403       | 200           | 401      | 401     | 401     | 401     | 401
 HEAD /resources/notes/{note}              | 200       | 403       | 200           | 401      | 401     | 401     | 401     | 401
 PUT /resources/notes/{note}               | 200       | 403       | 200           | 401      | 401     | 401     | 401     | 401
+POST /resources/notes/batch               | 200       | 200       | 200           | 401      | 401     | 401     | 401     | 401
 DELETE /resources/notes/{note}            | 204       | 403       | 204           | 401      | 401     | 401     | 401     | 401
 GET /resources/notes/999999               | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 PUT /resources/notes/999999               | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 DELETE /resources/notes/999999            | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
-PATCH /resources/notes/{note}             | 405       | 405       | 405           | 401      | 401     | 401     | 401     | 401
+PATCH /resources/notes/{note}             | 200       | 403       | 200           | 401      | 401     | 401     | 401     | 401
 GET /resources/nothing                    | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 GET /resources/notices                    | 200 []    | 200 []    | 200 [any]     | 401      | 401     | 401     | 401     | 401
 POST /resources/notices                   | 201       | 201       | 201           | 401      | 401     | 401     | 401     | 401
@@ -78,6 +80,7 @@ GET /webhooks                             | 200 [ada] | 200 [bob] | 200 []      
 POST /webhooks                            | 201       | 201       | 201           | 401      | 401     | 401     | 401     | 401
 GET /webhooks/{webhook}                   | 200       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 PUT /webhooks/{webhook}                   | 200       | 404       | 404           | 401      | 401     | 401     | 401     | 401
+PATCH /webhooks/{webhook}                 | 200       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 DELETE /webhooks/{webhook}                | 204       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 GET /webhook-deliveries                   | 200 [ada] | 200 [bob] | 200 [ada bob] | 401      | 401     | 401     | 401     | 401
 GET /webhook-deliveries?webhook_id={hook} | 200 [ada] | 200 []    | 200 [ada]     | 401      | 401     | 401     | 401     | 401
@@ -86,6 +89,16 @@ GET /webhook-deliveries?status=failed     | 200 [ada] | 200 [bob] | 200 [ada bob
 GET /webhook-deliveries/{delivery}        | 200       | 404       | 200           | 401      | 401     | 401     | 401     | 401
 POST /webhook-deliveries/{delivery}/retry | 201       | 403       | 201           | 401      | 401     | 401     | 401     | 401
 POST /webhook-deliveries/999999/retry     | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
+GET /tokens                               | 200       | 200       | 200           | 401      | 401     | 401     | 401     | 401
+POST /tokens                              | 201       | 201       | 201           | 401      | 401     | 401     | 401     | 401
+DELETE /tokens/{token}                    | 204       | 404       | 404           | 401      | 401     | 401     | 401     | 401
+DELETE /tokens/999999                     | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
+GET /users                                | 403       | 403       | 200           | 401      | 401     | 401     | 401     | 401
+POST /users                               | 403       | 403       | 201           | 401      | 401     | 401     | 401     | 401
+GET /users/{user}                         | 403       | 403       | 200           | 401      | 401     | 401     | 401     | 401
+PUT /users/{user}                         | 403       | 403       | 200           | 401      | 401     | 401     | 401     | 401
+GET /users/999999                         | 403       | 403       | 404           | 401      | 401     | 401     | 401     | 401
+POST /users/{user}/tokens                 | 403       | 403       | 201           | 401      | 401     | 401     | 401     | 401
 GET /nothing                              | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 `;
 
@@ -217,6 +230,8 @@ for (const mode of modes) {
         hook: () => failed.subscription_id,
         event: () => failed.event_id,
         delivery: () => failed.id,
+        token: async () => (await service.api.tokens.issue({ userId: ada.id, name: "spare" })).id,
+        user: () => ada.id,
       };
       const name = /\{(\w+)\}/.exec(template)?.[1];
       if (name === undefined) return template;
@@ -224,15 +239,23 @@ for (const mode of modes) {
     }
 
     const bodyOf = (method: string, path: string): object | undefined => {
-      if (method === "POST") return path.startsWith("/webhooks") ? webhookBody("new") : { text: "new" };
-      return method === "PUT" ? { text: "changed", is_active: false } : undefined;
+      const isWebhook = path.startsWith("/webhooks");
+      if (path.endsWith("/retry")) return undefined;
+      if (path.endsWith("/batch")) return { operations: [{ method: "create", data: { text: "new" } }] };
+      if (method === "POST" && path.endsWith("/tokens")) return { name: "new" };
+      if (path.startsWith("/users") && method !== "GET")
+        return { name: "new", ...(method === "POST" ? { email: `${randomUUID()}@example.com` } : {}) };
+      if (method === "POST") return isWebhook ? webhookBody("new") : { text: "new" };
+      if (method !== "PUT" && method !== "PATCH") return undefined;
+      return isWebhook ? { is_active: false } : { text: "changed" };
     };
 
     /** Everything that a request could change, as one text. */
     async function stored(): Promise<string> {
       const [all] = await service.infrastructure.sql<{ text: string }>(`SELECT concat(
         (SELECT json_agg(n ORDER BY id) FROM notes n), (SELECT json_agg(n ORDER BY id) FROM notices n),
-        (SELECT json_agg(s ORDER BY id) FROM svc.subscriptions s), (SELECT count(*) FROM svc.deliveries)) AS text`);
+        (SELECT json_agg(s ORDER BY id) FROM svc.subscriptions s), (SELECT count(*) FROM svc.deliveries),
+        (SELECT count(*) FROM svc.tokens WHERE revoked_at IS NULL), (SELECT json_agg(u ORDER BY id) FROM svc.users u)) AS text`);
       return all?.text ?? "";
     }
 
@@ -247,7 +270,9 @@ for (const mode of modes) {
         expect(await stored(), "a refused request changes nothing").to.equal(before);
         if (method !== "HEAD") expect(Object.keys(answer.body)).to.deep.equal(["message", "code"]);
       }
-      const data = answer.status === 200 && path !== "/resources" ? answer.body?.data : undefined;
+      const isOfRecords = !["/resources", "/tokens", "/users"].includes(path);
+      const isList = answer.status === 200 && method === "GET" && isOfRecords;
+      const data = isList ? answer.body?.data : undefined;
       return data === undefined ? String(answer.status) : `200 [${ownersOf(data).join(" ")}]`;
     }
 

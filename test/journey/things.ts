@@ -1,3 +1,4 @@
+import { errorStatus, type ErrorCode } from "../../src/kit/errors.ts";
 import { expect } from "chai";
 import { call, type Answer, type Call } from "../support/http.ts";
 import type { TestService, TestUser } from "../support/service.ts";
@@ -30,13 +31,17 @@ fields:
   updated_at: { type: DateTime, updatedAt: true }
 `;
 
-/** Checks that an answer is an error as the contract has it: JSON, a message, and `errors` exactly when it is a 422. */
+/**
+ * Checks that an answer is an error as the contract has it: JSON, a message, the code of the status,
+ * and `errors` exactly when it is a 422.
+ */
 export function expectRefusal(answer: Answer, status: number): void {
   expect(answer.status, answer.text).to.equal(status);
   expect(answer.headers["content-type"]).to.equal("application/json; charset=utf-8");
   expect(answer.headers["x-request-id"]).to.match(/^[\w.-]+$/);
-  const { message, errors, ...rest } = answer.json as Record<string, unknown>;
+  const { message, code, errors, ...rest } = answer.json as Record<string, unknown>;
   expect(rest).to.deep.equal({});
+  expect(errorStatus[code as ErrorCode]).to.equal(status);
   expect(message).to.be.a("string").and.not.equal("");
   expect(answer.text).to.not.match(/node_modules|\.[jt]s:\d|[Pp]risma|SELECT|svc\./);
   if (status !== 422) {

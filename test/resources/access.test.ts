@@ -1,3 +1,4 @@
+import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { always, never, type Condition } from "../../src/querying/condition.ts";
 import {
@@ -10,8 +11,8 @@ import type { AccessOperation, AccessRule, Definition } from "../../src/mapping/
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, field, ownersOnly } from "../support/definitions.ts";
 
-const user: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };
-const admin: Caller = { id: 1, name: "Root", email: "root@example.com", isAdmin: true };
+const user = makeCaller({ id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false });
+const admin = makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true });
 
 const owned = (overrides: Partial<Definition> = {}): Definition =>
   definition({

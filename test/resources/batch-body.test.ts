@@ -51,8 +51,8 @@ describe("readBatch", () => {
     ["an object", { operations: { 0: {} } }, { operations: ["The operations field must be a list."] }],
     [
       "a field that it does not know",
-      { operations: [], atomic: false },
-      { atomic: ["There is no field atomic; expected one of operations."] },
+      { operations: [], operation: [] },
+      { operation: ["There is no field operation; did you mean operations?"] },
     ],
   ] as const) {
     it(`refuses ${what}`, () => {

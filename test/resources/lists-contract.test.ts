@@ -92,9 +92,10 @@ describe("lists of resources", () => {
     ["filter[meta.0]=1", "D"],
     ["filter[meta.none][null]=true", "ABCD"],
     ["filter[customer.name]=Acme", "A"],
-    // The customer of B is another user's: `access.read` decides on filters through relations too.
+    // B is of a firm that the caller may not read: a filter through the relation does not see it.
     ["filter[customer.name][null]=true", "BCD"],
     ["filter[customer.name][null]=false", "A"],
+    ["filter[customer.name][starts_with]=a", "A"],
     ["filter[customer.name][starts_with]=b", ""],
     ["filter[customer.rank][gt]=1", "AD"],
     ["filter[skus]=nut", "AB"],

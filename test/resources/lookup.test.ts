@@ -7,7 +7,7 @@ import type { Lookup } from "../../src/resources/rules.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
-const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 
 const cases = [
   ["orders", "reference", "A-1", true],

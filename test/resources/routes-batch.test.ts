@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import type { Access } from "../../src/mapping/definition.ts";
+import { ownersOnly } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
@@ -28,6 +30,8 @@ describe("POST /resources/{name}/batch", () => {
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
 
+  const addPage = (who: string, slug: string): Promise<Answer> =>
+    as(who, "POST /pages/batch", { operations: [{ method: "create", data: { slug, title: slug } }] });
   const statusOf = async (...references: readonly string[]): Promise<number> =>
     (await batch("ada", ...references.map((reference) => create(reference)))).status;
   const statementsOf = async (operations: number): Promise<number> => {
@@ -50,12 +54,8 @@ describe("POST /resources/{name}/batch", () => {
 
   const stored = (): Promise<unknown[]> =>
     served.sql("SELECT id, reference, amount, remarks, user_id FROM orders ORDER BY id");
-  const waiting = async (): Promise<number> =>
-    (
-      await served.sql(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      )
-    ).length;
+  const waitingFor = async (table: string): Promise<number> =>
+    (await served.sql("SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass", [table])).length;
 
   it("does the operations in their order, and answers each as a single write does", async () => {
     const before = api.changes();
@@ -244,6 +244,28 @@ describe("POST /resources/{name}/batch", () => {
     expect(resultsOf(answer).map(({ status }) => status)).to.deep.equal([200, 200, 204]);
   });
 
+  it("refuses a new record that the rule of create does not fit, with 403", async () => {
+    const access: Access = {
+      ...ownersOnly,
+      create: { kind: "filter", where: { status: { not: "shipped" } } },
+    };
+    const own = await startApi(served, withVariant("orders", { access }));
+    const before = await stored();
+    try {
+      const operations = [create("N-1"), create("N-2", { status: "shipped" })];
+      const answer = await ask(own, "ada", "POST /orders/batch", { operations });
+
+      expect(faultOf(answer)).to.deep.equal([
+        403,
+        "record.forbidden",
+        { "operations.1.data": ["This action is unauthorized."] },
+      ]);
+      expect(await stored()).to.deep.equal(before);
+    } finally {
+      await own.server.close();
+    }
+  });
+
   it("refuses an operation that the resource does not support, with 422", async () => {
     const answer = await as("root", "POST /notices/batch", {
       operations: [
@@ -309,19 +331,21 @@ describe("POST /resources/{name}/batch", () => {
     });
   }
 
-  it("lets one of two batches of a user hold a connection, and two of all users in the test's limits", async () => {
+  it("lets one batch of a user hold a connection, and two of all users in the test's limits", async () => {
     const client = await served.database.pool.connect();
     try {
-      await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");
-      const mine = ["Q-1", "Q-2"].map((reference) => batch("ada", create(reference)));
-      const others = [batch("bob", create("Q-3")), batch("root", create("Q-4"))];
-      await until(async () => (await waiting()) === 2, { what: "two batches at the table" });
-      // A request after them is at the database, so that theirs would be.
-      await as("ada", "GET /pages/two");
+      await client.query("BEGIN; LOCK TABLE orders, site_pages IN ACCESS EXCLUSIVE MODE");
+      const adas = ["Q-1", "Q-2"].map((reference) => batch("ada", create(reference)));
+      await until(async () => (await waitingFor("orders")) === 1, { what: "one of Ada's" });
+      const others = [addPage("bob", "b")];
+      await until(async () => (await waitingFor("site_pages")) === 1, { what: "the one of Bob's" });
+      others.push(addPage("root", "r"));
+      // A request after it has been at the database, so that it would be, too.
+      await as("ada", "GET /notices/1");
 
-      expect(await waiting()).to.equal(2);
+      expect([await waitingFor("orders"), await waitingFor("site_pages")]).to.deep.equal([1, 1]);
       await client.query("COMMIT");
-      expect((await Promise.all([...mine, ...others])).map(({ status }) => status)).to.deep.equal([
+      expect((await Promise.all([...adas, ...others])).map(({ status }) => status)).to.deep.equal([
         200, 200, 200, 200,
       ]);
     } finally {

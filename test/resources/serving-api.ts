@@ -1,8 +1,6 @@
+import { fullGrant, makeCaller } from "../support/callers.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { AppError } from "../../src/kit/errors.ts";
-import { createStatementNames } from "../../src/db/text-sql.ts";
-import { createInTransaction } from "../../src/db/transaction.ts";
-import { createAnswerPost } from "../../src/http/idempotency.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
@@ -14,19 +12,21 @@ import { createCursors } from "../../src/querying/cursor.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
+import { createPosts } from "../support/posts.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { definitions, type ServedDatabase } from "./serving.ts";
 
 const callers: Readonly<Record<string, Caller>> = {
-  ada: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false },
-  bob: { id: 8, name: "Bob", email: "bob@example.com", isAdmin: false },
-  root: { id: 1, name: "Root", email: "root@example.com", isAdmin: true },
+  ada: makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false }),
+  bob: makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: false }),
+  root: makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true }),
 };
 
 const authenticate: ApiMiddleware = async (ctx, next) => {
   const caller = callers[ctx.get("Authorization").replace("Bearer ", "")];
   if (caller === undefined) throw new AppError("token.missing", "Unauthenticated.");
   ctx.state.caller = caller;
+  ctx.state.grant = fullGrant;
   await next();
 };
 
@@ -53,8 +53,7 @@ export async function startApi(
     maxPerPage: 100,
     listTurns: createTurns(10),
     resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
-    inTransaction: createInTransaction(served.database.pool, createStatementNames(false)),
-    answerPost: createAnswerPost({ seal: createSecretBox(Buffer.alloc(32)) }),
+    ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
     batchTurns: { users: createTurns(1), all: createTurns<string>(2) },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     access: createAccessConditions(resources),

@@ -33,8 +33,8 @@ const resourceWith = (read: AccessRule): ReturnType<typeof definitionsOf> =>
   );
 
 const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind: "filter", where });
-const ada: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
-const bob: Caller = { id: 8, name: "Bob", email: "bob@example.com", isAdmin: true };
+const ada: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
+const bob: Caller = { id: 8, name: "Bob", email: "bob@example.com", isAdmin: true, claims: {} };
 
 /** Ada is a member of the first team, Bob of the second. */
 describe("createEligibility, by a filter", () => {

@@ -6,8 +6,8 @@ import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 import { createMemoryLog } from "../support/http.ts";
 
-const ada: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false };
-const ben: Caller = { id: 8, name: "Ben", email: "ben@example.com", isAdmin: true };
+const ada: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: false, claims: {} };
+const ben: Caller = { id: 8, name: "Ben", email: "ben@example.com", isAdmin: true, claims: {} };
 const users = [ada, ben];
 const owners = ["7", "8", "07", "x", "2147483648", null];
 const events = owners.map((owner_id) => ({ resource: "orders", owner_id }));

@@ -120,7 +120,7 @@ describe("createSubscriberFinder", () => {
           subscriptionId,
           url: `https://example.com/${ids.ada}`,
           encryptedSecret: Buffer.from("sealed"),
-          user: { id: ids.ada, name: "ada", email: "ada@Example.com", isAdmin: false },
+          user: { id: ids.ada, name: "ada", email: "ada@Example.com", isAdmin: false, claims: {} },
           resource: "orders",
           events: ["on_create"],
         },

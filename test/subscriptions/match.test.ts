@@ -1,10 +1,11 @@
 import { expect } from "chai";
+import { makeCaller } from "../support/callers.ts";
 import { matchEvents, type MatchedEvent } from "../../src/subscriptions/match.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 
-const owner = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+const owner = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
 const stranger = { ...owner, id: 8 };
 const subscription = { resource: "orders", events: ["on_create", "on_update"], user: owner };
 const event = { resource: "orders", event: "on_create", owner_id: "7" } as const;

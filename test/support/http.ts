@@ -1,3 +1,4 @@
+import { fullGrant, makeCaller } from "./callers.ts";
 import { request as send, type IncomingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
 import { pino } from "pino";
@@ -6,7 +7,8 @@ import type { Log } from "../../src/telemetry/log.ts";
 
 /** An authentication that takes every request for Ada's. */
 export const asAda: ApiMiddleware = (ctx, next) => {
-  ctx.state.caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false };
+  ctx.state.caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
+  ctx.state.grant = fullGrant;
   return next();
 };
 

@@ -3,9 +3,6 @@ import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { addDeliveryRoutes } from "../../src/deliveries/routes.ts";
 import { createApp } from "../../src/http/app.ts";
-import { createStatementNames } from "../../src/db/text-sql.ts";
-import { createInTransaction } from "../../src/db/transaction.ts";
-import { createAnswerPost } from "../../src/http/idempotency.ts";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
 import { startServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
@@ -18,6 +15,7 @@ import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { createAuthenticate } from "../../src/users/authenticate.ts";
 import { createTokenProvider } from "../../src/users/provider.ts";
 import { openCoreDatabase, type CoreDatabase } from "./core-database.ts";
+import { createPosts } from "./posts.ts";
 import { call, createMemoryLog } from "./http.ts";
 
 export interface ListUser {
@@ -58,8 +56,7 @@ export async function startListApi(): Promise<ListApi> {
   const posts = {
     bodyLimitBytes: 100_000,
     urlOf,
-    inTransaction: createInTransaction(pool, createStatementNames(false)),
-    answerPost: createAnswerPost({ seal: secretBox }),
+    ...createPosts(pool, secretBox),
   };
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ prisma, transact, listSql, secretBox, maxPerUser: 50 }),

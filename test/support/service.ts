@@ -53,6 +53,7 @@ export interface ServiceOptions {
   readonly prepare?: (url: string) => Promise<void>;
   readonly http?: Partial<Config["http"]>;
   readonly webhooks?: Partial<Config["webhooks"]>;
+  readonly auth?: Config["auth"];
   /** Variables that win over those of the mode. The database of a `DATABASE_URL` is there afterwards. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -136,6 +137,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     ...loaded,
     http: { ...loaded.http, host: "127.0.0.1", port: 0, ...options.http },
     webhooks: { ...loaded.webhooks, ...quick, ...options.webhooks },
+    auth: options.auth ?? loaded.auth,
     relay: { ...loaded.relay, pollIntervalMs: 50 },
   };
   const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };

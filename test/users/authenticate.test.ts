@@ -4,7 +4,7 @@ import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
-import { createAuthenticate } from "../../src/users/authenticate.ts";
+import { createAuthenticate, type Identifier } from "../../src/users/authenticate.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { addWhoamiRoute } from "../../src/users/routes.ts";
 import { mintToken } from "../../src/users/token.ts";
@@ -14,12 +14,16 @@ import { call, createMemoryLog, type Answer } from "../support/http.ts";
 const missing = "Bearer";
 const invalid = 'Bearer error="invalid_token"';
 
-function expectUnauthenticated(answer: Answer, challenge: string): void {
+function expectUnauthenticated(
+  answer: Answer,
+  challenge: string,
+  code = challenge === missing ? "token.missing" : "token.invalid",
+): void {
   expect(answer.status).to.equal(401);
   expect(answer.headers["www-authenticate"]).to.equal(challenge);
   expect(answer.json).to.deep.equal({
     message: "Unauthenticated.",
-    code: challenge === missing ? "token.missing" : "token.invalid",
+    code,
   });
 }
 
@@ -97,13 +101,21 @@ describe("GET /whoami", () => {
     const revoked = await tokens.issue({ userId, name: "revoked" });
     await tokens.revoke(revoked.id);
 
-    expectUnauthenticated(await whoami(`Bearer ${revoked.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${revoked.token}`),
+      `${invalid}, error_description="The token is revoked"`,
+      "token.revoked",
+    );
   });
 
   it("answers 401 with invalid_token for an expired token", async () => {
     const expired = await tokens.issue({ userId, name: "expired", expiresAt: new Date(Date.now() - 1) });
 
-    expectUnauthenticated(await whoami(`Bearer ${expired.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${expired.token}`),
+      `${invalid}, error_description="The token has expired"`,
+      "token.expired",
+    );
   });
 
   it("answers 401 with invalid_token for the token of a disabled user", async () => {
@@ -112,7 +124,11 @@ describe("GET /whoami", () => {
     });
     const issued = await tokens.issue({ userId: disabled.id, name: "x" });
 
-    expectUnauthenticated(await whoami(`Bearer ${issued.token}`), invalid);
+    expectUnauthenticated(
+      await whoami(`Bearer ${issued.token}`),
+      `${invalid}, error_description="The user is disabled"`,
+      "user.disabled",
+    );
   });
 
   it("answers 401 to two Authorization headers, whichever of them is good", async () => {
@@ -138,6 +154,35 @@ describe("GET /whoami", () => {
 
     expect(lines).not.to.deep.equal([]);
     expect(JSON.stringify(lines)).not.to.contain(token.slice(4));
+  });
+
+  it("answers 429 to JWTs too, but not to one that was valid before", async () => {
+    const head = Buffer.from('{"alg":"ES256"}').toString("base64url");
+    const [good, bad] = [`${head}.e30.Z29vZA`, `${head}.e30.YmFk`];
+    let identified = 0;
+    const jwts: Identifier = {
+      async identify(given) {
+        identified += 1;
+        return given === good ? tokens.identify(token) : { kind: "refused", code: "token.invalid" };
+      },
+      wasFound: (given) => given === good,
+    };
+    const failures = createFailureLimit({ count: 2, windowMs: 60_000 });
+    const router = createRouter("/svc-api");
+    addWhoamiRoute(router);
+    const authenticate = createAuthenticate({ tokens, jwts, failures });
+    const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
+    const strict = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const statuses: number[] = [];
+    for (const given of [good, bad, bad, bad, good]) {
+      const headers = { Authorization: `Bearer ${given}` };
+      statuses.push((await call(strict.port, "/svc-api/whoami", { headers })).status);
+    }
+
+    expect(statuses).to.deep.equal([200, 401, 401, 429, 200]);
+    expect(identified).to.equal(4);
+    expect(JSON.stringify(lines)).not.to.contain(head);
+    await strict.close();
   });
 
   it("answers 429 to an address that failed too often, but not to a token that was valid before", async () => {

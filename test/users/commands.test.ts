@@ -1,3 +1,4 @@
+import { callerOfToken } from "../support/callers.ts";
 import { Command, CommanderError } from "commander";
 import { expect } from "chai";
 import { OperatorError } from "../../src/kit/errors.ts";
@@ -93,12 +94,12 @@ describe("user commands", () => {
         token_name: "default",
         token_expires_at: null,
       });
-      expect(await tokens.find(String(created["token"]))).to.deep.equal({
+      expect(await callerOfToken(tokens, String(created["token"]))).to.deep.equal({
         id: 1,
         name: "Ada",
         email: "ada@example.com",
         isAdmin: false,
-        tokenId: 1,
+        claims: {},
       });
     });
 
@@ -227,10 +228,10 @@ describe("user commands", () => {
       expect(disabled.stdout).to.equal(
         "The user 1 (Ada, ada@example.com) is disabled: its tokens answer 401, and its webhooks wait.\n",
       );
-      expect(await tokens.find(String(token))).to.equal(undefined);
+      expect(await callerOfToken(tokens, String(token))).to.equal(undefined);
 
       expect(await json("users", "enable", "1")).to.include({ id: 1, disabled_at: null });
-      expect(await tokens.find(String(token))).to.have.property("id", 1);
+      expect(await callerOfToken(tokens, String(token))).to.have.property("id", 1);
     });
 
     it("keeps the first date when a user is disabled twice", async () => {
@@ -270,7 +271,33 @@ describe("user commands", () => {
         Date.now() + 1_740_000,
         Date.now() + 1_800_000,
       );
-      expect(await tokens.find(String(created["token"]))).to.have.property("id", 1);
+      expect(await callerOfToken(tokens, String(created["token"]))).to.have.property("id", 1);
+    });
+
+    it("gives a token the scopes that are named, and * when none is", async () => {
+      await core.sql(
+        `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES ('notes', 'notes', true, 'x')
+         ON CONFLICT DO NOTHING`,
+      );
+      const create = ["tokens", "create", "--user", "1"];
+
+      expect(await json(...create, "--scope", "notes:read", "--scope", "webhooks")).to.deep.include({
+        scopes: ["notes:read", "webhooks"],
+      });
+      expect(await json(...create)).to.deep.include({ scopes: ["*"] });
+      const list = await json<Json[]>("tokens", "list", "--user", "1");
+      expect(list.map(({ scopes }) => scopes)).to.deep.equal([["*"], ["notes:read", "webhooks"], ["*"]]);
+    });
+
+    it("refuses a scope of a resource that is not there, and one that is none", async () => {
+      const { error } = await run(["tokens", "create", "--user", "1", "--scope", "note:read"]);
+      const wrong = await run(["tokens", "create", "--user", "1", "--scope", "reed"]);
+
+      expect(error)
+        .to.be.instanceOf(OperatorError)
+        .with.property("message", "There is no resource note; did you mean notes?");
+      expect(wrong.error).to.be.instanceOf(CommanderError);
+      expect(wrong.stderr).to.contain("A scope is one of *, read, write, webhooks, admin, <resource>:read");
     });
 
     it("calls a token default, and lets it live for ever, when nothing else is said", async () => {
@@ -291,7 +318,7 @@ describe("user commands", () => {
 
     it("lists a user's tokens with their use, newest first", async () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
-      await tokens.find(String(token));
+      await callerOfToken(tokens, String(token));
       await tokens.close();
 
       const list = await json<Json[]>("tokens", "list", "--user", "1");
@@ -304,6 +331,7 @@ describe("user commands", () => {
         "id",
         "user_id",
         "name",
+        "scopes",
         "created_at",
         "last_used_at",
         "expires_at",
@@ -317,7 +345,7 @@ describe("user commands", () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
 
       expect((await run(["tokens", "revoke", "2"])).stdout).to.equal("The token 2 (ci) is revoked.\n");
-      expect(await tokens.find(String(token))).to.equal(undefined);
+      expect(await callerOfToken(tokens, String(token))).to.equal(undefined);
       expect(await json("tokens", "revoke", "2")).to.include({ id: 2, name: "ci" });
     });
 

@@ -1,3 +1,4 @@
+import { callerOfToken } from "../support/callers.ts";
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
@@ -58,43 +59,43 @@ describe("createTokenProvider", () => {
   });
 
   it("finds the user of a token", async () => {
-    const { id, token } = await tokens.issue({ userId, name: "x" });
+    const { token } = await tokens.issue({ userId, name: "x" });
 
-    expect(await tokens.find(token)).to.deep.equal({
+    expect(await callerOfToken(tokens, token)).to.deep.equal({
       id: userId,
       name: "Ada",
       email: "ada@example.com",
       isAdmin: true,
-      tokenId: id,
+      claims: {},
     });
   });
 
   it("asks nothing of the database for what cannot be a token", async () => {
-    expect(await tokens.find("svc_short")).to.equal(undefined);
+    expect(await callerOfToken(tokens, "svc_short")).to.equal(undefined);
     expect(statements).to.deep.equal([]);
   });
 
   it("finds nobody for a token that was never issued", async () => {
-    expect(await tokens.find(mintToken())).to.equal(undefined);
+    expect(await callerOfToken(tokens, mintToken())).to.equal(undefined);
   });
 
   it("finds nobody for an expired token", async () => {
     const { token } = await tokens.issue({ userId, name: "x", expiresAt: new Date(Date.now() - 1000) });
 
-    expect(await tokens.find(token)).to.equal(undefined);
+    expect(await callerOfToken(tokens, token)).to.equal(undefined);
   });
 
   it("finds the user until the token expires", async () => {
     const { token } = await tokens.issue({ userId, name: "x", expiresAt: new Date(Date.now() + 60_000) });
 
-    expect(await tokens.find(token)).to.have.property("id", userId);
+    expect(await callerOfToken(tokens, token)).to.have.property("id", userId);
   });
 
   it("finds nobody for a revoked token", async () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
     await tokens.revoke(id);
 
-    expect(await tokens.find(token)).to.equal(undefined);
+    expect(await callerOfToken(tokens, token)).to.equal(undefined);
   });
 
   it("keeps the first date when a token is revoked twice", async () => {
@@ -114,10 +115,10 @@ describe("createTokenProvider", () => {
     const { token } = await tokens.issue({ userId, name: "x" });
 
     await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
-    expect(await tokens.find(token)).to.equal(undefined);
+    expect(await callerOfToken(tokens, token)).to.equal(undefined);
 
     await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: null } });
-    expect(await tokens.find(token)).to.have.property("id", userId);
+    expect(await callerOfToken(tokens, token)).to.have.property("id", userId);
   });
 
   it("lists a user's tokens without their hashes, newest first", async () => {
@@ -133,14 +134,18 @@ describe("createTokenProvider", () => {
   it("looks a token up with one statement, and notes its use with one more at most once a minute", async () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
 
-    await Promise.all([tokens.find(token), tokens.find(token), tokens.find(token)]);
+    await Promise.all([
+      callerOfToken(tokens, token),
+      callerOfToken(tokens, token),
+      callerOfToken(tokens, token),
+    ]);
     await tokens.close();
     const firstUse = await lastUseOf(id);
     expect(firstUse).to.be.instanceOf(Date);
     expect(statements.filter((text) => text.includes("UPDATE"))).to.have.length(1);
 
     statements = [];
-    await tokens.find(token);
+    await callerOfToken(tokens, token);
     await tokens.close();
     expect(statements).to.have.length(1);
     expect(await lastUseOf(id)).to.deep.equal(firstUse);
@@ -159,8 +164,8 @@ describe("createTokenProvider", () => {
     const provider = createTokenProvider({ prisma: core.database.prisma, sql: slow, log });
     const { token } = await provider.issue({ userId, name: "x" });
 
-    await provider.find(token);
-    await provider.find(token);
+    await callerOfToken(provider, token);
+    await callerOfToken(provider, token);
     let isClosed = false;
     const closing = provider.close().then(() => (isClosed = true));
     await new Promise((resolve) => setImmediate(resolve));
@@ -175,7 +180,7 @@ describe("createTokenProvider", () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
     await core.sql("UPDATE svc.tokens SET last_used_at = now() - interval '61 seconds' WHERE id = $1", [id]);
 
-    await tokens.find(token);
+    await callerOfToken(tokens, token);
     await tokens.close();
 
     expect((await lastUseOf(id))?.getTime()).to.be.above(Date.now() - 30_000);
@@ -187,7 +192,7 @@ describe("createTokenProvider", () => {
     const provider = createTokenProvider({ prisma: core.database.prisma, sql: failing, log });
     const { token, id } = await provider.issue({ userId, name: "x" });
 
-    expect(await provider.find(token)).to.have.property("id", userId);
+    expect(await callerOfToken(provider, token)).to.have.property("id", userId);
     await provider.close();
 
     const line = lines.find(({ tokenId }) => tokenId === id);

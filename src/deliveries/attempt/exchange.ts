@@ -7,8 +7,8 @@ import {
 } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import type { Agents } from "./connections.ts";
-import { NoTurnError, type Asker } from "./shared-lookup.ts";
+import type { Agents } from "../../outbound/connections.ts";
+import { NoTurnError, type Asker } from "../../outbound/shared-lookup.ts";
 
 /** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
 const maxHeadBytes = 16 * 1024;

@@ -1,28 +1,10 @@
+import { LookupError, TargetRefusedError } from "../../outbound/outbound-errors.ts";
 import type { AttemptError } from "../delivery.ts";
 
 /** Why an attempt failed, with one line about it for the owner of the subscription. */
 export interface Failure {
   readonly error: AttemptError;
   readonly detail: string;
-}
-
-/** Thrown by the sender's look-up for a name without an allowed address. */
-export class TargetRefusedError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "TargetRefusedError";
-  }
-}
-
-/** Thrown when a look-up fails; the code is that of c-ares, such as ENOTFOUND. */
-export class LookupError extends Error {
-  readonly code: string;
-
-  constructor(code: string) {
-    super(`look-up failed: ${code}`);
-    this.name = "LookupError";
-    this.code = code;
-  }
 }
 
 /** Reasons that help a user; other codes are shown as they are. */

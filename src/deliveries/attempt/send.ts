@@ -1,12 +1,17 @@
 import { STATUS_CODES, type IncomingHttpHeaders } from "node:http";
 import { performance } from "node:perf_hooks";
-import { createAgents, type Agents } from "./connections.ts";
+import { createAgents, type Agents } from "../../outbound/connections.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { createSharedLookup, type AddressLookup } from "./shared-lookup.ts";
-import { createTargetPolicy, perUser, type ReceiverNetworks, type TargetPolicy } from "./targets.ts";
+import { createSharedLookup, type AddressLookup } from "../../outbound/shared-lookup.ts";
+import {
+  createTargetPolicy,
+  perUser,
+  type ReceiverNetworks,
+  type TargetPolicy,
+} from "../../outbound/targets.ts";
 
 /** Limits of what is stored of an answer, whatever a receiver sends. */
 const maxBodyBytes = 16 * 1024;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import ipaddr from "ipaddr.js";
-import { createTargetPolicy } from "../../../src/deliveries/attempt/targets.ts";
+import { createTargetPolicy } from "../../../src/outbound/targets.ts";
 import { render, type Peer } from "./chart.ts";
 
 type SpecialRange = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, bits: number];

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AttemptError } from "../../../src/deliveries/delivery.ts";
-import { failureOf, LookupError, TargetRefusedError } from "../../../src/deliveries/attempt/failure.ts";
+import { failureOf } from "../../../src/deliveries/attempt/failure.ts";
+import { LookupError, TargetRefusedError } from "../../../src/outbound/outbound-errors.ts";
 
 function errorWith(fields: Readonly<Record<string, string>>): Error {
   return Object.assign(new Error("secret text of the other side\nin two lines"), fields);

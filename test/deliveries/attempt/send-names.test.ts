@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect } from "chai";
-import { createNameResolver } from "../../../src/deliveries/attempt/resolve-name.ts";
+import { createNameResolver } from "../../../src/outbound/resolve-name.ts";
 import type { Sent } from "../../../src/deliveries/attempt/send.ts";
-import { createSharedLookup, type AddressLookup } from "../../../src/deliveries/attempt/shared-lookup.ts";
+import { createSharedLookup, type AddressLookup } from "../../../src/outbound/shared-lookup.ts";
 import { startNameServer, type NameServer } from "../../support/name-server.ts";
 import { startReceiver, type TestReceiver } from "../../support/receiver.ts";
 import { createTestSenders, type TestSenders } from "../../support/senders.ts";

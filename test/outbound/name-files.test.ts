@@ -2,12 +2,7 @@ import { expect } from "chai";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  candidatesOf,
-  createNameFiles,
-  parseHosts,
-  parseResolvConf,
-} from "../../../src/deliveries/attempt/name-files.ts";
+import { candidatesOf, createNameFiles, parseHosts, parseResolvConf } from "../../src/outbound/name-files.ts";
 
 describe("parseHosts", () => {
   it("gives the addresses of each name, whatever its case, in their order", () => {

@@ -1,7 +1,7 @@
 import { promises, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { LookupError } from "./failure.ts";
+import { LookupError } from "./outbound-errors.ts";
 import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
 
 export interface ResolvedName {

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { expect } from "chai";
-import { createAgents, type Agents } from "../../../src/deliveries/attempt/connections.ts";
-import { TargetRefusedError } from "../../../src/deliveries/attempt/failure.ts";
-import { createTargetPolicy } from "../../../src/deliveries/attempt/targets.ts";
-import { startReceiver, type TestReceiver } from "../../support/receiver.ts";
+import { createAgents, type Agents } from "../../src/outbound/connections.ts";
+import { TargetRefusedError } from "../../src/outbound/outbound-errors.ts";
+import { createTargetPolicy } from "../../src/outbound/targets.ts";
+import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 
 describe("createAgents", () => {
   let receiver: TestReceiver;

@@ -1,12 +1,8 @@
 import { expect } from "chai";
-import { LookupError } from "../../../src/deliveries/attempt/failure.ts";
-import type { ResolvedName } from "../../../src/deliveries/attempt/resolve-name.ts";
-import {
-  createSharedLookup,
-  NoTurnError,
-  type Asker,
-} from "../../../src/deliveries/attempt/shared-lookup.ts";
-import { until } from "../../support/wait.ts";
+import { LookupError } from "../../src/outbound/outbound-errors.ts";
+import type { ResolvedName } from "../../src/outbound/resolve-name.ts";
+import { createSharedLookup, NoTurnError, type Asker } from "../../src/outbound/shared-lookup.ts";
+import { until } from "../support/wait.ts";
 
 const addresses = [{ address: "192.0.2.1", family: 4 }];
 

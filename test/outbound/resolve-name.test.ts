@@ -1,12 +1,8 @@
 import { expect } from "chai";
 import type { LookupAddress } from "node:dns";
-import {
-  createNameResolver,
-  type ResolvedName,
-  type ResolveName,
-} from "../../../src/deliveries/attempt/resolve-name.ts";
-import { parseHosts } from "../../../src/deliveries/attempt/name-files.ts";
-import { startNameServer, type NameServer, type Told } from "../../support/name-server.ts";
+import { createNameResolver, type ResolvedName, type ResolveName } from "../../src/outbound/resolve-name.ts";
+import { parseHosts } from "../../src/outbound/name-files.ts";
+import { startNameServer, type NameServer, type Told } from "../support/name-server.ts";
 
 const [four, six]: readonly LookupAddress[] = [
   { address: "192.0.2.1", family: 4 },

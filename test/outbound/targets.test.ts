@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createTargetPolicy, perUser } from "../../src/deliveries/attempt/targets.ts";
+import { createTargetPolicy, perUser } from "../../src/outbound/targets.ts";
 
 const strict = createTargetPolicy([]);
 

@@ -2,7 +2,7 @@ import type { LookupAddress } from "node:dns";
 import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
-import { TargetRefusedError } from "./failure.ts";
+import { TargetRefusedError } from "./outbound-errors.ts";
 import { createSharedLookup, type Asker, type AddressLookup } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 

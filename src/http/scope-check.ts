@@ -1,0 +1,85 @@
+import { AppError } from "../kit/errors.ts";
+import { includesScope } from "../kit/scopes.ts";
+import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
+
+/**
+ * What a token needs for each route, by method and path below the prefix. `any`: every valid token.
+ * `resource`: `<name>:read` for GET and HEAD, else `<name>:write`. Such a route asks by itself,
+ * once it knows that the resource is there. docs/authentication.md has the same table.
+ */
+export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks" | "admin">> = {
+  "GET /whoami": "any",
+  "GET /resources": "any",
+  "* /resources/:name": "resource",
+  "* /resources/:name/:id": "resource",
+  "GET /webhooks": "webhooks",
+  "POST /webhooks": "webhooks",
+  "GET /webhooks/:id": "webhooks",
+  "PUT /webhooks/:id": "webhooks",
+  "PATCH /webhooks/:id": "webhooks",
+  "DELETE /webhooks/:id": "webhooks",
+  "GET /webhook-deliveries": "webhooks",
+  "GET /webhook-deliveries/:id": "webhooks",
+  "POST /webhook-deliveries/:id/retry": "webhooks",
+  // A token sees all of its user's tokens. It makes and revokes only those with no more scopes than
+  // its own.
+  "GET /tokens": "any",
+  "POST /tokens": "any",
+  "DELETE /tokens/:id": "any",
+  "GET /users": "admin",
+  "POST /users": "admin",
+  "GET /users/:id": "admin",
+  "PUT /users/:id": "admin",
+  "POST /users/:id/tokens": "admin",
+};
+
+/** Throws 403 `token.scope` unless the request's token includes the scope. */
+export function requireScope(ctx: ApiContext, needed: string): void {
+  if (includesScope(ctx.state.grant.scopes, needed)) return;
+  throw new AppError("token.scope", `This token lacks the scope ${needed}.`, {
+    // RFC 6750, section 3.1.
+    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${needed}"` },
+  });
+}
+
+/**
+ * Throws 403 `token.scope` unless the token may do to the resource what the request's method does.
+ */
+export function requireResourceScope(ctx: ApiContext, resource: string): void {
+  if (ctx.method === "OPTIONS") return;
+  const isRead = ctx.method === "GET" || ctx.method === "HEAD";
+  requireScope(ctx, `${resource}:${isRead ? "read" : "write"}`);
+}
+
+/**
+ * Holds every route of a router to `scopeTable`. Call it when all routes are added.
+ *
+ * @param isAdminSomewhere Whether a resource takes the user for an admin when the token is not
+ *   limited.
+ * @throws Error for a route that is not in the table.
+ */
+export function guardRoutes(
+  router: ApiRouter,
+  {
+    routePrefix,
+    isAdminSomewhere,
+  }: { readonly routePrefix: string; readonly isAdminSomewhere: (ctx: ApiContext) => boolean },
+): void {
+  for (const layer of router.stack) {
+    const path = String(layer.path).slice(routePrefix.length);
+    const method = layer.methods.find((one) => one !== "HEAD") ?? "GET";
+    const needed = scopeTable[`${method} ${path}`] ?? scopeTable[`* ${path}`];
+    if (needed === undefined) throw new Error(`The route ${method} ${path} is not in the table of scopes.`);
+    if (needed === "any" || needed === "resource") continue;
+    // A limited token may not read the records of all users, nor have a subscription of an admin
+    // bring them.
+    const makesSubscription = path.startsWith("/webhooks") && ["POST", "PUT", "PATCH"].includes(method);
+    const check: ApiMiddleware = (ctx, next) => {
+      requireScope(ctx, needed);
+      if (makesSubscription && ctx.state.caller.isLimited === true && isAdminSomewhere(ctx))
+        requireScope(ctx, "admin");
+      return next();
+    };
+    layer.stack.unshift(check);
+  }
+}

@@ -1,0 +1,129 @@
+import { nearest } from "../kit/did-you-mean.ts";
+import { validationError, type FieldErrors } from "../kit/errors.ts";
+import { maxScopes, scopeFault } from "../kit/scopes.ts";
+import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
+import { resolveDate } from "../validation/dates.ts";
+import { emailFault, nameFault } from "./input.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+const newToken = compileRules({
+  name: "required|string|max:255",
+  scopes: ["nullable", "array", { min: 1 }, { max: maxScopes }],
+  "scopes.*": "required|string",
+  expires_at: "nullable|string|date|after:now",
+});
+
+const newUser = compileRules({
+  name: "required|string|max:255",
+  email: "required|string|max:254",
+  is_admin: "boolean",
+  subject: "nullable|string|max:255",
+});
+
+const changedUser = compileRules({
+  name: "sometimes|required|string|max:255",
+  email: "sometimes|required|string|max:254",
+  is_admin: "sometimes|required|boolean",
+  is_disabled: "sometimes|required|boolean",
+  subject: "sometimes|nullable|string|max:255",
+});
+
+/** The body of a new token. */
+export interface TokenBody {
+  readonly name: string;
+  /** Undefined: those of the token that asks. */
+  readonly scopes: readonly string[] | undefined;
+  /** Undefined: when that token ends. */
+  readonly expiresAt: Date | undefined;
+}
+
+/** The body of a user; what is not in it is undefined. */
+export interface UserBody {
+  readonly name?: string;
+  readonly email?: string;
+  readonly isAdmin?: boolean;
+  readonly isDisabled?: boolean;
+  /** Null: none. */
+  readonly subject?: string | null;
+}
+
+/** Reads the body of a new token. Throws 422 `validation.failed`. */
+export async function readTokenBody(body: Body, resources: Iterable<string>): Promise<TokenBody> {
+  const values = await checked(newToken, body);
+  const name = String(values["name"]);
+  const scopes = values["scopes"] as readonly string[] | null | undefined;
+  const errors: Record<string, readonly string[]> = { ...faultOf("name", nameFault(name)) };
+  for (const [index, scope] of (scopes ?? []).entries())
+    Object.assign(errors, faultOf(`scopes.${index}`, scopeFault(scope, resources)));
+  if (Object.keys(errors).length > 0) throw validationError(errors);
+  const date = values["expires_at"];
+  const ms = typeof date === "string" ? resolveDate(date, new Date()) : undefined;
+  return {
+    name,
+    scopes: scopes === null || scopes === undefined ? undefined : [...new Set(scopes)],
+    expiresAt: ms === undefined ? undefined : new Date(Number(ms)),
+  };
+}
+
+/**
+ * Reads the body of a user. Throws 422 `validation.failed`.
+ *
+ * @param hasSubjects Whether JWTs are taken: without them a subject means nothing.
+ */
+export async function readUserBody(
+  body: Body,
+  { isNew, hasSubjects }: { readonly isNew: boolean; readonly hasSubjects: boolean },
+): Promise<UserBody> {
+  const values = await checked(isNew ? newUser : changedUser, body);
+  const { name, email, subject } = values as { name?: string; email?: string; subject?: string | null };
+  const errors: FieldErrors = {
+    ...faultOf("name", name === undefined ? undefined : nameFault(name)),
+    ...faultOf("email", email === undefined ? undefined : emailFault(email)),
+    ...faultOf(
+      "subject",
+      subject === undefined || subject === null ? undefined : subjectFault(subject, hasSubjects),
+    ),
+  };
+  if (Object.keys(errors).length > 0) throw validationError(errors);
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(email === undefined ? {} : { email }),
+    ...("is_admin" in values ? { isAdmin: isTrue(values["is_admin"]) } : {}),
+    ...("is_disabled" in values ? { isDisabled: isTrue(values["is_disabled"]) } : {}),
+    ...(subject === undefined ? {} : { subject }),
+  };
+}
+
+/** No rule here asks the database. */
+const exists = (): Promise<boolean> => Promise.resolve(false);
+
+async function checked(rules: CompiledRules, body: Body): Promise<Body> {
+  const known = [...rules.keys.children.keys()];
+  const unknown = Object.keys(body).filter((key) => !known.includes(key));
+  if (unknown.length > 0)
+    throw validationError(Object.fromEntries(unknown.map((key) => unknownKey(key, known))));
+  const result = await validate(rules, body, { lookup: { exists } });
+  if (result.kind === "invalid") throw validationError(result.errors);
+  return result.values;
+}
+
+function unknownKey(key: string, known: readonly string[]): readonly [string, readonly string[]] {
+  const meant = nearest(key, known);
+  const shown = key.slice(0, 100);
+  return [shown, [`There is no field ${shown}${meant === undefined ? "." : `; did you mean ${meant}?`}`]];
+}
+
+function faultOf(field: string, fault: string | undefined): FieldErrors {
+  return fault === undefined ? {} : { [field]: [fault] };
+}
+
+function subjectFault(subject: string, hasSubjects: boolean): string | undefined {
+  if (!hasSubjects) return "A subject needs the setting auth.jwt.";
+  return /[\p{Cc}\p{Surrogate}]/u.test(subject) ? "A subject has no control characters." : undefined;
+}
+
+/** What the rule `boolean` accepts. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 1 || value === "1";
+}

@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { Sql } from "../db/sql.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Caller } from "../kit/caller.ts";
+import type { Identifier } from "./authenticate.ts";
+import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
+import { emailFault } from "./input.ts";
+import type { JwtVerifier, VerifiedJwt } from "./jwt.ts";
+import type { UserStore } from "./store.ts";
+
+interface FoundUser {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+  readonly isDisabled: boolean;
+}
+
+const findText = `
+  SELECT id, name, email, is_admin AS "isAdmin", disabled_at IS NOT NULL AS "isDisabled"
+  FROM svc.users WHERE issuer = $1 AND subject = $2`;
+
+const longestName = 255;
+
+const refusals: Readonly<Record<"expired" | "unknown" | "email_taken", Identity>> = {
+  expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
+  unknown: { kind: "refused", code: "user.unknown", reason: "There is no user for this token" },
+  email_taken: {
+    kind: "refused",
+    code: "user.email_taken",
+    reason: "Another user has the e-mail address of this token",
+  },
+};
+
+/**
+ * Tells whose a JWT is: the user with its issuer and subject, who is made at the first request.
+ * One statement for a user that is known. An existing user is never found by an e-mail address: who
+ * may choose the address at the issuer would take the account over.
+ */
+export function createJwtIdentifier({
+  settings,
+  verifier,
+  users,
+  sql,
+}: {
+  readonly settings: JwtSettings;
+  readonly verifier: JwtVerifier;
+  readonly users: Pick<UserStore, "provision">;
+  readonly sql: Sql;
+}): Identifier {
+  const { issuer, userClaim, provision } = settings;
+
+  async function findUser(subject: string, claims: Caller["claims"]): Promise<FoundUser | Identity> {
+    const [found] = await sql<FoundUser>(findText, [issuer, subject]);
+    if (found !== undefined) return found;
+    if (!provision) return refusals.unknown;
+    const made = await users.provision({ issuer, subject, ...profileOf(subject, claims, settings) });
+    if (made.kind === "email_taken") return refusals.email_taken;
+    const { disabledAt, ...user } = made.user;
+    return { ...user, isDisabled: disabledAt !== null };
+  }
+
+  return {
+    async identify(token) {
+      const verdict = await verifier.verify(token);
+      if (verdict.kind === "no_keys")
+        throw new AppError("issuer.unavailable", "Server Error", { headers: { "Retry-After": "5" } });
+      if (verdict.kind === "expired") return refusals.expired;
+      const subject = verdict.kind === "verified" ? subjectOf(verdict, userClaim) : undefined;
+      if (verdict.kind !== "verified" || subject === undefined) return invalidToken;
+      const { claims, scopes, expiresAt } = verdict;
+      const found = await findUser(subject, claims);
+      const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
+      if ("kind" in user) {
+        // Else it would pass the limit of failures, at a statement or more for each request.
+        verifier.forget(token);
+        return user;
+      }
+      const { id, name, email } = user;
+      // Nothing of the claim is stored: it ends with the token.
+      const isAdmin = user.isAdmin || isAdminBy(claims, settings);
+      const grant = { scopes, expiresAt, isOfAdmin: isAdmin };
+      return {
+        kind: "known",
+        caller: callerOf({ id, name, email, isAdmin, claims }, grant),
+        tokenId: undefined,
+        grant,
+      };
+    },
+    wasFound: (token) => verifier.wasVerified(token),
+  };
+}
+
+/** A claim by its name, else by its path: `realm_access.roles` as Keycloak has it. */
+function claimOf(claims: Caller["claims"], name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name];
+  return name.split(".").reduce<unknown>((value, step) => {
+    const isObject = typeof value === "object" && value !== null && Object.hasOwn(value, step);
+    return isObject ? (value as Readonly<Record<string, unknown>>)[step] : undefined;
+  }, claims);
+}
+
+/** Undefined for what cannot be one, or not be stored. */
+function subjectOf({ claims }: VerifiedJwt, userClaim: string): string | undefined {
+  const value = claimOf(claims, userClaim);
+  const isFit = typeof value === "string" && value !== "" && value.length <= 255;
+  return isFit && !/[\p{Cc}\p{Surrogate}]/u.test(value) ? value : undefined;
+}
+
+function isAdminBy(claims: Caller["claims"], { adminClaim, adminValue }: JwtSettings): boolean {
+  if (adminClaim === undefined || adminValue === undefined) return false;
+  const value = claimOf(claims, adminClaim);
+  // JSON has a true where a setting has the text.
+  return (Array.isArray(value) ? (value as unknown[]) : [value]).some(
+    (one) => one === adminValue || (one === true && adminValue === "true"),
+  );
+}
+
+/** Name and e-mail address of a new user. */
+function profileOf(
+  subject: string,
+  claims: Caller["claims"],
+  { issuer, nameClaim, emailClaim }: JwtSettings,
+): { readonly name: string; readonly email: string } {
+  const given = claimOf(claims, nameClaim);
+  const name = typeof given === "string" ? given.replace(/[\p{Cc}\p{Surrogate}]/gu, " ").trim() : "";
+  const email = claimOf(claims, emailClaim);
+  // Mapping files can make admins by address, so an address that is not verified does not count.
+  const isVerified = emailClaim !== "email" || claims["email_verified"] === true;
+  const isFit = typeof email === "string" && isVerified && emailFault(email) === undefined;
+  const digest = createHash("sha256").update(`${issuer}\n${subject}`).digest("hex").slice(0, 32);
+  return {
+    name: (name === "" ? subject : name).slice(0, longestName),
+    // RFC 2606: no address is under .invalid.
+    email: isFit ? email : `${digest}@users.invalid`,
+  };
+}

@@ -1,0 +1,173 @@
+import { createHash } from "node:crypto";
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  errors,
+  jwtVerify,
+  type JSONWebKeySet,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from "jose";
+import type { Caller } from "../kit/caller.ts";
+import { isScope, maxScopes } from "../kit/scopes.ts";
+import type { KeySet, KeySource } from "./key-set.ts";
+
+/** What a JWT says, by its signature. */
+export interface VerifiedJwt {
+  readonly kind: "verified";
+  readonly claims: Caller["claims"];
+  readonly scopes: readonly string[];
+  readonly expiresAt: Date;
+}
+
+export type JwtVerdict = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
+
+/** Verifies JWTs of one issuer. */
+export interface JwtVerifier {
+  /** Checks the signature of a token once, as long as the keys are the same. */
+  verify(token: string): Promise<JwtVerdict>;
+  /** Whether the token was verified lately. */
+  wasVerified(token: string): boolean;
+  /** For a token that its user may not use: it counts as one that was never verified. */
+  forget(token: string): void;
+}
+
+/** Between the issuer's clock and this one. */
+const clockToleranceSeconds = 30;
+/** Tokens that need no second signature check: at 2 to 8 KiB each, some 16 MB at most. */
+const maxVerified = 2_000;
+/** `at+jwt` is RFC 9068. Others of the same issuer, such as `logout+jwt`, are no access tokens. */
+const types = [undefined, "jwt", "at+jwt", "application/jwt", "application/at+jwt"];
+
+/**
+ * Makes a verifier. Keys come from the issuer alone: of a token's header, only the key id counts.
+ *
+ * @param algorithms Of public keys only; a token names one of them.
+ * @param now In ms since 1970.
+ */
+export function createJwtVerifier({
+  issuer,
+  audience,
+  algorithms,
+  keys,
+  now = Date.now,
+}: {
+  readonly issuer: string;
+  readonly audience: readonly string[];
+  readonly algorithms: readonly string[];
+  readonly keys: KeySource;
+  readonly now?: () => number;
+}): JwtVerifier {
+  /** By hash, the one used last at the end. */
+  const verified = new Map<string, VerifiedJwt>();
+  let version: string | undefined;
+  let getKey: JWTVerifyGetKey;
+
+  /** Forgets what other keys have verified. */
+  function take(set: KeySet): JWTVerifyGetKey {
+    if (set.version !== version) {
+      verified.clear();
+      version = set.version;
+      getKey = createLocalJWKSet({ keys: set.keys } as unknown as JSONWebKeySet);
+    }
+    return getKey;
+  }
+
+  function recall(hash: string): VerifiedJwt | undefined {
+    const one = verified.get(hash);
+    verified.delete(hash);
+    if (one === undefined || isOver(one)) return undefined;
+    verified.set(hash, one);
+    return one;
+  }
+
+  function isOver({ expiresAt }: VerifiedJwt): boolean {
+    return expiresAt.getTime() + clockToleranceSeconds * 1000 <= now();
+  }
+
+  function remember(hash: string, one: VerifiedJwt): VerifiedJwt {
+    verified.set(hash, one);
+    const [oldest] = verified.keys();
+    if (verified.size > maxVerified && oldest !== undefined) verified.delete(oldest);
+    return one;
+  }
+
+  async function check(token: string, set: KeySet): Promise<JwtVerdict | "unknown key"> {
+    try {
+      const { payload } = await jwtVerify(token, take(set), {
+        issuer,
+        audience: [...audience],
+        algorithms: [...algorithms],
+        clockTolerance: clockToleranceSeconds,
+        currentDate: new Date(now()),
+        requiredClaims: ["exp"],
+      });
+      return verdictOf(payload);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) return "unknown key";
+      // jose checks the signature, the issuer and the audience first.
+      return { kind: error instanceof errors.JWTExpired ? "expired" : "invalid" };
+    }
+  }
+
+  return {
+    async verify(token) {
+      // Before the keys are asked for: garbage costs a few microseconds.
+      if (!isAcceptable(token, algorithms)) return { kind: "invalid" };
+      const set = await keys.get();
+      if (set === undefined) return { kind: "no_keys" };
+      take(set);
+      const hash = hashOf(token);
+      const known = recall(hash);
+      if (known !== undefined) return known;
+      let verdict = await check(token, set);
+      if (verdict === "unknown key") {
+        const renewed = await keys.renew();
+        if (renewed !== undefined && renewed.version !== set.version) verdict = await check(token, renewed);
+      }
+      if (verdict === "unknown key") return { kind: "invalid" };
+      return verdict.kind === "verified" ? remember(hash, verdict) : verdict;
+    },
+    forget: (token) => void verified.delete(hashOf(token)),
+    wasVerified(token) {
+      const one = verified.get(hashOf(token));
+      return one !== undefined && !isOver(one);
+    },
+  };
+}
+
+function hashOf(token: string): string {
+  return createHash("sha256").update(token).digest("base64");
+}
+
+function isAcceptable(token: string, algorithms: readonly string[]): boolean {
+  try {
+    const { alg, typ } = decodeProtectedHeader(token);
+    return algorithms.includes(alg ?? "") && types.includes(typ?.toLowerCase());
+  } catch {
+    return false;
+  }
+}
+
+function verdictOf(payload: JWTPayload): JwtVerdict {
+  const { exp } = payload;
+  const expiresAt = new Date((exp ?? 0) * 1000);
+  if (Number.isNaN(expiresAt.getTime())) return { kind: "invalid" };
+  return { kind: "verified", claims: claimsOf(payload), scopes: scopesOf(payload), expiresAt };
+}
+
+/** Without a prototype: a claim of the name `constructor` is only what the token says. */
+function claimsOf(payload: JWTPayload): Caller["claims"] {
+  const claims = Object.create(null) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(payload)) if (name !== "__proto__") claims[name] = value;
+  return Object.freeze(claims);
+}
+
+/** Returns the scopes named like ours; `*` without any. RFC 8693 has `scope`, others `scp`. */
+function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
+  const named = [scope, scp].flatMap((one): readonly unknown[] =>
+    typeof one === "string" ? one.split(" ") : Array.isArray(one) ? (one as unknown[]) : [],
+  );
+  const ours = named.filter((one): one is string => typeof one === "string" && isScope(one));
+  return ours.length === 0 ? ["*"] : [...new Set(ours)].slice(0, maxScopes);
+}

@@ -1,0 +1,37 @@
+import type { UserModel } from "../db/generated/models.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import type { TokenInfo } from "./provider.ts";
+
+/** Returns a user as the API shows it. */
+export function presentUser(user: UserModel): Record<string, unknown> {
+  return {
+    id: user.id,
+    name: user.name,
+    email: user.email,
+    is_admin: user.isAdmin,
+    is_disabled: user.disabledAt !== null,
+    disabled_at: dateOf(user.disabledAt),
+    subject: user.subject,
+    created_at: dateOf(user.createdAt),
+    updated_at: dateOf(user.updatedAt),
+  };
+}
+
+/** Returns a token as it is listed. The token itself is not stored, and so not in it. */
+export function presentToken(token: TokenInfo): Record<string, unknown> & { readonly id: number } {
+  return {
+    id: token.id,
+    user_id: token.userId,
+    name: token.name,
+    scopes: token.scopes,
+    parent_id: token.parentId,
+    created_at: dateOf(token.createdAt),
+    last_used_at: dateOf(token.lastUsedAt),
+    expires_at: dateOf(token.expiresAt),
+    revoked_at: dateOf(token.revokedAt),
+  };
+}
+
+function dateOf(date: Date | null): string | null {
+  return date === null ? null : formatDateTime(date);
+}

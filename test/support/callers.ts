@@ -1,0 +1,20 @@
+import { noClaims, type Caller } from "../../src/kit/caller.ts";
+import { everything, type Grant } from "../../src/kit/scopes.ts";
+import type { TokenProvider } from "../../src/users/provider.ts";
+
+/** What a token without scopes, end and admin flag allows. */
+export const fullGrant: Grant = { scopes: everything, expiresAt: undefined, isOfAdmin: false };
+
+/** A caller with a token of the service's own. */
+export function makeCaller(user: Omit<Caller, "claims">): Caller {
+  return { ...user, claims: noClaims };
+}
+
+/** Returns the caller of a token; undefined for one that is refused. */
+export async function callerOfToken(
+  tokens: Pick<TokenProvider, "identify">,
+  token: string,
+): Promise<Caller | undefined> {
+  const identity = await tokens.identify(token);
+  return identity.kind === "known" ? identity.caller : undefined;
+}

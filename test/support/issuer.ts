@@ -1,0 +1,145 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  exportJWK,
+  generateKeyPair,
+  SignJWT,
+  type CryptoKey,
+  type JWK,
+  type JWTHeaderParameters,
+} from "jose";
+import { Provider } from "oidc-provider";
+
+/** Of the API at the issuer. */
+export const audience = "orders-api";
+
+/** A client, and what its tokens say beside the issuer's own claims. */
+export interface IssuerClient {
+  readonly id: string;
+  readonly claims?: Readonly<Record<string, unknown>>;
+}
+
+/** What an issuer signs with. */
+export interface IssuerKey {
+  readonly jwk: JWK & { readonly kid: string; readonly alg: string };
+  readonly privateKey: CryptoKey;
+}
+
+/** A real OpenID provider on loopback, whose private keys the tests know. */
+export interface Issuer {
+  readonly url: string;
+  /** Requests for the key set. */
+  readonly keyRequests: () => number;
+  /** A token that the provider makes, by the grant of client credentials (RFC 6749, section 4.4). */
+  token(client: string, scope?: string): Promise<string>;
+  /** A token signed by the tests, with the provider's key unless another one is given. */
+  sign(
+    claims?: Readonly<Record<string, unknown>>,
+    header?: Partial<JWTHeaderParameters>,
+    key?: Parameters<SignJWT["sign"]>[0],
+  ): Promise<string>;
+  /** The same with claims as they are written; for ES256. */
+  signText(claims: string): Promise<string>;
+  key(): IssuerKey;
+  /** Signs with another key from now on; the one before is not published any more. */
+  rotate(alg?: string): Promise<void>;
+  /** Answers in the place of the provider; undefined: the provider does again. */
+  answerWith(listener: RequestListener | undefined): void;
+  stop(): Promise<void>;
+}
+
+async function makeKey(alg: string): Promise<IssuerKey> {
+  const { privateKey } = await generateKeyPair(alg, { extractable: true });
+  const kid = `${alg}-${Math.random().toString(36).slice(2)}`;
+  return { privateKey, jwk: { ...(await exportJWK(privateKey)), kid, alg, use: "sig" } };
+}
+
+function providerFor(url: string, key: IssuerKey, clients: readonly IssuerClient[]): RequestListener {
+  const provider = new Provider(url, {
+    jwks: { keys: [key.jwk] },
+    clients: clients.map(({ id }) => ({
+      client_id: id,
+      client_secret: "secret",
+      grant_types: ["client_credentials"],
+      id_token_signed_response_alg: key.jwk.alg,
+      response_types: [],
+      redirect_uris: [],
+    })),
+    scopes: ["read", "write", "admin", "webhooks", "notes:read", "notes:write", "profile"],
+    extraTokenClaims: (_ctx: unknown, { clientId }: { readonly clientId: string }) =>
+      clients.find(({ id }) => id === clientId)?.claims,
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => `urn:${audience}`,
+        getResourceServerInfo: () => ({
+          audience,
+          scope: "read write admin webhooks notes:read notes:write profile",
+          accessTokenFormat: "jwt",
+          jwt: { sign: { alg: key.jwk.alg } },
+        }),
+      },
+    },
+  });
+  return provider.callback();
+}
+
+/** Starts a provider with its clients. */
+export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256"): Promise<Issuer> {
+  let key = await makeKey(alg);
+  let keyRequests = 0;
+  let answering: RequestListener | undefined;
+  let provider: RequestListener;
+  const server: Server = createServer((request, response) => {
+    if (request.url?.startsWith("/jwks") === true) keyRequests += 1;
+    (answering ?? provider)(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  provider = providerFor(url, key, clients);
+
+  return {
+    url,
+    keyRequests: () => keyRequests,
+    key: () => key,
+    async token(client, scope) {
+      const response = await fetch(`${url}/token`, {
+        method: "POST",
+        headers: { authorization: `Basic ${Buffer.from(`${client}:secret`).toString("base64")}` },
+        body: new URLSearchParams({
+          grant_type: "client_credentials",
+          ...(scope === undefined ? {} : { scope }),
+        }),
+      });
+      const answer = (await response.json()) as { readonly access_token?: string };
+      if (answer.access_token === undefined) throw new Error(JSON.stringify(answer));
+      return answer.access_token;
+    },
+    async sign(claims = {}, header = {}, signer = key.privateKey) {
+      const seconds = Math.floor(Date.now() / 1000);
+      return new SignJWT({ iss: url, aud: audience, sub: "sam", iat: seconds, exp: seconds + 300, ...claims })
+        .setProtectedHeader({ alg: key.jwk.alg, kid: key.jwk.kid, typ: "JWT", ...header })
+        .sign(signer);
+    },
+    async signText(claims) {
+      const head = JSON.stringify({ alg: "ES256", kid: key.jwk.kid });
+      const signed = [head, claims].map((part) => Buffer.from(part).toString("base64url")).join(".");
+      const algorithm = { name: "ECDSA", hash: "SHA-256" };
+      const signature = await crypto.subtle.sign(algorithm, key.privateKey, Buffer.from(signed));
+      return `${signed}.${Buffer.from(signature).toString("base64url")}`;
+    },
+    async rotate(other = alg) {
+      key = await makeKey(other);
+      provider = providerFor(url, key, clients);
+    },
+    answerWith(listener) {
+      answering = listener;
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import type { Pool } from "pg";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction, type InTransaction } from "../../src/db/transaction.ts";
+import { createAnswerPost, type AnswerPost, type Seal } from "../../src/http/idempotency.ts";
+
+/** Makes what routes with a POST take, over a real PostgreSQL. */
+export function createPosts(
+  pool: Pool,
+  seal: Seal,
+): { readonly inTransaction: InTransaction; readonly answerPost: AnswerPost } {
+  return {
+    inTransaction: createInTransaction(pool, createStatementNames(false)),
+    answerPost: createAnswerPost({ seal }),
+  };
+}

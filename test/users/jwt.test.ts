@@ -1,0 +1,220 @@
+import { expect } from "chai";
+import { createFetchJson, type FetchJson } from "../../src/users/fetch-json.ts";
+import { createJwtVerifier, type JwtVerifier } from "../../src/users/jwt.ts";
+import { createKeySource, type KeySet, type KeySource } from "../../src/users/key-set.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { audience, startIssuer, type Issuer } from "../support/issuer.ts";
+
+const algorithms = ["ES256", "RS256", "EdDSA"];
+const fetchJson = createFetchJson({ allowedNetworks: ["127.0.0.0/8"] });
+const { log, lines } = createMemoryLog();
+
+function verifierOf(issuer: Issuer, keys: KeySource, now?: () => number): JwtVerifier {
+  const options = { issuer: issuer.url, audience: [audience], algorithms, keys };
+  return createJwtVerifier(now === undefined ? options : { ...options, now });
+}
+
+function keysOf(issuer: Issuer, now: () => number): KeySource {
+  return createKeySource({ issuer: issuer.url, jwksUrl: undefined, fetchJson, log, now });
+}
+
+describe("createJwtVerifier", () => {
+  for (const alg of algorithms)
+    it(`verifies ${alg} by the keys of the discovery document`, async () => {
+      const issuer = await startIssuer([{ id: "ada", claims: { tier: "gold" } }], alg);
+      try {
+        const verifier = verifierOf(
+          issuer,
+          keysOf(issuer, () => 0),
+        );
+
+        const verdict = await verifier.verify(await issuer.token("ada", "read"));
+
+        expect(verdict).to.include({ kind: "verified" });
+        if (verdict.kind !== "verified") return;
+        expect(verdict.scopes).to.deep.equal(["read"]);
+        expect(verdict.claims).to.include({ tier: "gold", sub: "ada" });
+        expect(Object.getPrototypeOf(verdict.claims)).to.equal(null);
+        expect(Object.isFrozen(verdict.claims)).to.equal(true);
+      } finally {
+        await issuer.stop();
+      }
+    });
+
+  it("takes claims named like parts of an object for what they are", async () => {
+    const issuer = await startIssuer([]);
+    try {
+      const verifier = verifierOf(
+        issuer,
+        keysOf(issuer, () => 0),
+      );
+      const exp = Math.floor(Date.now() / 1000) + 60;
+      const token = await issuer.signText(
+        `{"iss":"${issuer.url}","aud":"${audience}","exp":${exp},"__proto__":{"a":1},"constructor":"x"}`,
+      );
+
+      const verdict = await verifier.verify(token);
+
+      const claims = verdict.kind === "verified" ? verdict.claims : {};
+      expect(Object.keys(claims).toSorted()).to.deep.equal(["aud", "constructor", "exp", "iss"]);
+      expect([claims["constructor"], claims["toString"], claims["a"]]).to.deep.equal([
+        "x",
+        undefined,
+        undefined,
+      ]);
+    } finally {
+      await issuer.stop();
+    }
+  });
+
+  describe("with an issuer that changes its keys", () => {
+    let issuer: Issuer;
+    let seconds: number;
+    let verifier: JwtVerifier;
+
+    beforeEach(async () => {
+      issuer = await startIssuer([]);
+      seconds = 0;
+      verifier = verifierOf(
+        issuer,
+        keysOf(issuer, () => seconds * 1000),
+      );
+    });
+
+    afterEach(() => issuer.stop());
+
+    const kindOf = async (token: string): Promise<string> => (await verifier.verify(token)).kind;
+
+    it("takes a token of the new key after 30 s, and then none of the old one", async () => {
+      const old = await issuer.sign();
+      expect(await kindOf(old)).to.equal("verified");
+      await issuer.rotate();
+      const fresh = await issuer.sign();
+
+      seconds = 29;
+      expect([await kindOf(fresh), await kindOf(old)]).to.deep.equal(["invalid", "verified"]);
+      seconds = 31;
+      expect(await kindOf(fresh)).to.equal("verified");
+      // The answer that is kept for it went with the key.
+      expect(verifier.wasVerified(old)).to.equal(false);
+      expect(await kindOf(old)).to.equal("invalid");
+    });
+
+    it("asks once for many tokens of an unknown key that come together", async () => {
+      await kindOf(await issuer.sign());
+      await issuer.rotate();
+      seconds = 31;
+      const before = issuer.keyRequests();
+      const tokens = await Promise.all(Array.from({ length: 20 }, (_, index) => issuer.sign({ index })));
+
+      const kinds = await Promise.all(tokens.map(kindOf));
+
+      expect(new Set(kinds)).to.deep.equal(new Set(["verified"]));
+      expect(issuer.keyRequests() - before).to.equal(1);
+    });
+
+    it("forgets a withdrawn key after ten minutes, though no token asks for another", async () => {
+      const old = await issuer.sign();
+      await kindOf(old);
+      await issuer.rotate();
+      seconds = 601;
+
+      // The first one sets the fetch off, and does not wait for it.
+      expect(await kindOf(old)).to.equal("verified");
+      await kindOf(await issuer.sign());
+      expect(await kindOf(old)).to.equal("invalid");
+    });
+
+    it("says that it has no keys while the issuer has never answered, and finds them later", async () => {
+      issuer.answerWith((_request, response) => response.writeHead(500).end());
+      const token = await issuer.sign();
+      expect(await kindOf(token)).to.equal("no_keys");
+      issuer.answerWith(undefined);
+
+      seconds = 1;
+      expect(await kindOf(token)).to.equal("no_keys");
+      seconds = 3;
+      expect(await kindOf(token)).to.equal("verified");
+    });
+
+    it("checks no signature for a token that it knows, until it expires", async () => {
+      let reads = 0;
+      const set: KeySet = { version: "1", keys: [] };
+      const counting: KeySource = {
+        get: async () => ((reads += 1), (await keysOf(issuer, () => 0).get()) ?? set),
+        renew: () => Promise.resolve(undefined),
+      };
+      let nowMs = Date.now();
+      const known = verifierOf(issuer, counting, () => nowMs);
+      const token = await issuer.sign();
+
+      const first = await known.verify(token);
+      expect(await known.verify(token)).to.equal(first);
+      expect([known.wasVerified(token), reads]).to.deep.equal([true, 2]);
+      nowMs += 331_000;
+      expect((await known.verify(token)).kind).to.equal("expired");
+      expect(known.wasVerified(token)).to.equal(false);
+    });
+  });
+});
+
+describe("createKeySource", () => {
+  const url = "https://login.example.com";
+  const key = { kty: "EC", crv: "P-256", x: "x", y: "y", kid: "1" };
+
+  const sourceOf = (answers: FetchJson): KeySource =>
+    createKeySource({ issuer: url, jwksUrl: `${url}/keys`, fetchJson: answers, log, now: () => 0 });
+
+  for (const [what, document] of [
+    ["is no object", null],
+    ["has no list", { keys: {} }],
+    ["has more than 100 keys", { keys: Array.from({ length: 101 }, () => key) }],
+    ["has secrets only", { keys: [{ kty: "oct", k: "secret" }] }],
+    ["has private keys only", { keys: [{ ...key, d: "d" }] }],
+    ["has keys for encryption only", { keys: [{ ...key, use: "enc" }] }],
+  ] as const)
+    it(`takes no set that ${what}`, async () => {
+      expect(await sourceOf(() => Promise.resolve(document)).get()).to.equal(undefined);
+    });
+
+  it("keeps what a set has of public keys for signatures", async () => {
+    const set = await sourceOf(() => Promise.resolve({ keys: [{ kty: "oct", k: "s" }, key, null] })).get();
+
+    expect(set?.keys).to.deep.equal([key]);
+  });
+
+  for (const [what, document] of [
+    ["of another issuer", { issuer: "https://evil.example.com", jwks_uri: `${url}/keys` }],
+    ["without a jwks_uri", { issuer: url }],
+    ["that leads away from TLS", { issuer: url, jwks_uri: "http://login.example.com/keys" }],
+    ["that is none", "text"],
+  ] as const)
+    it(`takes no discovery document ${what}`, async () => {
+      const asked: string[] = [];
+      const source = createKeySource({
+        issuer: url,
+        jwksUrl: undefined,
+        log,
+        fetchJson(one) {
+          asked.push(one);
+          return Promise.resolve(document);
+        },
+      });
+
+      expect(await source.get()).to.equal(undefined);
+      expect(asked).to.deep.equal([`${url}/.well-known/openid-configuration`]);
+      expect(lines.at(-1)).to.include({ event: "jwt.keys" });
+    });
+
+  it("lets no more than 100 requests wait for one fetch", async () => {
+    const answers: ((document: unknown) => void)[] = [];
+    const source = sourceOf(() => new Promise((resolve) => answers.push(resolve)));
+
+    const waiting = Array.from({ length: 101 }, () => source.get());
+    const last = await waiting[100];
+    for (const answer of answers) answer({ keys: [key] });
+
+    expect(last).to.equal(undefined);
+    expect((await Promise.all(waiting.slice(0, 100))).every((set) => set !== undefined)).to.equal(true);
+  });
+});
