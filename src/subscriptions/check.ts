@@ -31,7 +31,7 @@ const fieldRules = {
 } as const;
 
 const fields = Object.keys(fieldRules) as readonly (keyof typeof fieldRules)[];
-/** Fields of the answers that a PUT may send back, and that nothing changes. */
+/** Fields of the answers that a body may send back, and that it cannot set. */
 const readOnly = ["id", "user_id", "masked_secret", "created_at", "updated_at"];
 /** Most unknown keys that one answer names. */
 const mostUnknown = 20;
@@ -49,7 +49,7 @@ export async function checkNewSubscription(
   rules: SubscriptionRules,
 ): Promise<Checked<NewSubscription>> {
   const errors = await errorsIn({ body, compiled: newRules, rules, resource: body["resource"] });
-  addUnknown(errors, body, fields);
+  addUnknown(errors, body, [...fields, ...readOnly]);
   if (errors.size > 0) return invalid(errors);
   const value = { isActive: true, description: null, ...changesIn(body), resource: textOf(body["resource"]) };
   return { kind: "valid", value: value as NewSubscription };
