@@ -25,25 +25,34 @@ export const auditActions = [
   "migration.applied",
 ] as const;
 
-/** Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role of the database. */
+/**
+ * Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role
+ * of the database.
+ */
 export const actorKinds = ["user", "operator", "service", "database"] as const;
 
 /** What is changed. */
 export const subjectKinds = ["user", "token", "webhook", "secret_key", "configuration", "migration"] as const;
 
-/** A CTE `acting` that hands the actor (as `actorText` gives it) over to the triggers. The statement must read from it, or it is not run. */
+/**
+ * Returns a CTE `acting` that hands the actor, as `actorText` gives it, over to the triggers. The
+ * statement must read from it: PostgreSQL skips a CTE that is not read.
+ */
 export function actingCte(parameter: string): string {
   return `acting AS MATERIALIZED (SELECT set_config('svc.actor', ${parameter}, true))`;
 }
 
-/** An actor as the setting `svc.actor` has it; empty for none, which makes the database role the actor. */
+/**
+ * Returns an actor as the setting `svc.actor` has it. Empty for none, which makes the database role
+ * the actor.
+ */
 export function actorText(actor: Actor | undefined): string {
   return actor === undefined ? "" : JSON.stringify(actor);
 }
 
 /**
- * Makes a change on behalf of an actor, in one transaction with its rows of `svc.audit`. Three round trips more than the change
- * alone, so it is not for what merely reads.
+ * Makes a change on behalf of an actor, in one transaction with its rows of `svc.audit`. Takes
+ * three round trips more than the change alone, so it is not for reads.
  */
 export async function actingAs<T>(
   prisma: PrismaClient,
@@ -67,14 +76,18 @@ const mostTitles = 200;
 /** Characters. A title can be a whole statement. */
 const longestTitle = 500;
 
-/** Records the steps of a migration in its own transaction, `client`'s; nothing when there were none. */
+/**
+ * Records the steps of a migration in its own transaction, `client`'s; nothing when there were
+ * none.
+ */
 export async function recordMigration(
   client: ClientBase,
   steps: readonly { readonly title: string }[],
   actor: Actor | undefined,
 ): Promise<void> {
   if (steps.length === 0) return;
-  // Through bytes, since half a surrogate pair is no JSON to PostgreSQL, and would fail the migration.
+  // Goes through bytes: half a surrogate pair is no JSON to PostgreSQL, and would fail the
+  // migration.
   const titles = steps
     .slice(0, mostTitles)
     .map(({ title }) => Buffer.from(title.slice(0, longestTitle)).toString());

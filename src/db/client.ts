@@ -10,17 +10,26 @@ import { limitResults } from "./result-limit.ts";
 /** The connections of a process; the Prisma client and plain SQL share them. */
 export interface Database {
   readonly pool: Pool;
-  /** For lists of records, which take the longest and answer the most: with limits of their own, and never all connections. */
+  /**
+   * For lists of records, which take the longest and answer the most. Has limits of its own, and
+   * never all connections.
+   */
   readonly lists: Pool;
-  /** For the relay, which nobody's requests may keep waiting. */
+  /** For the relay, which must not wait for requests. */
   readonly relay: Pool;
   /** For the fan-out, the sweep and the outcomes of attempts. */
   readonly dispatcher: Pool;
-  /** Of every connection, and of no other process: pg_stat_activity shows it, and the outbox tells events apart by it. */
+  /**
+   * Names every connection of this process, and of no other. pg_stat_activity shows the name, and
+   * the outbox tells events apart by it.
+   */
   readonly name: string;
   /** The client of the service's own tables (prisma/schema.prisma). */
   readonly prisma: PrismaClient;
-  /** Waits for the connections in use, then ends them all; after 5 s it cuts those that do not answer. */
+  /**
+   * Waits for the connections in use, then ends them all; after 5 s it cuts those that do not
+   * answer.
+   */
   close(): Promise<void>;
 }
 
@@ -28,12 +37,16 @@ const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;
 
 /**
- * A server that is reached answers before, be it only with its own `statement_timeout`. One that has vanished without a word, or sits
- * behind a proxy that swallows packets, never does: TCP gives up after a quarter of an hour, and its keep-alive looks only at idle connections.
+ * Limits the wait for a server's answer. A server that is reached answers earlier, at the latest
+ * with its own `statement_timeout`. One that vanished, or sits behind a proxy that drops packets,
+ * never does. TCP gives up after a quarter of an hour, and its keep-alive checks only idle
+ * connections.
  */
 const answerTimeoutMs = 35_000;
 
-/** What holds for a statement; a migration that needs longer says `SET LOCAL statement_timeout = 0`. */
+/**
+ * Applies to every statement; a migration that needs longer says `SET LOCAL statement_timeout = 0`.
+ */
 const statementTimeoutMs = 30_000;
 
 /** A turn of the relay reads what it finds in milliseconds; what takes longer waits for a lock. */
@@ -42,7 +55,7 @@ const relayConnections = 2;
 /** Fan-out, sweep and the outcomes of attempts: each has one statement under way. */
 const dispatcherConnections = 4;
 
-/** Of the connections for lists. */
+/** Limits for the connections for lists. */
 export interface ListLimits {
   /** How many of `poolSize`. */
   readonly connections: number;
@@ -51,15 +64,17 @@ export interface ListLimits {
 }
 
 /**
- * Opens the connections and the core client. Connects on first use: a database that is away is no fault here (see `waitForDatabase`).
+ * Opens the connections and the core client. Connects on first use: a database that is away is no
+ * fault here (see `waitForDatabase`).
  *
  * @param poolSize Most connections in all.
  * @param lists Without it, lists are like any other statement.
  * @param relays Whether the relay gets connections beside these.
  * @param dispatches Whether the dispatcher gets connections beside these.
  * @param program For the name of the connections.
- * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements are not named there. It is on
- *   this machine and knows no timeouts, so that a statement may take as long as it takes.
+ * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements
+ *   are not named there. It is on this machine and knows no timeouts, so that a statement may take
+ *   as long as it takes.
  * @param queryTimeoutMs After it a statement has failed, and its connection is cut.
  */
 export async function openDatabase({
@@ -116,9 +131,10 @@ export async function openDatabase({
 }
 
 /**
- * For statements of which each reads what it returns, by an index. A plan that was made while a table was empty reads the whole of it,
- * and is kept until the next ANALYZE: at 6,000 rows the relay's read then took 9 ms instead of 0.2. The embedded database is one
- * session, whose settings are everybody's.
+ * Returns settings for statements that each read only what they return, by an index. A plan that
+ * was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the next
+ * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. The embedded database is
+ * one session, whose settings would apply to all.
  */
 function byIndex(isEmbedded: boolean): string {
   return isEmbedded ? "" : "SET enable_seqscan = off; SET enable_bitmapscan = off;";
@@ -143,9 +159,9 @@ function openPool({
   readonly log: Log | undefined;
   readonly queryTimeoutMs: number;
 }): Pool {
-  // Sent as statements, not as start-up parameters: PgBouncer refuses those that it does not know, and `options` in the
-  // user's URL would replace ours.
-  // To compile a statement takes 50 to 250 ms where old statistics make it look expensive, and no statement is worth that.
+  // Sent as statements, not as start-up parameters: PgBouncer refuses parameters that it does not
+  // know. `options` in the user's URL would replace them, too. JIT takes 50 to 250 ms where old
+  // statistics make a statement look expensive, and no statement is worth that.
   const sessionSettings = `
     SET TIME ZONE 'UTC';
     SET statement_timeout = ${timeoutMs};
@@ -156,7 +172,8 @@ function openPool({
     connectionString: url,
     max,
     connectionTimeoutMillis: connectTimeoutMs,
-    // Those of the service's own work are never idle for long; the relay asks what it missed whenever it gets a new one.
+    // The service's own connections are never idle for long. The relay looks for missed events
+    // whenever it gets a new one.
     idleTimeoutMillis: settings === "" ? 30_000 : 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -178,10 +195,11 @@ function openPool({
 const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 
 /**
- * Resolves when the server answers a query, asking again after 0.25 s, then twice as long each time, up to 5 s.
- * Throws OperatorError when the server answers with a fault that lasts, or when `signal` aborts first.
+ * Resolves when the server answers a query. Tries again after 0.25 s, then twice as long each time,
+ * up to 5 s. Throws OperatorError when the server answers with a fault that lasts, or when `signal`
+ * aborts first.
  *
- * @param onWait Told why, each time that it waits.
+ * @param onWait Gets the reason before each wait.
  */
 export async function waitForDatabase({
   url,
@@ -238,7 +256,7 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-// An error object of pg carries the client, and with it the password: only its message goes to the log.
+// An error object of pg carries the client, and with it the password. Only its message is logged.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map((one) => messageOf(one)).join("; ");

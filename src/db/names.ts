@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
 import { escapeIdentifier, escapeLiteral } from "pg";
 
-/** The PostgreSQL schema of every resource's table: the one that the models client names in its statements. */
+/**
+ * Names the PostgreSQL schema of every resource's table, which the models client names in its
+ * statements.
+ */
 export const tablesSchema = "public";
 
 /** PostgreSQL cuts longer identifiers without a word, and then two may become one. */
@@ -22,7 +25,10 @@ export function quoteTable(table: string): string {
   return `${quoteName(tablesSchema)}.${quoteName(table)}`;
 }
 
-/** `stem + ending`, or, when that is too long for PostgreSQL, the cut stem with a hash of the whole one before the ending. Not quoted. */
+/**
+ * Returns `stem + ending`. A stem that makes the name too long for PostgreSQL is cut, and its hash
+ * put before the ending. Not quoted.
+ */
 export function fittingName(stem: string, ending = ""): string {
   if (Buffer.byteLength(stem + ending) <= maxNameBytes) return stem + ending;
   const hash = `_${createHash("sha256").update(stem).digest("hex").slice(0, 10)}`;

@@ -1,9 +1,14 @@
 import { columnsOf } from "./prisma-internals/adapter.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 
-/** What went wrong in the database, as far as a caller can act on it. Columns, not fields, as the table names them. */
+/**
+ * Says what went wrong in the database, as far as a caller can act on it. Has columns, not fields,
+ * as the table names them.
+ */
 export type DatabaseFault =
-  /** An index on an expression gives its text (`lower(email)`); empty when the server did not say. */
+  /**
+   * An index on an expression gives its text (`lower(email)`); empty when the server did not say.
+   */
   | { readonly kind: "unique"; readonly fields: readonly string[] }
   /** The missing reference (insert, update), or the key that others refer to (delete). */
   | { readonly kind: "foreign_key"; readonly field?: string }
@@ -11,9 +16,15 @@ export type DatabaseFault =
   | { readonly kind: "check"; readonly constraint?: string }
   /** The record to change or delete is not there. */
   | { readonly kind: "not_found" }
-  /** Out of range, too long, not of the column's type, or with a character that PostgreSQL cannot hold. */
+  /**
+   * Out of range, too long, not of the column's type, or with a character that PostgreSQL cannot
+   * hold.
+   */
   | { readonly kind: "bad_value" }
-  /** The database is away, overloaded, too slow, or in conflict with another transaction: the same may work later. */
+  /**
+   * The database is away, overloaded, too slow, or in conflict with another transaction. The same
+   * may work later.
+   */
   | { readonly kind: "unavailable" }
   /** The result was larger than its connection may hold, see `limitResults`. */
   | { readonly kind: "too_large" }
@@ -68,7 +79,10 @@ const socketCodes = new Set([
   "ENETUNREACH",
 ]);
 
-/** Values that never reached the server because Prisma could not read them; its other complaints are faults of the caller's code. */
+/**
+ * Matches values that never reached the server because Prisma could not read them. Prisma's other
+ * complaints are faults of the caller's code.
+ */
 const unreadableValue = /Invalid value for argument|Unable to fit|Could not convert|integer value/;
 
 /** Sorts an error of Prisma, its adapter or pg. Pure; never throws, whatever is given. */
@@ -113,7 +127,8 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     case "25P03":
     case "40001":
     case "40P01":
-    // Only reads are served: a standby, or a primary that has just been replaced, to which a connection was left open.
+    // The server allows only reads: a standby, or a former primary to which a connection was left
+    // open.
     case "25006":
       return { kind: "unavailable" };
     default:
@@ -139,7 +154,10 @@ function causeOf(error: object): Cause {
   return constraint === undefined ? {} : { constraint: { index: constraint } };
 }
 
-/** Prisma's codes (`P2002`) have the same shape, and no class of PostgreSQL begins with them but `P0`. */
+/**
+ * Returns whether a code is PostgreSQL's. Prisma's codes (`P2002`) have the same shape, and no
+ * class of PostgreSQL begins with them but `P0`.
+ */
 function isSqlState(code: string | undefined): boolean {
   return code !== undefined && /^(?!P[1-9])[0-9A-Z]{5}$/.test(code);
 }

@@ -13,8 +13,9 @@ class ResultTooLargeError extends Error {
 }
 
 /**
- * Fails every statement of the pool whose result is larger than `limitBytes`, while it arrives: neither the number of rows nor a column's type
- * says how large they are. The connection is cut, as the rest of the result would still come over it; the pool opens another one.
+ * Fails every statement of the pool whose result is larger than `limitBytes`, while it arrives.
+ * Neither the number of rows nor a column's type says how large they are. The connection is cut, as
+ * the rest of the result would still come over it; the pool opens another one.
  */
 export function limitResults(pool: Pool, limitBytes: number): void {
   pool.on("connect", ({ connection }) => {

@@ -5,13 +5,18 @@ import { AppError } from "../kit/errors.ts";
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
 
-/** Runs statements in one transaction, in which each sees what was committed before it; what throws takes all of them back. */
+/**
+ * Runs statements in one transaction, in which each sees what was committed before it. An error
+ * rolls all of them back.
+ */
 export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
 
 /**
- * The hot path's statements, straight on the pool: Prisma's raw queries cost a second decoding of every value and cannot bind arrays of bytes.
+ * Runs the hot path's statements straight on the pool. Prisma's raw queries cost a second decoding
+ * of every value and cannot bind arrays of bytes.
  *
- * @param isEmbedded The embedded database is one backend behind many sockets, in which statement names would collide.
+ * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
+ *   names would collide.
  */
 export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly isEmbedded: boolean }): Sql {
   const names = new Map<string, string>();
@@ -86,8 +91,9 @@ export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
   .join("; ");
 
 /**
- * For statements of which an index has the rows in their order, and that stop after a page of them. Where statistics are old, the
- * planner may believe that it is cheaper to read everything and sort it. Each costs two round trips more.
+ * Runs statements for which an index has the rows in their order, and that stop after a page of
+ * them. With old statistics, the planner may believe that reading and sorting everything is
+ * cheaper. Each statement costs two round trips more.
  */
 export function createIndexSql(pool: Pool): Sql {
   const transact = createTransact(pool, onlyIndexes);

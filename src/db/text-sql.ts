@@ -8,16 +8,22 @@ export type TextSql = (text: string, values: readonly unknown[]) => Promise<(str
 /** Runs statements in one transaction, which is rolled back when `work` rejects. */
 export type TextTransact = <T>(work: (sql: TextSql) => Promise<T>) => Promise<T>;
 
-/** pg would make numbers, dates and objects of the texts: most of them are only written into JSON. */
+/**
+ * Keeps the texts: pg would make numbers, dates and objects of them, and most are only written into
+ * JSON.
+ */
 const asText = { getTypeParser: () => (text: string) => text };
 
 /**
- * A connection keeps each prepared statement for its life. Requests choose filters and fields: the first
- * shapes are kept, and those beyond are parsed each time.
+ * Limits the named statements: a connection keeps each one for its life. Requests choose filters
+ * and fields, so that the first shapes are kept, and later ones are parsed each time.
  */
 const maxNames = 1000;
 
-/** @param isEmbedded The embedded database is one backend behind many sockets, in which statement names would collide. */
+/**
+ * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
+ *   names would collide.
+ */
 export function createStatementNames(isEmbedded: boolean): (text: string) => string | undefined {
   const names = new Map<string, string>();
   return (text) => {

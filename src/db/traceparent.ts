@@ -1,9 +1,10 @@
 import { unsampledTraceparent, type Tracing } from "../telemetry/tracing.ts";
 
 /**
- * Returns what goes behind a statement that writes: the `traceparent` of the current span, in a comment in the form of sqlcommenter.
- * `svc.statement_traceparent()` gives it to the events that the write makes. A comment takes no round trip, where a setting of
- * the session would take one for each write. Empty without tracing.
+ * Returns a comment that ends a statement that writes: the current span's `traceparent`, in the
+ * form of sqlcommenter. `svc.statement_traceparent()` gives it to the events that the write makes.
+ * A comment takes no round trip, where a setting of the session would take one for each write.
+ * Empty without tracing.
  */
 export function traceComment(tracing: Tracing): string {
   const span = tracing.isOn ? tracing.current() : undefined;

@@ -20,7 +20,7 @@ export interface DeliveryCommandsOptions {
   readonly terminal: Terminal;
 }
 
-/** Adds `deliveries list`, `show` and `retry` (contract, section 8). */
+/** Adds `deliveries list`, `show` and `retry` (docs/svc-admin.md, "Commands"). */
 export function addDeliveryCommands(program: Command, options: DeliveryCommandsOptions): void {
   const deliveries = program
     .command("deliveries")

@@ -1,7 +1,7 @@
 import { formatDateTime } from "../kit/date-time.ts";
 import type { AttemptRow, DeliveryRow } from "./history.ts";
 
-/** Returns the JSON of a delivery (contract, section 4, "Deliveries"). */
+/** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
   return {
     id: Number(delivery.id),

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 
 /**
- * Returns the UUID of the delivery of one event to one subscription (RFC 9562, version 5, with the
- * event's UUID as the namespace). A fan-out that is repeated after a crash of the database gives
- * the receiver the same UUID.
+ * Returns the UUID of the delivery of one event to one subscription: RFC 9562, version 5, with the
+ * event's UUID as the namespace. A fan-out that is repeated after a crash of the database gives the
+ * receiver the same UUID.
  */
 export function deliveryUuidOf(eventUuid: string, subscriptionId: number): string {
   const hash = createHash("sha1")

@@ -37,9 +37,9 @@ const batchBytes = 4 * 1024 ** 2;
 const mostAnnounced = 4;
 
 /**
- * Turns each event into one delivery per matching subscription, in one commit with the end of the
- * event's place in the outbox. Starts the attempts for which this process has slots; the others
- * wait in the queue for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
+ * Turns each event into one delivery per matching subscription. The same commit ends the event's
+ * place in the outbox. Starts the attempts for which this process has slots; the others wait in the
+ * queue for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
  */
 export function createFanOut(options: FanOutOptions): Worker {
   const { broker, attempts } = options;
@@ -178,8 +178,8 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
 }
 
 /**
- * Returns whether the statement took too long or too much memory (PostgreSQL's 57014 and 53200),
- * which half of it may not.
+ * Returns whether the statement took too long or too much memory (PostgreSQL's 57014 and 53200). A
+ * statement for half of the events may succeed.
  */
 function isTooMuch(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "57014" || error.code === "53200");

@@ -26,8 +26,8 @@ export interface DeliveryRoutesOptions {
 }
 
 /**
- * Adds `webhook-deliveries`: list, show and manual retry (contract, section 4). Users with the
- * admin flag see all deliveries.
+ * Adds `webhook-deliveries`: list, show and manual retry (docs/webhooks.md, "Deliveries"). Users
+ * with the admin flag see all deliveries.
  */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;

@@ -113,8 +113,8 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
   const { options, walk, alarm } = state;
   const { store, intervalMs } = options;
   await tidy(state);
-  // Read the next due time before taking, so that a delivery which becomes due during this turn is
-  // seen by one of the two queries.
+  // Read the next due time before taking. One of the two queries then sees a delivery which becomes
+  // due during this turn.
   const nextMs = (await store.nextDueInMs()) ?? intervalMs;
   const askedAt = performance.now();
   await takeDue(state, signal);

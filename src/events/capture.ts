@@ -37,10 +37,10 @@ export function captureTriggerNames(definition: Definition): readonly string[] {
 /**
  * Returns the statements that install a resource's capture.
  *
- * The functions run with the rights of the role that migrates, so that writers of the table need no
- * rights on `svc`. Their search path is fixed. They send no NOTIFY, which takes a lock over all
- * commits of the database. An UPDATE that leaves every mapped column as it was makes no event.
- * Neither does a session with `session_replication_role = replica` (a restore, a logical replica).
+ * The functions run with the rights of the role that migrates: writers of the table need no rights
+ * on `svc`. Their search path is fixed. They send no NOTIFY, which takes a lock over all commits of
+ * the database. An UPDATE that leaves every mapped column as it was makes no event. Neither does a
+ * session with `session_replication_role = replica` (a restore, a logical replica).
  */
 export function captureOf(definition: Definition): Capture {
   const install = [...removeCapture(definition), ...createStatements(definition)];

@@ -1,6 +1,6 @@
 import type { Trigger } from "../mapping/definition.ts";
 
-/** A record change, as published on the exchange `svc.events` (contract, section 6). */
+/** A record change, as published on the exchange `svc.events` (docs/webhooks.md, "RabbitMQ"). */
 export interface EventEnvelope {
   /** UUID of the event, also the message id. */
   readonly event_id: string;

@@ -39,10 +39,7 @@ export interface Scanned {
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
 
-/**
- * A transaction that runs longer is read by a range of its own once it has ended, not by every
- * read.
- */
+/** A transaction that runs longer gets a range of its own, which is read once it has ended. */
 const youngReads = 10;
 const youngTransactions = 5_000n;
 /** More ranges are joined; events that are read twice are recognised by their ids. */

@@ -48,8 +48,8 @@ export interface RelayState {
 const longestPauseMs = 300_000;
 /**
  * A crash of the database frees the ids of transactions that were not on disk. Later transactions
- * get those ids, behind the cursor. A new database session hints at such a crash, and the whole
- * outbox is read now and then in any case.
+ * get those ids, behind the cursor. A new database session hints at such a crash. The whole outbox
+ * is read now and then in any case.
  */
 const wholeEveryMs = 300_000;
 

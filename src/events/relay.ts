@@ -26,10 +26,7 @@ const checkMs = 1_000;
 const urgentCheckMs = 25;
 /** Limit of one read: an event is in memory as text, record, JSON and message at the same time. */
 const mostBytesRead = 1024 ** 2;
-/**
- * With an empty queue of the fan-out, an event that is still in the outbox after this time was lost
- * with the queue.
- */
+/** With an empty queue of the fan-out, an event still in the outbox after this time was lost. */
 const lostAfterMs = 5_000;
 /**
  * With at least this many events of one read refused, and none presented, the resource counts as

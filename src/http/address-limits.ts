@@ -32,8 +32,9 @@ function createCounts(limit: number): Counts {
 }
 
 /**
- * Closes connections beyond `limit` of one address at once, so that no client takes all that the server has (`maxConnections`). A trusted
- * proxy may open any number: it carries the requests of many clients.
+ * Closes connections beyond `limit` of one address at once, so that no client takes all that the
+ * server has (`maxConnections`). A trusted proxy may open any number, since it carries the requests
+ * of many clients.
  */
 export function limitConnections(
   server: Server,
@@ -75,7 +76,10 @@ function createReport(log: Log | undefined, limit: number): (address: string) =>
   };
 }
 
-/** Answers 503 to requests beyond `limit` of one address that trusted proxies forward for; connections cannot tell their clients apart. */
+/**
+ * Answers 503 to requests beyond `limit` of one address that trusted proxies forward for. Their
+ * connections do not tell clients apart.
+ */
 export function createForwardedLimit({
   limit,
   addresses,

@@ -3,7 +3,7 @@ import type { ApiContext } from "./state.ts";
 /** An answer of JSON that is not sent yet. */
 export interface Answer {
   readonly status: number;
-  /** Besides those that every answer has. */
+  /** Added to the headers that every answer has. */
   readonly headers: Readonly<Record<string, string>>;
   readonly json: string;
 }

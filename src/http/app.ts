@@ -21,19 +21,21 @@ import { createUserTurns } from "./user-turns.ts";
 const maxHeaders = 200;
 
 /**
- * The HTTP application: request id and log line, errors, CORS, authentication, limits, routes. Bodies are read by the routes
- * themselves (body.ts), after their cheaper checks.
+ * Creates the HTTP application: request id and log line, errors, CORS, authentication, limits,
+ * routes. Routes read the bodies themselves (body.ts), after their cheaper checks.
  *
- * @param routePrefix Every path under it needs a token, unknown ones too; every other path is a 404.
+ * @param routePrefix Every path under it needs a token, unknown ones too; every other path is a
+ *   404.
  * @param router Holds the routes of all rooms, already under the prefix.
  * @param publicUrl Origin that clients use.
- * @param concurrency Requests at work at one time; by default any number.
- * @param userTurns How many requests of one user are at work, and how many more wait; by default any number.
- * @param memoryBudgetBytes What requests in flight may take; by default anything.
+ * @param concurrency Limit of requests in flight; by default any number.
+ * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
+ * @param memoryBudgetBytes Memory that requests in flight may take; by default any amount.
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
- * @param maxConnectionsPerAddress Requests at work of one forwarded address; by default any number.
- * @param rateLimit Of each token; by default none.
- * @param corsOrigins Whose pages may call the API; by default nobody's.
+ * @param maxConnectionsPerAddress Limit of requests in flight of one forwarded address; by default
+ *   any number.
+ * @param rateLimit Limit of each token; by default none.
+ * @param corsOrigins Origins whose pages may call the API; by default none.
  */
 export function createApp({
   log,
@@ -69,7 +71,7 @@ export function createApp({
   readonly tracing?: Tracing;
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  // Koa's own handler prints to stderr; what reaches this one is a connection that broke while the answer was on its way.
+  // Koa's own handler prints to stderr. Only a connection that broke during the answer gets here.
   app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
   if (tracing.isOn) app.use(createRequestTrace({ tracing }));
   const addresses = createClientAddresses(trustedProxies);
@@ -122,7 +124,7 @@ function guard({
   };
 }
 
-/** Whoever comes later may use `ctx.path`: it was read once without throwing. */
+/** Returns the path. Throws for a malformed target, so that later middleware may use `ctx.path`. */
 function pathOf(ctx: ApiContext): string {
   try {
     const path: unknown = ctx.path;

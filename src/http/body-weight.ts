@@ -1,12 +1,18 @@
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 
-/** Estimates what a JSON text takes of the process's memory while its request is served, as far as it has been read. */
+/**
+ * Estimates the memory that a JSON text takes while its request is served, from the part read so
+ * far.
+ */
 export interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
   add(chunk: Uint8Array): number;
 }
 
-/** For an object or list, and for one more value in it: some ten copies of 56 bytes and of 16. `{},` makes 70 bytes of three. */
+/**
+ * For an object or list, and for one more value in it: some ten copies of 56 bytes and of 16. `{},`
+ * makes 70 bytes of three.
+ */
 const perContainer = 600;
 const perValue = 160;
 

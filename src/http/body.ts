@@ -9,7 +9,10 @@ import type { ApiContext } from "./state.ts";
 
 export type JsonObject = Record<string, unknown>;
 
-/** Reserved beyond what is known, so that an ordinary body, or its next chunk, need not ask again. */
+/**
+ * Reserved beyond what is known, so that an ordinary body or its next chunk needs no second
+ * reservation.
+ */
 const spareBytes = 256 * 1024;
 
 /** Bytes expected of a body of unknown length before its first chunk. */
@@ -22,11 +25,12 @@ const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
 const maxDepth = 64;
 
 /**
- * Reads the request's JSON object. Routes call it after the cheaper checks, so that nobody who is refused anyway makes
- * the service parse a body. No body counts as `{}`. `__proto__` keys are dropped.
+ * Reads the request's JSON object. Routes call it after the cheaper checks, so that a refused
+ * request costs no parsing. No body counts as `{}`. `__proto__` keys are dropped.
  *
- * @throws AppError `request.media_type` for anything but plain JSON, `request.too_large` over the limit,
- *   `request.malformed` for what is not JSON, not UTF-8, not an object or nested deeper than 64 levels.
+ * @throws AppError `request.media_type` for anything but plain JSON, `request.too_large` over the
+ *   limit; `request.malformed` for what is not JSON, not UTF-8, not an object, or deeper than 64
+ *   levels.
  */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
@@ -61,7 +65,7 @@ export function refuseFields(body: JsonObject, known: readonly string[]): void {
   throw validationError(Object.fromEntries(faults) as FieldErrors);
 }
 
-/** Of unknown fields: an answer is no larger than it is of use. */
+/** Limits the unknown fields that an answer lists, so that it stays short enough to be of use. */
 const mostNamed = 20;
 
 function hasBody(ctx: ApiContext): boolean {
@@ -75,8 +79,8 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   const { req, res } = ctx;
   const size = req.headers["content-length"];
   const expectedBytes = Math.min(size === undefined ? firstReservation : Number(size), limitBytes);
-  // A client that waits to be asked for its body (`Expect: 100-continue`), and says that it is too large, is not asked. Node closes a
-  // connection on which the body was not asked for: it may come or not.
+  // A client that sends `Expect: 100-continue` and names too large a size is not asked for its
+  // body. Node then closes the connection, since the body may come or not.
   const waits = /100-continue/i.test(req.headers.expect ?? "");
   const isComing = !waits || Number(size ?? 0) <= limitBytes;
   try {
@@ -110,7 +114,7 @@ async function parse(
   let received = 0;
   let reserved = reservedBefore;
   const failing = new AbortController();
-  /** A body that weighs more than was known waits where its reservation ends until it has a larger one. */
+  /** Pauses a body that weighs more than was known, until its reservation is larger. */
   const keep = (chunk: Buffer): void => {
     chunks.push(chunk);
     received += chunk.length;
@@ -135,15 +139,17 @@ async function parse(
     req.off("data", keep);
   }
   const text = ctx.request.rawBody;
-  // The parser decodes leniently; the bytes are looked at again only when its text holds the replacement character.
+  // The parser decodes leniently. The bytes are checked only when its text has the replacement
+  // character.
   if (typeof text === "string" && text.includes("\uFFFD") && !isUtf8(Buffer.concat(chunks)))
     throw new AppError("request.malformed", "The request body must be encoded as UTF-8.");
   return ctx.request.body;
 }
 
 /**
- * Rejects when the signal aborts, and ends the parser, which would go on collecting; and when the client has left, of which the parser says
- * nothing while the body is complete but not read yet.
+ * Rejects when the signal aborts, and ends the parser, which would go on collecting. Rejects too
+ * when the client has left. The parser does not report that while the body is complete but not read
+ * yet.
  */
 function rejected(signal: AbortSignal, { req, res }: ApiContext): Promise<never> {
   return new Promise((_, reject) => {
@@ -159,7 +165,7 @@ function rejected(signal: AbortSignal, { req, res }: ApiContext): Promise<never>
   });
 }
 
-/** Reads the rest of a body and forgets it, so that its sender reads the answer and not a reset; within limits. */
+/** Drops the rest of a body, within limits, so that its sender reads the answer and not a reset. */
 function drain(req: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     let left = drainLimit.bytes;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import ipaddr from "ipaddr.js";
 
-/** Tells who sends a request: the address of the connection, or the one that a trusted proxy gives. */
+/** Returns the sender's address: the connection's, or the one that a trusted proxy gives. */
 export interface ClientAddresses {
   /** In one spelling for each address; undefined when the connection is gone. */
   of(request: IncomingMessage): string | undefined;
@@ -9,8 +9,8 @@ export interface ClientAddresses {
 }
 
 /**
- * @param trustedProxies CIDRs. Of `X-Forwarded-For`, the last address that is none of them is the client's: what stands before it was
- *   written by the client.
+ * @param trustedProxies CIDRs. The last address of `X-Forwarded-For` that is in none of them is the
+ *   client's. The client itself may have written those before it.
  */
 export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const networks = trustedProxies.map((network) => ipaddr.parseCIDR(network));
@@ -42,7 +42,10 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
   };
 }
 
-/** What addresses are counted by: an IPv6 client has a whole /64, out of which it can take any address. */
+/**
+ * Returns the key by which addresses are counted. An IPv6 client has a whole /64, and can take any
+ * address of it.
+ */
 export function addressBlock(address: string): string {
   const parsed = parse(address);
   if (parsed === undefined || parsed.kind() === "ipv4") return address;
@@ -53,7 +56,7 @@ export function addressBlock(address: string): string {
 }
 
 function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  // `process` reads `::ffff:10.0.0.1`, as a socket for both families names an IPv4 client, as 10.0.0.1.
+  // `process` reads `::ffff:10.0.0.1`, a socket's name of an IPv4 client, as 10.0.0.1.
   return ipaddr.isValid(address) ? ipaddr.process(address) : undefined;
 }
 

@@ -2,8 +2,9 @@ import { AppError } from "../kit/errors.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
- * Answers 503 at once while `limit` requests are at work: a queue that cannot be served in time costs memory, and its
- * clients have often given up by their turn. A request is at work until its answer is made, not until it is taken.
+ * Answers 503 at once while `limit` requests are in flight. A queue that cannot be served in time
+ * costs memory, and its clients have often given up by their turn. A request is in flight until its
+ * answer is made, not until the client has it.
  */
 export function createConcurrencyLimit(limit: number): ApiMiddleware {
   let atWork = 0;

@@ -1,7 +1,7 @@
 import cors from "@koa/cors";
 import type { ApiMiddleware } from "./state.ts";
 
-/** What a page may read of an answer besides its body and type. */
+/** Names the headers that a page may read of an answer. */
 const exposedHeaders = [
   "Allow",
   "ETag",
@@ -18,8 +18,9 @@ const exposedHeaders = [
 ];
 
 /**
- * Lets the pages of `origins` call the API, and answers their preflights, which carry no token. Others get no header, and
- * their browsers then refuse. Never with credentials: the API knows tokens, not cookies.
+ * Lets the pages of `origins` call the API, and answers their preflights, which carry no token.
+ * Pages of other origins get no header, and their browsers refuse the answer. Never allows
+ * credentials: the API knows tokens, not cookies.
  *
  * @param origins As browsers send them (`https://app.example.com`); `*` for every page.
  */

@@ -8,16 +8,17 @@ export interface ErrorBody {
   readonly errors?: FieldErrors;
 }
 
-/** Returns what the client reads: for a 5xx `Server Error` and nothing else (contract, section 4). */
+/** Returns what the client reads: for a 5xx only `Server Error` (docs/errors.md, "Errors"). */
 export function errorBodyOf({ status, message, code, errors }: AppError): ErrorBody {
   if (status >= 500) return { message: "Server Error" };
   return { message, code, ...(errors === undefined ? {} : { errors }) };
 }
 
 /**
- * Turns answers into JSON text and whatever is thrown into an error answer; the one place that does either.
+ * Turns answers into JSON text, and errors into error answers. No other place does either.
  *
- * @param isUnavailable Tells a database or broker that cannot be reached (503) from a fault of the service (500).
+ * @param isUnavailable Tells a database or broker that cannot be reached (503) from a fault of the
+ *   service (500).
  */
 export function createErrorRenderer({
   isUnavailable,
@@ -52,10 +53,15 @@ function serialise(ctx: ApiContext): void {
   ctx.body = text;
 }
 
-/** Bytes of memory for a character of an answer: the text, and its bytes until the client has taken them. */
+/**
+ * Bytes of memory for a character of an answer: the text, and its bytes until the client has them.
+ */
 export const memoryPerAnsweredCharacter = 3;
 
-/** From here on a request holds its answer only. A refused one is small, and may come before there is anything to settle. */
+/**
+ * Reduces the reservation to the answer, which is all that the request now holds. A refused request
+ * has a small answer, and may have no reservation yet.
+ */
 function settleMemory({ state }: ApiContext, length: number): void {
   const { memory, errorCode } = state as Partial<typeof state>;
   if (errorCode === undefined) memory?.settle(length * memoryPerAnsweredCharacter);
@@ -73,7 +79,8 @@ export function unknownRoute(path: string): AppError {
 }
 
 /**
- * The answer to a method that a known path does not offer: what is offered for `OPTIONS`, else a 405.
+ * Answers a method that a known path does not offer: `OPTIONS` with the offered ones, others with
+ * 405.
  *
  * @param allowed The path's methods, `HEAD` included.
  * @throws AppError `operation.unsupported`, with `Allow` (RFC 9110, 15.5.6).

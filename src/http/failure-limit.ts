@@ -8,12 +8,16 @@ export interface FailureLimit {
   note(address: string): void;
 }
 
-/** Addresses that are told apart; those beyond share one count, so that memory is bounded by some 10 MB. */
+/**
+ * Most addresses with a count of their own. The others share one, so that memory stays below some
+ * 10 MB.
+ */
 const maxAddresses = 50_000;
 const others = "others";
 
 /**
- * Lets each address fail `count` times in a window; all windows begin together. Counted in this process only.
+ * Lets each address fail `count` times in a window. All windows begin together. This process counts
+ * for itself.
  *
  * @param now Monotonic clock, in ms.
  */
@@ -24,7 +28,7 @@ export function createFailureLimit(
   const failures = new Map<string, number>();
   let endsAt = now() + windowMs;
 
-  /** Of the window that is on. */
+  /** Returns the counts of the current window. */
   function current(): Map<string, number> {
     if (now() >= endsAt) {
       failures.clear();

@@ -4,11 +4,14 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 export interface Handover {
   readonly listener: RequestListener;
   /**
-   * Gives every request from now on to `next`. The answer resolves when the last request of the listener before has its
-   * answer, or has lost its client; at once when there was none.
+   * Gives every later request to `next`. The promise resolves when each request of the listener
+   * before has its answer or has lost its client; at once when there was none.
    */
   pass(next: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<void>;
-  /** Tells clients on kept connections, with every answer from now on, to make a new one: it leads to another process. */
+  /**
+   * Asks clients on kept connections, with every later answer, to make a new one: it leads to
+   * another process.
+   */
   drain(): void;
   /** Requests that have no answer yet. */
   inFlight(): number;

@@ -3,12 +3,16 @@ import { messageOf } from "../kit/errors.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
-/** Rejects when the part it names cannot do its work now; the message says why. What it answers is told beside `ok`. */
+/**
+ * Rejects when the named part cannot do its work now; the message says why. `/readyz` shows the
+ * answer beside `ok`.
+ */
 export type HealthCheck = () => Promise<string | void>;
 
 /**
- * Answers `/livez` (the process turns) and `/readyz` (it can do its work: every check passes) with 200 or 503;
- * as in Kubernetes, the reasons are told with `?verbose`, and `?exclude=<check>` leaves one out; and `/metrics` for Prometheus. Takes no token: it is meant for a port of its own.
+ * Answers `/livez` (the process turns) and `/readyz` (every check passes) with 200 or 503. As in
+ * Kubernetes, `?verbose` adds the reasons, and `?exclude=<check>` leaves one out. Answers
+ * `/metrics` for Prometheus. Takes no token, and so needs a port of its own.
  *
  * @param timeoutMs A check that takes longer has failed.
  */
@@ -57,7 +61,7 @@ async function scrape(
 interface Outcome {
   readonly name: string;
   readonly isPassed: boolean;
-  /** Why it failed, or what there is to say besides. */
+  /** Says why the check failed, or adds to `ok`. */
   readonly remark: string | undefined;
 }
 

@@ -34,7 +34,7 @@ export interface Post {
 
 /**
  * Answers a POST whose body has been read. With an `Idempotency-Key`, the write and the kept answer
- * are one transaction, and the same request gets the same answer for 24 h
+ * are one transaction. The same request then gets the same answer for 24 h
  * (draft-ietf-httpapi-idempotency-key-header). A refused request leaves no trace: it may be sent
  * again, or corrected, under its key.
  *
@@ -47,7 +47,7 @@ export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 export const most = {
   keys: 100_000,
   bytes: 256 * 1024 * 1024,
-  /** Of one answer; larger ones are refused before the commit. */
+  /** Limit of one answer; larger ones are refused before the commit. */
   bytesOfAnswer: 16 * 1024 * 1024,
 };
 

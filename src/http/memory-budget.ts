@@ -4,18 +4,23 @@ import { AppError } from "../kit/errors.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
 import type { ApiMiddleware } from "./state.ts";
 
-/** Bytes that one request may take. Every size is an estimate of what the process holds, not of what crosses the wire. */
+/**
+ * Counts the bytes that one request may take. Every size estimates what the process holds, not what
+ * crosses the wire.
+ */
 export interface RequestMemory {
   /** What the process has for all requests: what needs more can never be served. */
   readonly mostBytes: number;
   /**
-   * Makes sure of `bytes` for the request, instead of what it had. Waits for others to finish when there is no room.
+   * Reserves `bytes` for the request instead of what it had. Waits for others to finish when there
+   * is no room.
    *
-   * @throws AppError `server.overloaded`, with `Retry-After`, when there is none after `waitMs`.
+   * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
    */
   reserve(bytes: number): Promise<void>;
   /**
-   * Has `bytes` for the request from now on, without waiting: fewer than before, or more that are there already.
+   * Sets the reservation to `bytes` without waiting: to fewer than before, or to more that the
+   * process already holds.
    *
    * @throws AppError `server.overloaded` when there is no room for more.
    */
@@ -46,8 +51,9 @@ interface Waiting {
 }
 
 /**
- * Shares `limitBytes` between the requests in flight, so that their number times their size cannot end the process. One user has at
- * most half, and those who wait get their turn in the order in which they came; a user at that half lets others pass.
+ * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
+ * has at most half. Waiting requests get their turn in order, but a user at that half lets others
+ * pass.
  */
 export function createMemoryBudget({
   limitBytes,
@@ -84,7 +90,10 @@ export function createMemoryBudget({
     }
   }
 
-  /** Calls back once, when the user has so many bytes more or when it waited too long; what it returns stops the wait. */
+  /**
+   * Calls back once: when the user has so many bytes more, or when the wait took too long. Returns
+   * a function that stops the wait.
+   */
   function wait(
     userId: number,
     bytes: number,
@@ -197,8 +206,8 @@ export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
 }
 
 /**
- * A quarter of what the process has: by its cgroup, by the machine, and by the limit of its heap, which holds most of a request; and room
- * for two of the largest bodies.
+ * Returns a quarter of the process's memory, with room for two of the largest bodies. The limits
+ * are the cgroup's, the machine's, and the heap's, which holds most of a request.
  */
 export function defaultMemoryBudget(bodyLimitBytes: number): number {
   // 0 without a limit that the system knows.

@@ -8,7 +8,9 @@ export interface Page {
   readonly skip: number;
 }
 
-/** Specification 2.4. Without a count, `last_page` and `total` are null. */
+/**
+ * The answer of a list (docs/api.md, "Lists"). Without a count, `last_page` and `total` are null.
+ */
 export interface Envelope<T> {
   readonly data: readonly T[];
   readonly current_page: number;
@@ -31,14 +33,15 @@ export interface CursorEnvelope<T> {
   readonly prev_page_url: string | null;
 }
 
-/** Specification 8. */
+/** Applies when a request names none (docs/api.md, "Lists"). */
 const defaultPerPage = 15;
 /** Bound of OFFSET in Prisma, a 32-bit integer; pages are counted no further either. */
 const maxInteger = 2 ** 31 - 1;
 
 /**
- * Reads `page` and `per_page`. What is below 1 or not an integer counts as the default (1 and 15), a larger
- * `per_page` as `maxPerPage`, a larger `page` as 2147483647.
+ * Reads `page` and `per_page` (docs/api.md, "Lists"). A value below 1 or not an integer counts as
+ * the default (1 and 15). A larger `per_page` counts as `maxPerPage`, a larger `page` as
+ * 2147483647.
  */
 export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerPage: number }): Page {
   const perPage = Math.min(positiveInteger(lastOf(query["per_page"])) ?? defaultPerPage, maxPerPage);
@@ -47,8 +50,9 @@ export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerP
 }
 
 /**
- * A smaller page from the same record on, for records of which fewer than asked for fit into one answer: at most `most` of them, and so
- * many that whole pages of that size lie before it. It goes on without a gap at the next one of that size.
+ * Returns a smaller page from the same record on, for when one answer has no room for the whole
+ * page. It has at most `most` records, and whole pages of its size lie before it. The next page of
+ * that size continues without a gap.
  */
 export function smallerPage({ skip }: Page, most: number): Page {
   let perPage = most;
@@ -56,7 +60,9 @@ export function smallerPage({ skip }: Page, most: number): Page {
   return { page: skip / perPage + 1, perPage, skip };
 }
 
-/** Characters of a search term: the database compares it with every place of every text that is searched. */
+/**
+ * Characters of a search term: the database compares it with every place of every searched text.
+ */
 const longestSearch = 100;
 
 /**
@@ -92,10 +98,10 @@ function positiveInteger(text: string | undefined): number | undefined {
 /**
  * Wraps one page of a list.
  *
- * @param total Undefined where nobody has counted.
+ * @param total Undefined when the records were not counted.
  * @param isEstimate Whether the total is one.
- * @param hasNext Whether a page follows; where there is a total, that tells.
- * @param url Of this request, absolute; its other query parameters are kept in the links.
+ * @param hasNext Whether a page follows; the total decides where there is one.
+ * @param url Of this request, absolute; the links keep its other query parameters.
  */
 export function envelope<T>({
   data,

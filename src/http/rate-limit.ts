@@ -4,11 +4,13 @@ import type { Rate } from "../config/kinds.ts";
 import type { ApiMiddleware, RequestState } from "./state.ts";
 
 /**
- * Lets each token make `count` requests in a window, which begins with the first of them; 429 afterwards. Comes after
- * authentication: keys are ids of tokens and users that exist, so that memory is bounded by their number (some 500 bytes each, freed with the
- * window). Counted in this process only: a counter in PostgreSQL would add a write to every request.
+ * Lets each token make `count` requests in a window, which begins with the first of them; 429
+ * afterwards. Comes after authentication, so that keys are ids of existing tokens and users. Their
+ * number bounds the memory: some 500 bytes each, freed with the window. This process counts for
+ * itself: a counter in PostgreSQL would add a write to every request.
  *
- * Failed authentications are not counted: nobody guesses one of 62^43 tokens, and behind a proxy many clients have one address.
+ * Does not count failed authentications. Guessing one of 62^43 tokens is out of reach, and behind a
+ * proxy many clients share one address.
  */
 export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   const windowSeconds = Math.ceil(windowMs / 1000);
@@ -18,8 +20,8 @@ export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   return async (ctx, next) => {
     const { isWithin, state } = await consume(limiter, keyOf(ctx.state));
     const waitSeconds = Math.max(1, Math.ceil(state.msBeforeNext / 1000));
-    // draft-ietf-httpapi-ratelimit-headers-10, and its earlier form (up to -06), which most clients know. Not `X-RateLimit-*`:
-    // services disagree on whether its reset is a time or a duration.
+    // draft-ietf-httpapi-ratelimit-headers-10, and its earlier form (up to -06), which most clients
+    // know. Not `X-RateLimit-*`: services disagree on whether its reset is a time or a duration.
     ctx.set({
       "RateLimit-Policy": policy,
       RateLimit: `"token";r=${state.remainingPoints};t=${waitSeconds}`,

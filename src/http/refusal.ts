@@ -9,7 +9,10 @@ import { securityHeaders } from "./security-headers.ts";
 /** How long a client may take to read a refusal and close. */
 const lingerMs = 1000;
 
-/** What Node's parser and its clocks say. Only the code of the error is looked at: the rest may hold parts of the request. */
+/**
+ * Maps what Node's parser and its timeouts report. Reads the error's code alone: the rest may hold
+ * parts of the request.
+ */
 interface ClientError extends Error {
   readonly code?: string;
   /** The bytes that were being parsed. */
@@ -17,8 +20,9 @@ interface ClientError extends Error {
 }
 
 /**
- * Answers requests that never become one for the application (not HTTP, too large a head, too slow) with an error body
- * like every other, and closes their connection. Without it Node answers them with an empty body.
+ * Answers requests that never reach the application: not HTTP, too large a head, too slow. They get
+ * an error body like every other, and their connection is closed. Node's own answer has an empty
+ * body.
  */
 export function answerClientErrors(
   server: Server,
@@ -47,8 +51,9 @@ export function answerClientErrors(
 }
 
 /**
- * Whether an answer is due or under way to a request before the one at fault: a refusal would be taken for it. As in Node's own
- * handler, by the response that a socket carries, which its types do not show.
+ * Returns whether an earlier request on the connection still waits for its answer: the client would
+ * take a refusal for it. Looks at the socket's response, as Node's own handler does; the types do
+ * not show it.
  */
 function hasOtherAnswer(socket: Duplex): boolean {
   const { _httpMessage: response } = socket as { readonly _httpMessage?: ServerResponse | null };
@@ -82,7 +87,7 @@ function refuse(code: ErrorCode, message: string): AppError {
   return new AppError(code, message);
 }
 
-/** Told by the request line, as long as it came in one piece. */
+/** Returns whether the request line is too long; knows it only when the line came in one piece. */
 function isTargetTooLong(packet: Buffer | undefined, maxHeaderSize: number): boolean {
   const line = packet?.subarray(0, packet.indexOf("\n") + 1 || packet.length);
   return line !== undefined && line.length > maxHeaderSize && /^[A-Z]+ /.test(line.toString("latin1", 0, 20));

@@ -11,8 +11,9 @@ const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 const longestPath = 512;
 
 /**
- * Gives every request an id and a log that carries it, and counts it and writes one line when the answer is out or the client is gone.
- * Never logged: headers, bodies and the query string, since any of them may hold a secret.
+ * Gives every request an id and a log that carries it. Counts the request and writes one line, when
+ * the answer is out or the client is gone. Never logs headers, bodies or the query string: any of
+ * them may hold a secret.
  *
  * @param now Monotonic clock, in ms.
  */
@@ -83,8 +84,9 @@ function writeLine(
 }
 
 /**
- * What may be told of a request target: its path, cut where it is somebody's try. The query string may hold a secret, and so may the
- * user name and password of a target that is a whole URL.
+ * Returns the part of a request target that may be logged: its path, cut where somebody probes. The
+ * query string may hold a secret. So may the user name and password of a target that is a whole
+ * URL.
  */
 export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);

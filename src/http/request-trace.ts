@@ -3,8 +3,9 @@ import { pathForLog, routeOf } from "./request-log.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
- * A span for every request, as part of the trace that its `traceparent` names, from here until the answer is out or the client
- * is gone. What it says of a request is what the log says: no headers, no body, no query string.
+ * Makes a span for every request, in the trace that its `traceparent` names. The span ends when the
+ * answer is out or the client is gone. It has what the log has: no headers, no body, no query
+ * string.
  */
 export function createRequestTrace({ tracing }: { readonly tracing: Tracing }): ApiMiddleware {
   return (ctx, next) => {

@@ -4,8 +4,8 @@ import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
 /**
  * What a token needs for each route, by method and path below the prefix. `any`: every valid token.
- * `resource`: `<name>:read` for GET and HEAD, else `<name>:write`. Such a route asks by itself, once
- * it knows that the resource is there. docs/authentication.md has the same table.
+ * `resource`: `<name>:read` for GET and HEAD, else `<name>:write`. Such a route asks by itself,
+ * once it knows that the resource is there. docs/authentication.md has the same table.
  */
 export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks" | "admin">> = {
   "GET /whoami": "any",
@@ -21,7 +21,8 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",
-  // A token sees all of its user's tokens; it makes and revokes those with no more scopes than its own.
+  // A token sees all of its user's tokens. It makes and revokes only those with no more scopes than
+  // its own.
   "GET /tokens": "any",
   "POST /tokens": "any",
   "DELETE /tokens/:id": "any",
@@ -41,7 +42,9 @@ export function requireScope(ctx: ApiContext, needed: string): void {
   });
 }
 
-/** Throws 403 `token.scope` unless the token may do to the resource what the request's method does. */
+/**
+ * Throws 403 `token.scope` unless the token may do to the resource what the request's method does.
+ */
 export function requireResourceScope(ctx: ApiContext, resource: string): void {
   if (ctx.method === "OPTIONS") return;
   const isRead = ctx.method === "GET" || ctx.method === "HEAD";
@@ -51,7 +54,8 @@ export function requireResourceScope(ctx: ApiContext, resource: string): void {
 /**
  * Holds every route of a router to `scopeTable`. Call it when all routes are added.
  *
- * @param isAdminSomewhere Whether a resource takes the user for an admin when the token is not limited.
+ * @param isAdminSomewhere Whether a resource takes the user for an admin when the token is not
+ *   limited.
  * @throws Error for a route that is not in the table.
  */
 export function guardRoutes(
@@ -67,7 +71,8 @@ export function guardRoutes(
     const needed = scopeTable[`${method} ${path}`] ?? scopeTable[`* ${path}`];
     if (needed === undefined) throw new Error(`The route ${method} ${path} is not in the table of scopes.`);
     if (needed === "any" || needed === "resource") continue;
-    // A limited token may not read the records of all users, nor have a subscription of an admin bring them.
+    // A limited token may not read the records of all users, nor have a subscription of an admin
+    // bring them.
     const makesSubscription = path.startsWith("/webhooks") && ["POST", "PUT", "PATCH"].includes(method);
     const check: ApiMiddleware = (ctx, next) => {
       requireScope(ctx, needed);

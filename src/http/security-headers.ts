@@ -1,6 +1,7 @@
 /**
- * What every answer tells browsers and caches (OWASP REST Security and HTTP Headers cheat sheets). Six constants; koa-helmet
- * would add its defaults for pages, which an API has none of, and compute them for each answer.
+ * Sets what every answer says to browsers and caches (OWASP REST Security and HTTP Headers cheat
+ * sheets). These are six constants. koa-helmet would add its defaults for pages, which an API does
+ * not have, and compute them for each answer.
  *
  * @param publicUrl Origin that clients use; undefined when it is not known.
  */
@@ -9,7 +10,7 @@ export function securityHeaders(publicUrl?: string): Readonly<Record<string, str
     // Answers are somebody's own records: no cache on the way may keep them.
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
-    // Whoever opens an answer as a page gets one that loads, runs, frames and leaks nothing.
+    // An answer that is opened as a page loads, runs, frames and leaks nothing.
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",

@@ -9,8 +9,8 @@ export interface HttpServer {
   /** The port it listens on, also when 0 was asked for. */
   readonly port: number;
   /**
-   * Stops accepting, lets requests at work finish, then ends what is left after `limitMs` (default 10 s).
-   * Resolves when every connection is gone.
+   * Stops accepting, lets requests in flight finish, then ends what is left after `limitMs`
+   * (default 10 s). Resolves when every connection is gone.
    */
   close(options?: { readonly limitMs?: number }): Promise<void>;
 }
@@ -19,29 +19,39 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** What holds for every connection; in ms and bytes. */
 const limits = {
-  /** Slow senders hold a connection no longer than this. Both bounds are checked every `connectionsCheckingInterval`. */
+  /**
+   * Limits how long slow senders hold a connection. Both bounds are checked every
+   * `connectionsCheckingInterval`.
+   */
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5000,
-  /** Longer than the 60 s that proxies keep idle connections, so that a proxy never writes into one just closed here. */
+  /**
+   * Exceeds the 60 s that proxies keep idle connections, so that none writes into one just closed
+   * here.
+   */
   keepAliveTimeout: 65_000,
   /** Bounds the URL too, and with it the search term. */
   maxHeaderSize: 16 * 1024,
   /** Without a byte in either direction: a client that does not read its answer, above all. */
   stallTimeout: 60_000,
-  /** From the head of a request to the last byte of its answer, for clients that read a byte a minute. */
+  /**
+   * Limits a request from its head to the last byte of its answer. Some clients read a byte a
+   * minute.
+   */
   exchangeTimeout: 300_000,
 };
 
-/** Of the ports that no client but the operator's own calls. */
+/** Limits for the ports that only the operator's own clients call. */
 const fewConnections = 1000;
 
 /**
- * Listens with limits on slow, large and malformed requests, and on connections. Port 0 takes a free one. Not limited is the number of requests
- * on one connection: a client beyond it would get an error where a new connection would do.
+ * Listens with limits on slow, large and malformed requests, and on connections. Port 0 takes a
+ * free one. Does not limit the requests on one connection: a client beyond it would get an error
+ * where a new connection would do.
  *
  * @param setting What to change when the port cannot be had, for the message.
- * @param log Told of requests that never reach the listener.
+ * @param log Gets the requests that never reach the listener.
  * @param changes For tests: other limits.
  * @throws OperatorError when the address cannot be had.
  */
@@ -74,7 +84,8 @@ export async function startServer(
   const server = createServer({ ...options, requireHostHeader: false }, listen);
   server.timeout = stallTimeout;
   server.maxConnections = maxConnections;
-  // The listener asks for the body when it wants it (body.ts); whoever is refused before keeps it.
+  // The listener asks for the body when it wants it (body.ts). A client that is refused earlier
+  // keeps it.
   server.on("checkContinue", listen);
   // RFC 9110, 10.1.1: other expectations may be disregarded.
   server.on("checkExpectation", listen);
@@ -83,7 +94,8 @@ export async function startServer(
   const addresses = createClientAddresses(trustedProxies);
   limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   await new Promise<void>((resolve, reject) => {
-    // For good: later errors are connections that could not be accepted, and must not end the process.
+    // Stays for good: later errors are connections that could not be accepted, and must not end the
+    // process.
     server.on("error", (error) => {
       const hint = setting === undefined ? "" : ` (${setting})`;
       const isTaken = "code" in error && error.code === "EADDRINUSE";
@@ -99,7 +111,7 @@ export async function startServer(
   };
 }
 
-/** Ends an exchange that takes too long as a whole, whoever is to blame. */
+/** Ends an exchange that takes too long as a whole, whichever side is slow. */
 function bounded(listener: Listener, limitMs: number): Listener {
   return (request, response) => {
     const deadline = setTimeout(() => request.socket.destroy(), limitMs);

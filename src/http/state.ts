@@ -11,15 +11,15 @@ import type { Turn } from "./user-turns.ts";
 export interface RequestState {
   /** From `X-Request-Id`, or made; returned in the same header. */
   requestId: string;
-  /** Of the trace that the request is recorded in; undefined when it is in none. */
+  /** Id of the trace that records the request; undefined when none does. */
   traceId: string | undefined;
   /** Carries the request id. */
   log: Log;
-  /** Of whoever sent it, in one spelling; behind a trusted proxy the one that it gives. */
+  /** Address of the sender, in one spelling; behind a trusted proxy the one that it gives. */
   clientAddress: string | undefined;
   /** Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
-  /** Of the token that the request carries; set with `caller`. Undefined: a JWT. */
+  /** Id of the token that the request carries; set with `caller`. Undefined: a JWT. */
   tokenId: number | undefined;
   /** What that token allows; set with `caller`. */
   grant: Grant;
@@ -30,7 +30,7 @@ export interface RequestState {
   /** What the request is about, for its log line: set by the routes that know it. */
   resource: string | undefined;
   recordId: string | undefined;
-  /** Of the error that it was answered with. */
+  /** Code of the error that it was answered with. */
   errorCode: ErrorCode | undefined;
 }
 
@@ -38,7 +38,10 @@ export type ApiContext = ParameterizedContext<RequestState>;
 export type ApiMiddleware = Middleware<RequestState>;
 export type ApiRouter = Router<RequestState>;
 
-/** @param routePrefix Of every route; empty for none. Paths are case-sensitive: `/SVC-API` is not under `/svc-api`. */
+/**
+ * @param routePrefix Prefix of every route; empty for none. Paths are case-sensitive: `/SVC-API` is
+ *   not under `/svc-api`.
+ */
 export function createRouter(routePrefix: string): ApiRouter {
   return new Router<RequestState>({ prefix: routePrefix, sensitive: true });
 }

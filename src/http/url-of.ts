@@ -5,11 +5,13 @@ import type { ApiContext } from "./state.ts";
 export type UrlOf = (ctx: ApiContext) => URL;
 
 /**
- * Makes the absolute URLs of requests. Without a `publicUrl` they begin as the request does, with its protocol and the `Host` header, which
- * anybody can forge: only a host among `hosts` is taken from there, the first of them stands for every other.
+ * Makes the absolute URLs of requests. Without a `publicUrl` they begin with the request's protocol
+ * and its `Host` header, which any client can forge. Only a host among `hosts` is taken from there;
+ * the first of them stands for every other.
  *
  * @param publicUrl Origin that clients use; it wins.
- * @param hosts Lower case; one without a port holds for every port. None: any host, and the local address for what is no host.
+ * @param hosts Lower case; one without a port holds for every port. None: any host, and the local
+ *   address for what is no host.
  */
 export function createUrlOf({
   publicUrl,
@@ -44,8 +46,8 @@ function originOf(ctx: ApiContext, hosts: readonly string[]): string {
 }
 
 /**
- * What to tell an operator at start: page links lead to whatever host a request names. Undefined when they do not, or when only this machine
- * can ask.
+ * Returns the warning at start that page links lead to any host that a request names. Undefined
+ * when they do not, or when only this machine can send requests.
  */
 export function openHostsWarning({
   host,

@@ -4,21 +4,23 @@ import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** A request's place among those of its user that are at work. */
 export interface Turn {
-  /** Runs something that takes its time from the client, such as reading a slow body, without the place. */
+  /** Runs something that waits for the client, such as reading a slow body, without the place. */
   pause<T>(act: () => Promise<T>): Promise<T>;
 }
 
 /**
- * What a large request holds its place for after its answer, while other users are about: a MB takes some 20 to 80 ms of the one thread that
- * serves all, so that 2 MB/s in each place leave most of it to the others. Alone, a user has all of it.
+ * Says how long a large request keeps its place after its answer, while other users wait. A MB
+ * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
+ * to the others. A user alone has all of it.
  */
 const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
 /** How long a user counts as being about. */
 const presenceMs = 1000;
 
 /**
- * Lets `atWork` requests of one user work at one time, and the others wait for their turn, so that no user takes every database
- * connection; answers 503 at once when a user has `limit` requests open. Comes after authentication.
+ * Lets `atWork` requests of one user run at one time, so that no user takes every database
+ * connection. The user's other requests wait for their turn. Answers 503 at once when the user has
+ * `limit` requests open. Comes after authentication.
  *
  * @param now Monotonic clock, in ms.
  */

@@ -13,9 +13,8 @@ export interface Agents {
 }
 
 /**
- * Time that an idle connection is kept. Long enough for a burst, and short enough that thousands of
- * receivers with one event each do not use up the file descriptors. A receiver's Keep-Alive header
- * can shorten it.
+ * Time that an idle connection is kept, long enough for a burst. Thousands of receivers with one
+ * event each must not use up the file descriptors. A receiver's Keep-Alive header can shorten it.
  */
 const idleMs = 10_000;
 

@@ -57,8 +57,8 @@ export function parseResolvConf(text: string, machine: string): Pick<NameFiles, 
 }
 
 /**
- * Returns the full names to try for a name, in the order of glibc, each without a dot at its end. A
- * name with a dot at its end stands only for itself. Pure.
+ * Returns the full names to try for a name, in the order of glibc, without a final dot. A name with
+ * a dot at its end stands only for itself. Pure.
  */
 export function candidatesOf(
   name: string,

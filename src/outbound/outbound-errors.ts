@@ -1,4 +1,4 @@
-/** Thrown by the look-up of outbound connections for a name without an address that may be connected to. */
+/** Thrown by the look-up of outbound connections for a name that has no permitted address. */
 export class TargetRefusedError extends Error {
   constructor(message: string) {
     super(message);

@@ -33,7 +33,7 @@ export function columnText(alias: string, field: Field): string {
 
 /**
  * Writes a condition as SQL. Lists of values are one array each, so that a text depends on the
- * shape of the condition alone, and its prepared statement serves every value.
+ * shape of the condition alone. Its prepared statement then serves every value.
  *
  * @param alias Alias of the table that the condition is about.
  */
@@ -73,8 +73,8 @@ export function conditionText(condition: Condition, alias: string, parameters: P
 }
 
 /**
- * Writes the version of a row: it changes with any of its columns. Not `xmin`, which views and the rows that
- * a partitioned table returns do not have.
+ * Writes the version of a row: it changes with any of its columns. Not `xmin`, which views and the
+ * rows that a partitioned table returns do not have.
  */
 export function versionText(alias: string): string {
   return `md5((${alias}.*)::text)`;

@@ -13,7 +13,8 @@ export type Comparison = "=" | "<>" | "<" | "<=" | ">" | ">=";
 
 /**
  * A condition on the records of one resource. Every filter becomes one: `baseQuery.where`, a
- * search, the filters of a request, the owner. SQL decides on NULL: a comparison with NULL is not true.
+ * search, the filters of a request, the owner. SQL decides on NULL: a comparison with NULL is not
+ * true.
  */
 export type Condition =
   /** Every one of them; with none, every record. */

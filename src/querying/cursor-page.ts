@@ -5,7 +5,10 @@ import type { ListParameters } from "./list-parameters.ts";
 /** Parameters that may change from one page to the next. */
 const free = new Set(["cursor", "per_page", "fields", "include", "count"]);
 
-/** Returns what a cursor is for: the list, the user, and what the list is filtered, searched and sorted by. */
+/**
+ * Returns what a cursor is for: the list, the user, and what the list is filtered, searched and
+ * sorted by.
+ */
 export function cursorBinding(
   list: string,
   userId: number,

@@ -85,7 +85,7 @@ type Test =
   | { readonly kind: "null" }
   | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
 
-/** Holds a test against the column, or against the text within its JSON, for which all values are texts. */
+/** Tests the column, or the text within its JSON, for which all values are texts. */
 function on({ field, jsonPath }: ShownPath, test: Test): Condition {
   return jsonPath === undefined
     ? { ...test, field }

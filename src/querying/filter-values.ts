@@ -49,7 +49,10 @@ export function readFieldValue(field: Field, text: string): Read {
 
 const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
-/** Of a `numeric` without precision, as the tables of the service have it; far within PostgreSQL's. */
+/**
+ * Limits the digits of a `numeric` without precision, as the tables of the service have it; far
+ * within PostgreSQL's own limit.
+ */
 const mostDigits = 1000;
 
 function readInteger(text: string, limit: bigint): Read {

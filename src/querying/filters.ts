@@ -62,7 +62,10 @@ interface Place {
   readonly operator: string;
 }
 
-/** Follows the groups at the beginning of the steps. A group needs something after it: `filter[not]` is a field. */
+/**
+ * Follows the groups at the beginning of the steps. A group needs something after it: `filter[not]`
+ * is a field.
+ */
 function groupOf(root: Group, steps: readonly string[], { hasGroups }: ListShape): Outcome<Place> {
   let group = root;
   let at = 0;

@@ -4,7 +4,7 @@ import type { ListShape, PathTable, ShownPath } from "./shown-paths.ts";
 
 /** A key of the JSON in a list of the service's own. */
 export interface ListedKey {
-  /** Of the column too. */
+  /** Names the column too. */
   readonly name: string;
   readonly type: FieldType;
   readonly isList?: boolean;

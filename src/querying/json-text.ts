@@ -6,9 +6,9 @@ import { bytesOf, valueOf } from "./values.ts";
 export type WriteValue = (text: string | null) => string;
 
 /**
- * Returns the writer of a field. It gives what `rendererOf` shows of the value in Prisma's types, to
- * the byte, without making that value where the text tells as much: a page of 15 orders took
- * 1,050 us through Prisma's types, and takes 140 through the texts.
+ * Returns the writer of a field. It gives what `rendererOf` shows of the value in Prisma's types,
+ * to the byte. It does not make that value where the text suffices: a page of 15 orders took 1,050
+ * us through Prisma's types, and takes 140 through the texts.
  */
 export function writerOfValue(field: Field): WriteValue {
   const render = rendererOf(field);

@@ -8,7 +8,8 @@ export type WriteRecord = (raw: Raw) => string;
 const nothing: WriteRecord = () => "null";
 
 /**
- * Compiles the writer of a resource's records. It gives `JSON.stringify` of what `createTransform` makes of the same record, to the byte.
+ * Compiles the writer of a resource's records. It gives `JSON.stringify` of what `createTransform`
+ * makes of the same record, to the byte.
  *
  * @param transform Undefined: every field under its own name.
  * @param selection See `shownBy`, which says what a transform needs.
@@ -25,7 +26,10 @@ function nodeOf(node: TransformNode, selection: Selection): WriteRecord {
   return () => text;
 }
 
-/** Objects show integer keys first, and the last of equal keys, as those that JavaScript makes do. */
+/**
+ * Writes integer keys first, and the last of equal keys, as `JSON.stringify` does with an object of
+ * JavaScript.
+ */
 function objectOf(entries: readonly (readonly [string, WriteRecord])[]): WriteRecord {
   const parts = Object.entries(Object.fromEntries(entries)).map(
     ([key, write], index) => [`${index === 0 ? "" : ","}${JSON.stringify(key)}:`, write] as const,
@@ -68,7 +72,8 @@ function pathOf([name = "", ...rest]: readonly string[], selection: Selection): 
 }
 
 /**
- * Returns the part of what an `include` reads that a transform shows, and no more: columns and relations that no answer shows are not read.
+ * Returns the part of what an `include` reads that a transform shows, and no more. Columns and
+ * relations that no answer shows are not read.
  *
  * @param fields Read in any case, by name.
  */

@@ -22,8 +22,8 @@ interface Part {
  * Writes the condition that a record comes after a position in an order.
  *
  * One row comparison where the order has one direction and no nulls: an index on its columns then
- * starts right there. Else the comparison of the first column stands in front, which bounds the index too.
- *
+ * starts right there. Else the comparison of the first column stands in front, which bounds the
+ * index too.
  */
 export function afterText(
   order: readonly OrderItem[],

@@ -6,7 +6,9 @@ export interface Link {
   readonly name: string;
   /** Whether several records may be at the other end. */
   readonly isMany: boolean;
-  /** Whether the database keeps a record at the other end; nothing does for a table that somebody else made. */
+  /**
+   * Whether the database keeps a record at the other end; false for a table that svc did not make.
+   */
   readonly isCertain: boolean;
   readonly from: Field;
   readonly target: Definition;

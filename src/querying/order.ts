@@ -2,7 +2,9 @@ import type { Field } from "../mapping/definition.ts";
 import { columnText } from "./condition-text.ts";
 import type { Link } from "./links.ts";
 
-/** One step of an order: a column of the record itself, or of the one that relations to one lead to. */
+/**
+ * One step of an order: a column of the record itself, or of the one that relations to one lead to.
+ */
 export interface OrderItem {
   readonly links: readonly Link[];
   readonly field: Field;
@@ -10,7 +12,9 @@ export interface OrderItem {
   readonly nulls: "first" | "last";
 }
 
-/** Writes an ORDER BY. PostgreSQL's own places of nulls stay unsaid, so that plain indexes serve it. */
+/**
+ * Writes an ORDER BY. Leaves out PostgreSQL's own places of nulls, so that plain indexes serve it.
+ */
 export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly Link[]) => string): string {
   return order
     .map(({ links, field, direction, nulls }) => {
@@ -22,7 +26,9 @@ export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly
     .join(", ");
 }
 
-/** Whether a record may have no value there: an optional field, or a related record that is missing. */
+/**
+ * Returns whether a record may have no value there: an optional field, or a missing related record.
+ */
 export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">): boolean {
   return field.isOptional || links.some(({ isCertain }) => !isCertain);
 }

@@ -7,8 +7,8 @@ import type { Need, RelatedNeed } from "./selection.ts";
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Returns what a Prisma `include` reads: every field, and the relations that it names. Undefined for one with a part that
- * this compiler does not know.
+ * Returns what a Prisma `include` reads: every field, and the relations that it names. Undefined
+ * for one with a part that this compiler does not know.
  */
 export function needOf(
   definition: Definition,
@@ -58,7 +58,10 @@ function isCount(value: unknown): value is number | undefined {
   return value === undefined || (Number.isInteger(value) && (value as number) >= 0);
 }
 
-/** Returns the order that Prisma's `orderBy` means; undefined for one that this compiler does not know. */
+/**
+ * Returns the order that Prisma's `orderBy` means; undefined for one that this compiler does not
+ * know.
+ */
 export function orderOf(
   definition: Definition,
   definitions: Definitions,

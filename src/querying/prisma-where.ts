@@ -6,12 +6,14 @@ import { scalarParameter } from "./values.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** Thrown on the way down, caught in `conditionOf`: an argument that only the Prisma client knows. */
+/**
+ * Thrown on the way down, caught in `conditionOf`: an argument that only the Prisma client knows.
+ */
 class UnknownArgument extends Error {}
 
 /**
- * Returns the condition that a Prisma filter means; undefined for one with a part that this compiler does not know,
- * which goes to the Prisma client instead.
+ * Returns the condition that a Prisma filter means. Undefined for one with a part that this
+ * compiler does not know, which goes to the Prisma client instead.
  */
 export function conditionOf(
   definition: Definition,
@@ -70,7 +72,10 @@ function not(of: Condition): Condition {
   return { kind: "not", of };
 }
 
-/** Prisma joins the related record: a filter on it that is neither true nor false is not made false by that. */
+/**
+ * Compiles a filter on a related record. Prisma joins that record: in a negated place, a filter
+ * which is NULL does not count as false.
+ */
 function oneFilter(link: Link, place: Place, value: unknown): Condition {
   const there: Condition = { kind: "related", link, of: always };
   const one = (filter: unknown, { isNegated }: Place): Condition => {

@@ -5,7 +5,9 @@ import { keysOf, meant, shortened } from "./shown-paths.ts";
 /** The places of a record that are kept; "all" of what is there. */
 type Kept = "all" | Map<string, Kept>;
 
-/** Returns the message for a path that the JSON of the records does not have; undefined when it has. */
+/**
+ * Returns the message for a path that the JSON of the records does not have; undefined when it has.
+ */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
   if (places === undefined || keysOf(places, path) !== undefined) return undefined;
   return `There is no field ${shortened(path)}${meant(path, [...places.keys()])}`;
@@ -16,7 +18,8 @@ export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | un
  * objects and lists that they are in. What is null on the way stays null.
  *
  * @param paths Without faults (see `fieldFault`).
- * @param places Undefined where code makes the JSON: then a path that a record does not have is left out.
+ * @param places Undefined where code makes the JSON: then a path that a record does not have is
+ *   left out.
  */
 export function createProjection(
   paths: readonly string[],

@@ -52,7 +52,9 @@ export async function readJudged(
   return { raw: row, isFit: answer === "t" };
 }
 
-/** The same, with the position of each record in the order, in as many statements as `partsOf` makes. */
+/**
+ * Reads records with the position of each in the order, in as many statements as `partsOf` makes.
+ */
 export async function readPositions(
   sql: TextSql,
   statement: SelectionStatement,
@@ -166,7 +168,7 @@ async function readMany(
 
 /** The records at the other end of a link. */
 export interface LinkedReading {
-  /** Of the end that the link leads from. */
+  /** Definition at the end that the link leads from. */
   readonly definition: Definition;
   readonly link: Link;
   readonly statement: SelectionStatement;
@@ -238,10 +240,13 @@ export async function countRecords(
   return Number(row?.[0]);
 }
 
-/** Up to here an estimated count is exact (contract of the resource API, lists). */
+/** Up to here an estimated count is exact (docs/lists.md). */
 const exactUpTo = 10_000;
 
-/** Counts exactly up to 10,000, and asks the planner beyond: that costs the same whatever the table holds. */
+/**
+ * Counts exactly up to 10,000. Beyond, it returns the planner's estimate, which costs the same
+ * whatever the table holds.
+ */
 export async function estimateRecords(
   sql: TextSql,
   definition: Definition,

@@ -6,7 +6,9 @@ import { linkOf, type Link } from "./links.ts";
 import type { OrderItem } from "./order.ts";
 import { valueOf } from "./values.ts";
 
-/** A record as it was read: texts of columns, and the records of its to-many relations, by position. */
+/**
+ * A record as it was read: texts of columns, and the records of its to-many relations, by position.
+ */
 export type Raw = (string | null | readonly Raw[])[];
 
 /** Which parts of a record are to be read. */
@@ -64,7 +66,7 @@ export interface SelectionStatement {
   readonly aliases: ReadonlyMap<string, string>;
   /** Selections with relations to many, the root or joined ones. */
   readonly withManys: readonly Selection[];
-  /** Returns the same FROM with the joins that an order through relations needs besides. */
+  /** Returns the same FROM with the further joins that an order through relations needs. */
   withOrder(order: readonly OrderItem[]): Pick<SelectionStatement, "from" | "aliases">;
 }
 

@@ -34,7 +34,10 @@ export interface ShownPath {
 export interface PathTable {
   /** A `Json` field stands for the paths in it. */
   readonly paths: ReadonlyMap<string, ShownPath>;
-  /** Why other paths that are shown may not be named, to complete "it is ..."; empty for no reason but the mapping file. */
+  /**
+   * Why other shown paths may not be named, to complete "it is ..."; empty where only the mapping
+   * file says so.
+   */
   readonly faults: ReadonlyMap<string, string>;
 }
 
@@ -49,7 +52,10 @@ export interface ListShape {
   readonly hasGroups: boolean;
   readonly hasSearch: boolean;
   readonly counts: readonly CountMode[];
-  /** Further parameters, which only this list has: each says what is wrong with a value, or undefined. */
+  /**
+   * Further parameters, which only this list has. Each returns what is wrong with a value, or
+   * undefined.
+   */
   readonly own: ReadonlyMap<string, (value: string) => string | undefined>;
 }
 
@@ -58,7 +64,7 @@ export interface ListShape {
  * narrowed by `filterable` and `sortable`. A value that is shown under another name goes by the
  * shown one. With a `transform` in code, only fields that these keys list.
  *
- * @param included `include` of the base query. Of a base query in code it is known only when that runs.
+ * @param included `include` of the base query. A base query in code gives it only when that runs.
  */
 export function listShapeOf(
   definition: Definition,
@@ -151,7 +157,10 @@ export function shortened(name: string): string {
   return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
 }
 
-/** Returns the keys to a place of the JSON, or to one within a `Json` value; undefined when it is not shown. */
+/**
+ * Returns the keys to a place of the JSON, or to one within a `Json` value; undefined when it is
+ * not shown.
+ */
 export function keysOf(places: ReadonlyMap<string, Shown>, path: string): readonly string[] | undefined {
   const found = findPlace(places, path);
   return found === undefined ? undefined : [...found.place.keys, ...(found.jsonPath ?? [])];

@@ -7,8 +7,9 @@ type Where = Readonly<Record<string, unknown>>;
 const nothing: Where = { OR: [] };
 
 /**
- * Returns the Prisma filter of a condition, for the queries that the Prisma client answers. "nothing" for one that compares with NULL, which
- * Prisma takes for a value, and undefined for one that Prisma's filters cannot say.
+ * Returns the Prisma filter of a condition, for the queries that the Prisma client answers.
+ * "nothing" for one that compares with NULL, which Prisma takes for a value. Undefined for one that
+ * Prisma's filters cannot say.
  */
 export function prismaWhereOf(condition: Condition): Where | "nothing" | undefined {
   if (comparesWithNull(condition)) return "nothing";

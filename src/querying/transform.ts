@@ -11,8 +11,8 @@ type Render = (value: unknown) => unknown;
 const maxDepth = 64;
 
 /**
- * Prepares how records of a resource are shown, in answers and in webhooks. What comes back is safe to be written as
- * JSON: dates, decimals, big integers and bytes are texts (contract, section 4).
+ * Prepares how records of a resource are shown, in answers and in webhooks. The result is safe to
+ * be written as JSON: dates, decimals, big integers and bytes are texts (docs/api.md, "Values").
  *
  * @returns A function that throws only when the code module does; the error names the resource.
  */
@@ -118,7 +118,10 @@ const base64Of = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
 const hasToJson = (value: object): value is { toJSON(): unknown } =>
   "toJSON" in value && typeof value.toJSON === "function";
 
-/** The same by what a value is, for results of code, which have no field to go by. Undefined where JSON has nothing to show. */
+/**
+ * Makes a result of code safe by what each value is, since it has no field to go by. Undefined
+ * where JSON has nothing to show.
+ */
 function toJsonSafe(value: unknown, depth: number): unknown {
   if (typeof value === "bigint") return bigIntOf(value);
   if (typeof value === "function" || typeof value === "symbol") return undefined;

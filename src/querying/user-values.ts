@@ -3,7 +3,10 @@ import type { Field, FieldType } from "../mapping/definition.ts";
 import { comparesWithNull, never, type Condition, type Parameter } from "./condition.ts";
 import { readFieldValue } from "./filter-values.ts";
 
-/** `$user.id`, `$user.email`, `$user.claims.NAME`, which the rules of access have in the place of values. */
+/**
+ * Returns whether a value is `$user.id`, `$user.email` or `$user.claims.NAME`, which the rules of
+ * access have in the place of values.
+ */
 export function isUserValue(value: unknown): value is string {
   return typeof value === "string" && value.startsWith(prefix);
 }
@@ -11,8 +14,9 @@ export function isUserValue(value: unknown): value is string {
 const prefix = "$user.";
 
 /**
- * Puts what the user has into the condition of an access rule. What the user does not have, or has of another type than the field, is NULL: a
- * comparison with it is not true, within a NOT neither.
+ * Puts the user's values into the condition of an access rule. A value that the user does not have,
+ * or that is not of the field's type, is NULL. A comparison with NULL is not true, within a NOT
+ * neither.
  */
 export function bindCondition(condition: Condition, caller: Caller): Condition {
   return bind(condition, (field, value) => {
@@ -24,7 +28,7 @@ export function bindCondition(condition: Condition, caller: Caller): Condition {
 }
 
 /**
- * Puts the columns of a table of users, `id` and `email`, into the condition, so that one statement
+ * Puts the columns of a table of users, `id` and `email`, into the condition. One statement then
  * decides for many users. They have no claims there.
  */
 export function bindToUsers(condition: Condition, alias: string): Condition {

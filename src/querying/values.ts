@@ -5,7 +5,9 @@ import type { Parameter } from "./condition.ts";
 
 const textListOid: number = 1009;
 
-/** pg's own parser of `text[]`, which reads the text of every array: its items are texts or null. */
+/**
+ * pg's own parser of `text[]`, which reads the text of every array: its items are texts or null.
+ */
 // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
 const parseList = types.getTypeParser(textListOid) as (text: string) => (string | null)[];
 
@@ -15,8 +17,8 @@ export function itemsOf(text: string): readonly (string | null)[] {
 }
 
 /**
- * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`, `bigint`, `Uint8Array`. Code modules get
- * their records in these types.
+ * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`,
+ * `bigint`, `Uint8Array`. Code modules get their records in these types.
  */
 export function valueOf(field: Field, text: string | null): unknown {
   if (field.isList) return text === null ? [] : itemsOf(text).map((item) => scalarOf(field.type, item));
@@ -49,8 +51,9 @@ export function decimalOf(text: string): Decimal {
 }
 
 /**
- * The session's time zone is UTC, so the offset of a `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. A `date` is midnight
- * UTC to `Date`.
+ * Reads a date from PostgreSQL's text. The session's time zone is UTC, so the offset of a
+ * `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. A `date` is midnight UTC to
+ * `Date`.
  */
 export function dateOf(text: string): Date {
   const isDay = text.length === 10;
@@ -63,8 +66,8 @@ export function bytesOf(text: string): Buffer {
 }
 
 /**
- * Returns what a statement takes for a value in Prisma's types, or as JSON gives it. A list becomes a PostgreSQL array. Undefined for a
- * value that has no place in the column's type.
+ * Returns what a statement takes for a value in Prisma's types, or as JSON gives it. A list becomes
+ * a PostgreSQL array. Undefined for a value that has no place in the column's type.
  */
 export function parameterOf(field: Field, value: unknown): Parameter | readonly Parameter[] | undefined {
   if (!field.isList) return scalarParameter(field.type, value);

@@ -85,8 +85,9 @@ export async function deleteRecord(
 }
 
 /**
- * Related records are read as they were before the statement: a record that leads back to its own table is read once more, since it may
- * show itself.
+ * Runs the write and reads what it wrote. Related records are read as they were before the
+ * statement. A record that leads back to its own table is therefore read once more: it may show
+ * itself.
  */
 async function written(
   write: string,

@@ -17,8 +17,9 @@ import { bindCondition } from "../querying/user-values.ts";
 export type Where = Readonly<Record<string, unknown>>;
 
 /**
- * Whether the caller sees and changes every record of the resource (specification 5.4).
- * Throws when the code module's `isAdmin` does, or when it answers anything but true or false: a promise would pass for true.
+ * Returns whether the caller sees and changes every record of the resource (docs/mapping.md,
+ * "Ownership and admins"). Throws when the code module's `isAdmin` does, or when it answers
+ * anything but true or false: a promise would pass for true.
  */
 export function isAdminFor(definition: Definition, caller: Caller): boolean {
   if (caller.isLimited === true) return false;
@@ -38,7 +39,10 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 export interface AccessConditions {
   /** The records with which the caller may do all of it, for admins of the resource every one. */
   of(definition: Definition, wanted: readonly AccessOperation[], caller: Caller): Condition;
-  /** The filter that decides who reads, in which users are still open; undefined for other rules. */
+  /**
+   * The filter that decides who reads, with the values of users still open; undefined for other
+   * rules.
+   */
   readFilter(definition: Definition): Condition | undefined;
   /** The same condition, met also by no related record that the caller may not read. */
   withinReach(condition: Condition, caller: Caller): Condition;
@@ -47,7 +51,8 @@ export interface AccessConditions {
 /**
  * Compiles the rules of access.
  *
- * @throws OperatorError for a filter with a comparison that SQL does not have, or with a value that its field cannot hold.
+ * @throws OperatorError for a filter with a comparison that SQL does not have. Likewise for one
+ *   with a value that its field cannot hold.
  */
 export function createAccessConditions(definitions: Definitions): AccessConditions {
   const filters = new Map<AccessRule, Condition>();
@@ -148,8 +153,8 @@ export function ownerValue(owner: Field, caller: Caller): number | bigint | stri
 }
 
 /**
- * Returns why a webhook of the user for the resource would never fire; undefined when it may. A resource that says nothing of access takes the
- * webhooks of every user, as before.
+ * Returns why a webhook of the user for the resource would never fire; undefined when it may. A
+ * resource without rules of access takes the webhooks of every user, as before.
  */
 export function refusalOfWebhook(definition: Definition | undefined, caller: Caller): string | undefined {
   if (definition?.access.read.kind !== "admin" || isAdminFor(definition, caller)) return undefined;

@@ -9,7 +9,9 @@ import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
-  /** Messages for the client, by the field's name or, in a list, by those of the items: `sizes.0`. */
+  /**
+   * Messages for the client, by the field's name or, in a list, by those of the items: `sizes.0`.
+   */
   | { readonly kind: "refused"; readonly errors: FieldErrors };
 
 /** A message with `:attribute` in it, where the value is refused. */
@@ -20,10 +22,12 @@ const ok = (value: unknown): Converted => ({ value });
 const refuse = (what: string): Converted => ({ refusal: `The :attribute field ${what}` });
 
 /**
- * Turns a value that passed the rules into what the Prisma delegate takes for the field. Rules may be laxer than the
- * column, so that everything is checked here that the column would refuse, or silently round.
+ * Turns a value that passed the rules into what the Prisma delegate takes for the field. Rules may
+ * be laxer than the column. Everything that the column would refuse or silently round is therefore
+ * checked here.
  *
- * @param value JSON. Null in an optional `Json` field becomes SQL's NULL, in any other `Json` field JSON's null.
+ * @param value JSON. Null in an optional `Json` field becomes SQL's NULL, in any other `Json` field
+ *   JSON's null.
  */
 export function coerce(field: Field, value: unknown): Coerced {
   if (value === null) return nullOf(field);
@@ -44,10 +48,10 @@ export function coerce(field: Field, value: unknown): Coerced {
 }
 
 /**
- * The key that a path segment means.
+ * Returns the key that a path segment means.
  *
- * @returns Undefined when no record can have such a key: not an integer of the column's range, not a UUID, a text
- *   that is empty, too long or not storable.
+ * @returns Undefined when no record can have such a key: not an integer of the column's range, not
+ *   a UUID; or a text that is empty, too long or not storable.
  */
 export function parseKey(field: Field, text: string): unknown {
   // One spelling for each key: `05` and `+5` are not the record 5.

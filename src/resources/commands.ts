@@ -9,8 +9,8 @@ interface Json {
 }
 
 /**
- * `resources check` and `resources list` (contract, section 8). Both end with an OperatorError that lists every fault of the
- * mapping files, when there is one.
+ * Adds `resources check` and `resources list` (docs/svc-admin.md, "Commands"). Both end with an
+ * OperatorError that lists every fault of the mapping files, when there is one.
  */
 export function addResourceCommands(
   program: Command,

@@ -3,8 +3,8 @@ import { coerce } from "./coerce.ts";
 import type { Field, Row } from "../mapping/definition.ts";
 
 /**
- * The values to write, as Prisma wants them: of the validated ones those that are fields. Everything else in them, such as a
- * password confirmation, stops here.
+ * Returns the values to write, as Prisma wants them: the validated ones that are fields. Everything
+ * else in them, such as a password confirmation, stops here.
  *
  * @throws AppError `validation.failed` for values that the field's type cannot hold.
  */

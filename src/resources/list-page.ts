@@ -16,7 +16,7 @@ export interface RecordPage {
   readonly records: readonly string[];
   /** How many were read for: fewer than asked for where those would be too large for one answer. */
   readonly size: number;
-  /** Of all pages; undefined where they are not counted. */
+  /** Records on all pages; undefined where they are not counted. */
   readonly total: number | undefined;
   readonly isEstimate: boolean;
   /** Whether there are more records behind this page; only where they are not counted. */

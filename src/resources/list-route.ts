@@ -4,7 +4,7 @@ import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
-import { createPageSizes } from "../mapping/page-sizes.ts";
+import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
 import { cursorBinding, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors, Position } from "../querying/cursor.ts";
 import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";
@@ -15,7 +15,10 @@ import { baseQueryOf, listQuery } from "./query.ts";
 import type { ListQuery, RecordStore } from "./record-store.ts";
 import { createRelatedLists } from "./related-lists.ts";
 
-/** Bytes set aside for each record of a list before it is read: of small ones. What they took is known with the answer. */
+/**
+ * Bytes set aside for each record of a list before it is read, enough for a small one. The answer
+ * shows what the records took.
+ */
 const memoryPerListedRecord = 4096;
 
 /** A URL with it stays below the limits of common proxies, 8 KiB. */
@@ -27,102 +30,110 @@ export interface ListOptions {
   readonly store: RecordStore;
   readonly access: AccessConditions;
   readonly maxPerPage: number;
-  /** Of users, at lists of all resources together. */
+  /** Turns of users, at lists of all resources together. */
   readonly listTurns: Turns;
   readonly urlOf: UrlOf;
   readonly cursors: Cursors;
 }
 
-/** Answers the list of a resource (contract of the resource API, lists). */
-export function createListOperation({
-  definition,
-  definitions,
-  store,
-  access,
-  maxPerPage,
-  listTurns,
-  urlOf,
-  cursors,
-}: ListOptions): (ctx: ApiContext) => Promise<void> {
-  const pageSizes = createPageSizes();
-  const shapeOf = listShapes(definition, definitions);
+interface Context extends ListOptions {
+  readonly pageSizes: PageSizes;
+  readonly relatedList: ReturnType<typeof createRelatedLists>;
+}
+
+/** Answers the list of a resource (docs/lists.md). */
+export function createListOperation(options: ListOptions): (ctx: ApiContext) => Promise<void> {
+  const { definition, definitions, access, maxPerPage } = options;
   const relatedList = createRelatedLists(definition, definitions, access);
+  const context = { ...options, pageSizes: createPageSizes(), relatedList };
+  const shapeOf = listShapes(definition, definitions);
 
   return async (ctx) => {
     const asked = readListParameters(ctx.querystring, shapeOf(), { maxPerPage });
-    const { perPage } = asked.paging;
-    await ctx.state.memory.reserve(perPage * memoryPerListedRecord);
-    const query = queryOf(ctx, asked);
+    const { paging } = asked;
+    await ctx.state.memory.reserve(paging.perPage * memoryPerListedRecord);
+    const query = queryOf(context, ctx, asked);
     ctx.type = "json";
     ctx.body =
-      asked.paging.kind === "page"
-        ? await pageText(ctx, asked, query)
-        : await cursorPageText(ctx, asked, query);
+      paging.kind === "page"
+        ? await pageText(context, ctx, { asked, query, paging })
+        : await cursorPageText(context, ctx, { asked, query, paging });
   };
-
-  async function pageText(
-    ctx: ApiContext,
-    { paging, count = definition.count }: ListParameters,
-    query: ListQuery | "nothing",
-  ): Promise<string> {
-    const { perPage: take } = paging;
-    const { skip, page } = paging as Extract<typeof paging, { kind: "page" }>;
-    const { id: userId } = ctx.state.caller;
-    const likely = pageSizes.likely(userId);
-    const found =
-      query === "nothing"
-        ? { records: [], size: take, total: 0, isEstimate: false, hasNext: false }
-        : await listTurns.run(userId, () => store.list(query, { skip, take, likely, count }));
-    pageSizes.note(userId, { asked: take, size: found.size });
-    const part =
-      found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
-    return envelopeText(found.records.slice(0, part.perPage), { ...found, ...part, url: urlOf(ctx) });
-  }
-
-  async function cursorPageText(
-    ctx: ApiContext,
-    asked: ListParameters,
-    query: ListQuery | "nothing",
-  ): Promise<string> {
-    const { perPage: take } = asked.paging;
-    const { id: userId } = ctx.state.caller;
-    const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
-    const { cursor } = asked.paging as Extract<typeof asked.paging, { kind: "cursor" }>;
-    const from = openPosition(cursors, cursor, binding);
-    const likely = pageSizes.likely(userId);
-    const found =
-      query === "nothing"
-        ? { records: [], size: take, next: undefined, previous: undefined }
-        : await listTurns.run(userId, () => store.listByCursor(query, { from, take, likely }));
-    pageSizes.note(userId, { asked: take, size: found.size });
-    return cursorEnvelopeText(found.records, {
-      next: found.next && sealed(cursors, found.next, binding),
-      previous: found.previous && sealed(cursors, found.previous, binding),
-      perPage: take,
-      url: urlOf(ctx),
-    });
-  }
-
-  /** "nothing" when the caller can see no record. */
-  function queryOf(ctx: ApiContext, asked: ListParameters): ListQuery | "nothing" {
-    const { caller } = ctx.state;
-    const readable = access.of(definition, ["read"], caller);
-    const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
-    if (query === "nothing") return query;
-    const { filter, sort, fields } = asked;
-    return {
-      ...query,
-      access: readable,
-      filter: access.withinReach(filter, caller),
-      sort,
-      fields,
-      related: asked.include.map((name) => relatedList(name, caller)),
-      asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
-    };
-  }
 }
 
-/** A cursor is good for the same list of the same user only, as long as its order stays the same. */
+type Paging = ListParameters["paging"];
+
+/** A list that a request asks for. */
+interface AskedList<Kind extends Paging["kind"]> {
+  readonly asked: ListParameters;
+  readonly query: ListQuery | "nothing";
+  readonly paging: Extract<Paging, { kind: Kind }>;
+}
+
+async function pageText(
+  { definition, store, pageSizes, listTurns, urlOf }: Context,
+  ctx: ApiContext,
+  { asked: { count = definition.count }, query, paging }: AskedList<"page">,
+): Promise<string> {
+  const { perPage: take, skip, page } = paging;
+  const { id: userId } = ctx.state.caller;
+  const likely = pageSizes.likely(userId);
+  const found =
+    query === "nothing"
+      ? { records: [], size: take, total: 0, isEstimate: false, hasNext: false }
+      : await listTurns.run(userId, () => store.list(query, { skip, take, likely, count }));
+  pageSizes.note(userId, { asked: take, size: found.size });
+  const part =
+    found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
+  return envelopeText(found.records.slice(0, part.perPage), { ...found, ...part, url: urlOf(ctx) });
+}
+
+async function cursorPageText(
+  { definition, store, pageSizes, listTurns, urlOf, cursors }: Context,
+  ctx: ApiContext,
+  { asked, query, paging }: AskedList<"cursor">,
+): Promise<string> {
+  const { perPage: take, cursor } = paging;
+  const { id: userId } = ctx.state.caller;
+  const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
+  const from = openPosition(cursors, cursor, binding);
+  const likely = pageSizes.likely(userId);
+  const found =
+    query === "nothing"
+      ? { records: [], size: take, next: undefined, previous: undefined }
+      : await listTurns.run(userId, () => store.listByCursor(query, { from, take, likely }));
+  pageSizes.note(userId, { asked: take, size: found.size });
+  return cursorEnvelopeText(found.records, {
+    next: found.next && sealed(cursors, found.next, binding),
+    previous: found.previous && sealed(cursors, found.previous, binding),
+    perPage: take,
+    url: urlOf(ctx),
+  });
+}
+
+/** Returns "nothing" when the caller can see no record. */
+function queryOf(
+  { definition, access, relatedList }: Context,
+  ctx: ApiContext,
+  asked: ListParameters,
+): ListQuery | "nothing" {
+  const { caller } = ctx.state;
+  const readable = access.of(definition, ["read"], caller);
+  const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
+  if (query === "nothing") return query;
+  const { filter, sort, fields } = asked;
+  return {
+    ...query,
+    access: readable,
+    filter: access.withinReach(filter, caller),
+    sort,
+    fields,
+    related: asked.include.map((name) => relatedList(name, caller)),
+    asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
+  };
+}
+
+/** Returns what a cursor is bound to: the same list of the same user, in the same order. */
 function bindingOf(
   { name }: Definition,
   userId: number,
@@ -142,7 +153,10 @@ function sealed(cursors: Cursors, position: Position, binding: string): string {
   });
 }
 
-/** Returns what lists may be asked for. The relations that a base query in code includes are known only when that runs. */
+/**
+ * Returns the parameters that lists take. The relations that a base query in code includes are
+ * known only when that runs.
+ */
 function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
   if (definition.code.baseQuery !== undefined)
     return () => listShapeOf(definition, definitions, baseQueryOf(definition).include);

@@ -12,10 +12,11 @@ import { baseQueryOf } from "./query.ts";
 import type { Lookup } from "./rules.ts";
 
 /**
- * Answers the rules `unique` and `exists` of one resource from the database, by the database's own exact comparison.
- * Plain SQL, because a target may be a table that no resource has.
+ * Answers the rules `unique` and `exists` of one resource from the database, by the database's own
+ * exact comparison. Plain SQL, because a target may be a table that no resource has.
  *
- * @param own The resource whose rules ask: its record that is being updated is left aside, those of others are not.
+ * @param own The resource whose rules look up: its record that is being updated is left aside,
+ *   those of others are not.
  * @param isInTransaction Whether `sql` is a transaction's: it then survives a value that its column
  *   cannot hold.
  */
@@ -35,7 +36,7 @@ export function createLookup({
   const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
   const asker: Asker = isInTransaction ? createGuardedAsker(sql) : (questions) => ask(sql, questions);
 
-  /** Questions of the current turn of the event loop: those of one body are asked in one statement. */
+  /** Questions of the current turn of the event loop: one statement asks those of one body. */
   let waiting: Waiting[] = [];
 
   function answer(): void {

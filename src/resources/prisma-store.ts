@@ -8,133 +8,176 @@ import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { allOf } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
-import { readPage, type Total } from "./list-page.ts";
-import type { Found, Include, RecordStore, Written } from "./record-store.ts";
+import { readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
+import type { Found, Guard, Include, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
 
-/** The records of a resource through the Prisma client, for arguments of code modules that only it knows. */
-export function createPrismaStore({
-  definition,
-  definitions,
-  models,
-}: {
+export interface PrismaStoreOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly models: ModelsClient;
-}): RecordStore {
-  const delegate = models.delegate(definition.model);
-  const listDelegate = models.listDelegate(definition.model);
-  const transform = createTransform(definition, definitions);
-  const foundOf = (row: Row): Found => ({
-    isAllowed: true,
-    access: row,
-    json: () => JSON.stringify(transform(row)),
-  });
+}
 
-  const keyIs = (key: unknown): Where => ({ [definition.key.name]: key });
-  /** In the statement itself, so that a change of owner between a check and a write cannot slip through. */
-  const guarded = (key: unknown, where: Where): Where => ({ ...keyIs(key), AND: [where] });
+interface Context {
+  readonly definition: Definition;
+  readonly models: ModelsClient;
+  readonly transform: (row: Row) => unknown;
+}
 
-  /**
-   * The written record with its relations. Read afterwards: a write with `include` is a transaction of Prisma's, which takes
-   * three more round trips and holds the row meanwhile.
-   */
-  async function withRelations(by: Delegate, row: Row, include: Include): Promise<Row> {
-    if (include === undefined) return row;
-    const read = await by.findFirst({ where: keyIs(row[definition.key.name]), include });
-    return read ?? row;
-  }
-
-  /** Only what can fail after the write takes the two round trips of a transaction. */
-  async function written<T>(
-    write: (by: Delegate) => Promise<Row>,
-    { include, present, isUndone }: Omit<Written<T>, "data">,
-  ): Promise<T> {
-    const act = async (by: Delegate): Promise<T> =>
-      present(foundOf(await withRelations(by, await write(by), include)));
-    // What is read after the write, by arguments of a code module, can fail too.
-    return definition.code.transform === undefined && include === undefined && !isUndone
-      ? act(delegate)
-      : models.transaction((delegateOf) => act(delegateOf(definition.model)));
-  }
-
+/**
+ * Reads and writes the records of a resource through the Prisma client. Needed for arguments of
+ * code modules that only this client knows.
+ */
+export function createPrismaStore({ definition, definitions, models }: PrismaStoreOptions): RecordStore {
+  const context = { definition, models, transform: createTransform(definition, definitions) };
   return {
-    async list(query, part) {
-      refuseAsked(definition, query.asked);
-      const { orderBy, include } = query;
-      const where = guardedBy(query.access, query.where);
-      const read = async (size: number): Promise<readonly string[]> => {
-        const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
-        const rows = await listDelegate.findMany(args);
-        return rows.map((row) => JSON.stringify(transform(row)));
-      };
-      const count = async (): Promise<Total> => ({
-        total: await listDelegate.count({ where }),
-        isEstimate: false,
-      });
-      return readPage(part, { read, count });
-    },
-
-    async listByCursor({ asked }) {
-      return refuseAsked(definition, [...asked, "cursor"]) as never;
-    },
-
-    async find(key, where, shape, access) {
-      const filter = allOf([keyIs(key), where]);
-      try {
-        const row = await delegate.findFirst({
-          where: filter,
-          ...(shape === "access" ? {} : optional(shape)),
-        });
-        if (row === null) return undefined;
-        const isAllowed =
-          isAlways(access) || (await delegate.findFirst({ where: guardedBy(access, filter) })) !== null;
-        return { ...foundOf(row), isAllowed };
-      } catch (error) {
-        if (databaseFaultOf(error).kind === "bad_value") return undefined;
-        throw error;
-      }
-    },
-
-    async create({ data, ...rest }) {
-      const create = async (by: Delegate): Promise<Row> => {
-        const row = await by.create({ data });
-        const fitting = guardedBy(rest.access, keyIs(row[definition.key.name]));
-        if (!isAlways(rest.access) && (await by.findFirst({ where: fitting })) === null) throw forbidden();
-        return row;
-      };
-      try {
-        return await written(create, { ...rest, isUndone: rest.isUndone || !isAlways(rest.access) });
-      } catch (error) {
-        return refuseWrite(definition, error);
-      }
-    },
-
+    list: (query, part) => list(context, query, part),
+    listByCursor: async ({ asked }) => refuseAsked(definition, [...asked, "cursor"]) as never,
+    find: (key, where, shape, access) => find(context, key, { where, shape, access }),
+    create: (options) => create(context, options),
     version: () => Promise.reject(noVersions(definition)),
-
-    async update(key, { where, version, data, ...rest }) {
-      if (version !== undefined) throw noVersions(definition);
-      try {
-        const filter = guardedBy(rest.access, where);
-        return await written((by) => by.update({ where: guarded(key, filter), data }), rest);
-      } catch (error) {
-        if (databaseFaultOf(error).kind === "not_found") return undefined;
-        return refuseWrite(definition, error);
-      }
-    },
-
-    async remove(key, where, access, version) {
-      if (version !== undefined) throw noVersions(definition);
-      try {
-        await delegate.delete({
-          where: guarded(key, guardedBy(access, where)),
-          select: { [definition.key.name]: true },
-        });
-        return true;
-      } catch (error) {
-        return refuseDelete(error);
-      }
-    },
+    update: (key, options) => update(context, key, options),
+    remove: (key, where, access, version) => remove(context, key, { where, access, version }),
   };
+}
+
+async function list(
+  { definition, models, transform }: Context,
+  { asked, access, where: filter, orderBy, include }: ListQuery,
+  part: ListPart,
+): Promise<RecordPage> {
+  refuseAsked(definition, asked);
+  const delegate = models.listDelegate(definition.model);
+  const where = guardedBy(access, filter);
+  const read = async (size: number): Promise<readonly string[]> => {
+    const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
+    const rows = await delegate.findMany(args);
+    return rows.map((row) => JSON.stringify(transform(row)));
+  };
+  const count = async (): Promise<Total> => ({
+    total: await delegate.count({ where }),
+    isEstimate: false,
+  });
+  return readPage(part, { read, count });
+}
+
+async function find(
+  context: Context,
+  key: unknown,
+  {
+    where,
+    shape,
+    access,
+  }: { readonly where: Where | undefined; readonly shape: Shape; readonly access: Condition },
+): Promise<Found | undefined> {
+  const { definition, models } = context;
+  const delegate = models.delegate(definition.model);
+  const filter = allOf([keyIs(definition, key), where]);
+  try {
+    const row = await delegate.findFirst({
+      where: filter,
+      ...(shape === "access" ? {} : optional(shape)),
+    });
+    if (row === null) return undefined;
+    const isAllowed =
+      isAlways(access) || (await delegate.findFirst({ where: guardedBy(access, filter) })) !== null;
+    return { ...foundOf(context, row), isAllowed };
+  } catch (error) {
+    if (databaseFaultOf(error).kind === "bad_value") return undefined;
+    throw error;
+  }
+}
+
+async function create<T>(context: Context, { data, ...rest }: Written<T>): Promise<T> {
+  const { definition } = context;
+  const insert = async (by: Delegate): Promise<Row> => {
+    const row = await by.create({ data });
+    const fitting = guardedBy(rest.access, keyIs(definition, row[definition.key.name]));
+    if (!isAlways(rest.access) && (await by.findFirst({ where: fitting })) === null) throw forbidden();
+    return row;
+  };
+  try {
+    return await written(context, insert, { ...rest, isUndone: rest.isUndone || !isAlways(rest.access) });
+  } catch (error) {
+    return refuseWrite(definition, error);
+  }
+}
+
+async function update<T>(
+  context: Context,
+  key: unknown,
+  { where, version, data, ...rest }: Written<T> & Guard,
+): Promise<T | undefined> {
+  const { definition } = context;
+  if (version !== undefined) throw noVersions(definition);
+  try {
+    const filter = guardedKey(definition, key, guardedBy(rest.access, where));
+    return await written(context, (by) => by.update({ where: filter, data }), rest);
+  } catch (error) {
+    if (databaseFaultOf(error).kind === "not_found") return undefined;
+    return refuseWrite(definition, error);
+  }
+}
+
+async function remove(
+  { definition, models }: Context,
+  key: unknown,
+  { where, access, version }: { readonly access: Condition } & Guard,
+): Promise<boolean> {
+  if (version !== undefined) throw noVersions(definition);
+  try {
+    await models.delegate(definition.model).delete({
+      where: guardedKey(definition, key, guardedBy(access, where)),
+      select: { [definition.key.name]: true },
+    });
+    return true;
+  } catch (error) {
+    return refuseDelete(error);
+  }
+}
+
+/** Only what can fail after the write takes the two round trips of a transaction. */
+async function written<T>(
+  context: Context,
+  write: (by: Delegate) => Promise<Row>,
+  { include, present, isUndone }: Omit<Written<T>, "data">,
+): Promise<T> {
+  const { definition, models } = context;
+  const act = async (by: Delegate): Promise<T> =>
+    present(foundOf(context, await withRelations(by, { definition, row: await write(by), include })));
+  // What is read after the write, by arguments of a code module, can fail too.
+  return definition.code.transform === undefined && include === undefined && !isUndone
+    ? act(models.delegate(definition.model))
+    : models.transaction((delegateOf) => act(delegateOf(definition.model)));
+}
+
+/**
+ * Returns the written record with its relations. Reads them afterwards: a write with `include` is a
+ * transaction of Prisma's. That takes three more round trips and holds the row meanwhile.
+ */
+async function withRelations(
+  by: Delegate,
+  {
+    definition,
+    row,
+    include,
+  }: { readonly definition: Definition; readonly row: Row; readonly include: Include },
+): Promise<Row> {
+  if (include === undefined) return row;
+  const read = await by.findFirst({ where: keyIs(definition, row[definition.key.name]), include });
+  return read ?? row;
+}
+
+function foundOf({ transform }: Context, row: Row): Found {
+  return { isAllowed: true, access: row, json: () => JSON.stringify(transform(row)) };
+}
+
+function keyIs({ key }: Definition, value: unknown): Where {
+  return { [key.name]: value };
+}
+
+/** Guards the statement itself: no change of owner slips in between a check and a write. */
+function guardedKey(definition: Definition, key: unknown, where: Where): Where {
+  return { ...keyIs(definition, key), AND: [where] };
 }
 
 /** Throws for a rule of access that Prisma cannot say, which the loader refuses. */

@@ -4,7 +4,7 @@ type ObjectNode = Extract<TransformNode, { kind: "object" }>;
 
 export interface ProjectedTransform {
   readonly transform: ObjectNode;
-  /** False: a path leads to a part of what a node shows, and the rest of it is still in the transform. */
+  /** False when a path leads to a part of what a node shows: the rest is still in the transform. */
   readonly isExact: boolean;
 }
 

@@ -10,7 +10,8 @@ export interface PrismaQuery {
 }
 
 /**
- * The records of a list: the base query's, of those the ones that match the search. The order is total: the key comes last.
+ * Returns the query of a list: the base query's records that match the search. The order is total:
+ * the key comes last.
  *
  * @param search The client's term; undefined and empty match everything.
  * @returns "nothing" when no record can match.
@@ -33,7 +34,10 @@ export function listQuery({
   };
 }
 
-/** The starting query of every read. A code module is asked each time: its scope may depend on the clock. */
+/**
+ * Returns the starting query of every read. A code module runs each time: its scope may depend on
+ * the clock.
+ */
 export function baseQueryOf(definition: Definition): BaseQuery {
   const { baseQuery } = definition.code;
   return baseQuery === undefined
@@ -67,7 +71,10 @@ function searchedQuery({
   return { ...base, where: allOf([base.where, { OR: matches }]) };
 }
 
-/** Prisma hands `contains` to ILIKE as it is: without this, `%` matches all and a `\` at the end is an error. */
+/**
+ * Escapes a search term. Prisma hands `contains` to ILIKE as it is: `%` would match all, and a `\`
+ * at the end is an error.
+ */
 function escapePattern(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");
 }

@@ -266,7 +266,7 @@ function sendable({ code, triggers }: Definition, record: Found, isLarge: boolea
   if (bytes <= maxPresentedBytes) return json;
   throw new AppError(
     "record.too_large",
-    `The record would be ${bytes} bytes of JSON, and one that webhooks are told of may be ${maxPresentedBytes}. ` +
+    `The record would be ${bytes} bytes of JSON, and one that webhooks report may be ${maxPresentedBytes}. ` +
       "Nothing was written. Send less, or keep large values elsewhere and their address here.",
   );
 }

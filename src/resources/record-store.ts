@@ -37,13 +37,16 @@ export interface Written<T> {
   readonly include: Include;
   /** Makes of the written record what is answered. */
   readonly present: (record: Found) => T;
-  /** Whether the write is rolled back when `present` throws; it always is where that runs a code module. */
+  /**
+   * Whether the write is rolled back when `present` throws; it always is where that runs a code
+   * module.
+   */
   readonly isUndone: boolean;
   /** A create: what the new record must meet. An update: what the record must meet before it. */
   readonly access: Condition;
 }
 
-/** What the statement that updates asks for besides `access`. */
+/** Conditions of the statement that updates, in addition to `access`. */
 export interface Guard {
   readonly where: Where;
   /** See `RecordStore.version`; undefined for any. */
@@ -53,17 +56,25 @@ export interface Guard {
 /** What of a record is read: what is shown of it, or only what decides on access. */
 export type Shape = { readonly include: Include } | "access";
 
-/** The records of one resource. What the database refuses comes out as an AppError that names the field. */
+/**
+ * Reads and writes the records of one resource. What the database refuses comes out as an AppError
+ * that names the field.
+ */
 export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** The record with the key, if the filter leaves it. */
   find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
-  /** @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there then. */
+  /**
+   * @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there
+   *   then.
+   */
   create<T>(options: Written<T>): Promise<T>;
   /** A text that changes with any column of the record. Undefined when it is gone. */
   version(key: unknown): Promise<string | undefined>;
-  /** Undefined when the record is gone, of another version, or not what the filter and `access` ask for. */
+  /**
+   * Undefined when the record is gone, of another version, or left out by the filter or `access`.
+   */
   update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
   /** False when there was nothing to delete, or nothing of that version. */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;

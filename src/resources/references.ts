@@ -4,10 +4,11 @@ import { messageFor } from "../validation/messages.ts";
 import type { CompiledRules, Lookup } from "./rules.ts";
 
 /**
- * Holds the references in a body against `access.reference` of the resources that they lead to. The rule `exists` does so already: this is for
- * fields that have no such rule.
+ * Holds the references in a body against `access.reference` of the resources that they lead to. The
+ * rule `exists` does so already: this is for fields that have no such rule.
  *
- * @throws AppError `validation.failed`, the same for a record that is not there and for one that may not be referred to.
+ * @throws AppError `validation.failed`, the same for a missing record and for one that may not be
+ *   referred to.
  */
 export async function checkReferences({
   definition,

@@ -6,7 +6,10 @@ export function forbidden(): AppError {
   return new AppError("record.forbidden", "This action is unauthorized.");
 }
 
-/** Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key that no record can have. */
+/**
+ * Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key
+ * that no record can have.
+ */
 export function refuseDelete(error: unknown): false {
   const fault = databaseFaultOf(error);
   if (fault.kind === "not_found" || fault.kind === "bad_value") return false;
@@ -17,8 +20,9 @@ export function refuseDelete(error: unknown): false {
 }
 
 /**
- * Throws a failed list: as a 422 when a filter asks for a value that its column cannot hold. Such a column takes less than its
- * field, as a `smallint` or an enum of PostgreSQL does; the server does not say which one it was.
+ * Throws a failed list: as a 422 when a filter has a value that its column cannot hold. Such a
+ * column takes less than its field, as a `smallint` or an enum of PostgreSQL does. The server does
+ * not say which column it was.
  *
  * @param asked Names of the request's parameters.
  */

@@ -11,7 +11,7 @@ import type { AccessConditions } from "./access.ts";
 import { baseQueryOf } from "./query.ts";
 import { createViews, type Views } from "./view.ts";
 
-/** Most related records that `include` shows of one record (contract of the resource API, lists). */
+/** Most related records that `include` shows of one record (docs/lists.md). */
 const mostRelated = 100;
 
 /** Reads one relation that a request includes. */

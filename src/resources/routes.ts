@@ -20,7 +20,7 @@ export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "defini
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
   readonly maxPerPage: number;
-  /** Of users, at lists of all resources together. */
+  /** Turns of users, at lists of all resources together. */
   readonly listTurns: Turns;
   readonly resourceTurns: ResourceTurns;
   readonly cursors: Cursors;
@@ -29,7 +29,10 @@ export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "defini
 /** By method; its keys are what `Allow` says. */
 type Operations = ReadonlyMap<string, Handler>;
 
-/** `resources`: the listing, and six operations on each one (specification 4.3 to 4.8). */
+/**
+ * Adds `resources`: the listing, and six operations on each one (docs/api.md, "Lists" and "Single
+ * records and writes").
+ */
 export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOptions): void {
   const listing = [...options.definitions.values()].map(({ name, model, triggers }) => ({
     name,

@@ -26,7 +26,7 @@ import { validatedOf } from "../validation/validated.ts";
 
 /** The rules of one body, parsed; validating is then a walk over tables. */
 export interface CompiledRules {
-  /** In the order of the specification. */
+  /** In the order in which the rules name them. */
   readonly fields: readonly CompiledField[];
   readonly keys: KeyNode;
 }
@@ -34,11 +34,12 @@ export interface CompiledRules {
 /** The only thing that validation wants to know from outside. */
 export interface Lookup {
   /**
-   * Whether a record of the resource or table `target` has `value` in the field or column `column`.
+   * Returns whether a record of the resource or table `target` has `value` in the field or column
+   * `column`.
    *
-   * A value that cannot be compared with the column, `abc` with an integer, is in no record: false, not an error.
-   * `except` is the key of the record that is being updated, for `unique`; it is left aside only where `target` is
-   * that record's own resource.
+   * A value that cannot be compared with the column, `abc` with an integer, is in no record: false,
+   * not an error. `except` is the key of the record that is being updated, for `unique`. It is left
+   * aside only where `target` is that record's own resource.
    */
   exists(query: LookupQuery): Promise<boolean>;
 }
@@ -61,7 +62,10 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
   return { fields, keys: keysOf(fields) };
 }
 
-/** What a create is checked with: the code module's rules, else the mapping file's, else rules derived from the fields. Throws what the module throws. */
+/**
+ * Returns the rules of a create: the code module's, else the mapping file's, else those derived
+ * from the fields. Throws what the module throws.
+ */
 export function createRulesOf(definition: Definition): RuleSpecs {
   return definition.code.createRules?.() ?? definition.createRules ?? deriveCreateRules(definition);
 }
@@ -80,10 +84,12 @@ interface Finding {
 }
 
 /**
- * Checks a body as the reference does (`reference/validation.md`): every field is checked, texts are trimmed first,
- * and only keys that have rules come back, unconverted. Look-ups run together at the end, for fields that are fine so far.
+ * Checks a body (docs/mapping.md, "How a body is checked"). Every field is checked, texts are
+ * trimmed first, and only keys that have rules come back, unconverted. Look-ups run together at the
+ * end, for fields that are fine so far.
  *
- * @param body A JSON object. Nothing in it is trusted: its depth and the items that `*` meets are limited.
+ * @param body A JSON object. Nothing in it is trusted: its depth and the items that `*` meets are
+ *   limited.
  * @returns The errors in the order of the rules, at least one; or the values.
  */
 export async function validate(

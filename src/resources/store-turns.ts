@@ -7,7 +7,10 @@ export interface ResourceTurns {
   readonly lists: Turns<string>;
 }
 
-/** A store whose requests take turns: a table that somebody has locked keeps no more than its resource's share of the connections. */
+/**
+ * Returns a store whose requests take turns. A locked table keeps no more than its resource's share
+ * of the connections.
+ */
 export function takingTurns(
   store: RecordStore,
   name: string,

@@ -20,9 +20,16 @@ import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
 import type { Where } from "./access.ts";
-import { readCursorPage, readPage } from "./list-page.ts";
+import {
+  readCursorPage,
+  readPage,
+  type CursorPage,
+  type CursorPart,
+  type ListPart,
+  type RecordPage,
+} from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
-import type { Found, ListQuery, RecordStore } from "./record-store.ts";
+import type { Found, Guard, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
 import { forbidden, refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
@@ -40,124 +47,148 @@ export interface RecordDatabase {
   readonly comment: () => string;
 }
 
-interface Context {
+export interface StoreOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly views: Views;
   readonly database: RecordDatabase;
 }
 
+interface Context extends StoreOptions {
+  /** Returns the store that answers through the Prisma client. */
+  readonly fallback: () => RecordStore;
+}
+
 /**
- * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and one more for each relation to many. The
- * Prisma client answers where a code module gives arguments that only it knows.
+ * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and
+ * one more for each relation to many. The Prisma client answers where a code module gives arguments
+ * that only it knows.
  */
-export function createStore(context: Context): RecordStore {
-  const { definition, definitions, views, database } = context;
+export function createStore(options: StoreOptions): RecordStore {
+  const { definition, definitions, database } = options;
   let byPrisma: RecordStore | undefined;
   const fallback = (): RecordStore => {
     database.onFallback(definition.name);
     return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
   };
-  const compiled = (where: Where | undefined): Condition | undefined =>
-    conditionOf(definition, definitions, where);
-
+  const context = { ...options, fallback };
   return {
-    async list(query, part) {
-      const list = compiledList(context, query);
-      if (list === undefined) return fallback().list(query, part);
-      const { condition, sql } = list;
-      return readPage(part, {
-        read: async (take) =>
-          jsonOf(list, await readRecords(sql, list.view.statement, { ...list, skip: part.skip, take })),
-        count: async (mode) =>
-          mode === "estimated"
-            ? estimateRecords(sql, definition, condition)
-            : { total: await countRecords(sql, definition, condition), isEstimate: false },
-      }).catch((error: unknown) => refuseList(query.asked, error));
-    },
-
-    async listByCursor(query, part) {
-      const list = compiledList(context, query);
-      if (list === undefined) return fallback().listByCursor(query, part);
-      const { view, condition, sql } = list;
-      const order = part.from?.isBackwards === true ? reversed(list.order) : list.order;
-      return readCursorPage(part, async (take) => {
-        const reading = { condition, order, take, after: part.from };
-        const found = await readPositions(sql, view.statement, reading);
-        const texts = await jsonOf(
-          list,
-          found.map(({ raw }) => raw),
-        );
-        return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
-      }).catch((error: unknown) => refuseList(query.asked, error));
-    },
-
-    async find(key, where, shape, access) {
-      const view = shape === "access" ? views.access : views.of(shape.include);
-      const filter = compiled(where);
-      if (view === undefined || filter === undefined) return fallback().find(key, where, shape, access);
-      const condition = allOf([keyCondition(definition, key), filter]);
-      try {
-        const found = await readJudged(database.records, view.statement, { condition, judge: access });
-        return found && foundBy(view, found);
-      } catch (error) {
-        if (databaseFaultOf(error).kind === "bad_value") return undefined;
-        throw error;
-      }
-    },
-
-    async create(options) {
-      const view = views.of(options.include);
-      if (view === undefined) return fallback().create(options);
-      return write(context, options, async (sql) => {
-        const { statement } = view;
-        const writing = { sql, statement, comment: database.comment() };
-        const inserted = await insertRecord(options.data, options.access, writing);
-        if (!inserted.isFit) throw forbidden();
-        return foundBy(view, inserted);
-      });
-    },
-
-    async version(key) {
-      return readVersion(database.records, definition, keyCondition(definition, key));
-    },
-
-    async update(key, options) {
-      const [view, filter] = [views.of(options.include), compiled(options.where)];
-      if (view === undefined || filter === undefined) return fallback().update(key, options);
-      const condition = allOf([filter, options.access, versionIs(options.version)]);
-      const target = { key: keyCondition(definition, key), data: options.data, condition };
-      const { present, isUndone } = options;
-      return write(
-        context,
-        { present: (record: Found | undefined) => record && present(record), isUndone },
-        async (sql) => {
-          const { statement } = view;
-          const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
-          return raw === undefined ? undefined : foundBy(view, { raw, isFit: true });
-        },
-      );
-    },
-
-    async remove(key, where, access, version) {
-      const filter = compiled(where);
-      if (filter === undefined) return fallback().remove(key, where, access, version);
-      const condition = allOf([keyCondition(definition, key), filter, access, versionIs(version)]);
-      try {
-        return await deleteRecord(definition, condition, {
-          sql: database.records,
-          comment: database.comment(),
-        });
-      } catch (error) {
-        return refuseDelete(error);
-      }
-    },
+    list: (query, part) => list(context, query, part),
+    listByCursor: (query, part) => listByCursor(context, query, part),
+    find: (key, where, shape, access) => find(context, key, { where, shape, access }),
+    create: (written) => create(context, written),
+    version: async (key) => readVersion(database.records, definition, keyCondition(definition, key)),
+    update: (key, written) => update(context, key, written),
+    remove: (key, where, access, version) => remove(context, key, { where, access, version }),
   };
+}
+
+async function list(context: Context, query: ListQuery, part: ListPart): Promise<RecordPage> {
+  const compiled = compiledList(context, query);
+  if (compiled === undefined) return context.fallback().list(query, part);
+  const { definition } = context;
+  const { view, condition, sql } = compiled;
+  return readPage(part, {
+    read: async (take) =>
+      jsonOf(compiled, await readRecords(sql, view.statement, { ...compiled, skip: part.skip, take })),
+    count: async (mode) =>
+      mode === "estimated"
+        ? estimateRecords(sql, definition, condition)
+        : { total: await countRecords(sql, definition, condition), isEstimate: false },
+  }).catch((error: unknown) => refuseList(query.asked, error));
+}
+
+async function listByCursor(context: Context, query: ListQuery, part: CursorPart): Promise<CursorPage> {
+  const compiled = compiledList(context, query);
+  if (compiled === undefined) return context.fallback().listByCursor(query, part);
+  const { view, condition, sql } = compiled;
+  const order = part.from?.isBackwards === true ? reversed(compiled.order) : compiled.order;
+  return readCursorPage(part, async (take) => {
+    const reading = { condition, order, take, after: part.from };
+    const found = await readPositions(sql, view.statement, reading);
+    const texts = await jsonOf(
+      compiled,
+      found.map(({ raw }) => raw),
+    );
+    return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
+  }).catch((error: unknown) => refuseList(query.asked, error));
+}
+
+async function find(
+  { definition, definitions, views, database, fallback }: Context,
+  key: unknown,
+  {
+    where,
+    shape,
+    access,
+  }: { readonly where: Where | undefined; readonly shape: Shape; readonly access: Condition },
+): Promise<Found | undefined> {
+  const view = shape === "access" ? views.access : views.of(shape.include);
+  const filter = conditionOf(definition, definitions, where);
+  if (view === undefined || filter === undefined) return fallback().find(key, where, shape, access);
+  const condition = allOf([keyCondition(definition, key), filter]);
+  try {
+    const found = await readJudged(database.records, view.statement, { condition, judge: access });
+    return found && foundBy(view, found);
+  } catch (error) {
+    if (databaseFaultOf(error).kind === "bad_value") return undefined;
+    throw error;
+  }
+}
+
+async function create<T>(context: Context, options: Written<T>): Promise<T> {
+  const { views, database, fallback } = context;
+  const view = views.of(options.include);
+  if (view === undefined) return fallback().create(options);
+  return write(context, options, async (sql) => {
+    const writing = { sql, statement: view.statement, comment: database.comment() };
+    const inserted = await insertRecord(options.data, options.access, writing);
+    if (!inserted.isFit) throw forbidden();
+    return foundBy(view, inserted);
+  });
+}
+
+async function update<T>(
+  context: Context,
+  key: unknown,
+  options: Written<T> & Guard,
+): Promise<T | undefined> {
+  const { definition, definitions, views, database, fallback } = context;
+  const [view, filter] = [views.of(options.include), conditionOf(definition, definitions, options.where)];
+  if (view === undefined || filter === undefined) return fallback().update(key, options);
+  const condition = allOf([filter, options.access, versionIs(options.version)]);
+  const target = { key: keyCondition(definition, key), data: options.data, condition };
+  const { present, isUndone } = options;
+  return write(
+    context,
+    { present: (record: Found | undefined) => record && present(record), isUndone },
+    async (sql) => {
+      const { statement } = view;
+      const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
+      return raw === undefined ? undefined : foundBy(view, { raw, isFit: true });
+    },
+  );
+}
+
+async function remove(
+  { definition, definitions, database, fallback }: Context,
+  key: unknown,
+  { where, access, version }: { readonly access: Condition } & Guard,
+): Promise<boolean> {
+  const filter = conditionOf(definition, definitions, where);
+  if (filter === undefined) return fallback().remove(key, where, access, version);
+  const condition = allOf([keyCondition(definition, key), filter, access, versionIs(version)]);
+  try {
+    const { records: sql, comment } = database;
+    return await deleteRecord(definition, condition, { sql, comment: comment() });
+  } catch (error) {
+    return refuseDelete(error);
+  }
 }
 
 /** Only what can fail after the write takes the two round trips of a transaction. */
 async function write<F, T>(
-  { definition, database }: Context,
+  { definition, database }: StoreOptions,
   {
     present,
     isUndone,
@@ -184,7 +215,7 @@ interface CompiledList {
 
 /** Undefined for a query with a part that only the Prisma client knows. */
 function compiledList(
-  { definition, definitions, views, database }: Context,
+  { definition, definitions, views, database }: StoreOptions,
   { where, orderBy, include, access, filter, sort, fields, related }: ListQuery,
 ): CompiledList | undefined {
   const view = views.of(include, { fields, related: related.map(({ link }) => link) });
@@ -206,11 +237,11 @@ async function jsonOf(
   raws: readonly Raw[],
 ): Promise<readonly string[]> {
   let texts = raws.map((raw) => view.json(raw));
-  for (const list of related) {
-    const { name, link } = list;
+  for (const one of related) {
+    const { name, link } = one;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
     const values = raws.map((raw) => (raw[position] ?? null) as string | null);
-    const lists = await list.read(sql, values);
+    const lists = await one.read(sql, values);
     texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
   }
   return texts;

@@ -12,7 +12,10 @@ import { projectTransform } from "./project-transform.ts";
 
 type Include = Readonly<Record<string, unknown>> | undefined;
 
-/** How records are read and shown: which columns and relations, and the JSON that is made of them. */
+/**
+ * Says how records are read and shown: which columns and relations, and the JSON that is made of
+ * them.
+ */
 export interface View {
   readonly statement: SelectionStatement;
   /** Throws what the code module's `transform` throws. */
@@ -31,7 +34,8 @@ export interface Views {
   /**
    * Returns the view of the resource's own transform.
    *
-   * @param include Of the base query. The view is undefined where it has a part that only the Prisma client knows.
+   * @param include Of the base query. The view is undefined where it has a part that only the
+   *   Prisma client knows.
    * @param part What a list shows of it; by default all.
    */
   of(include: Include, part?: ShownPart): View | undefined;

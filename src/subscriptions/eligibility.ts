@@ -30,10 +30,10 @@ export interface Readers {
 }
 
 /**
- * Decides who gets an event: those who may read its record as it was then, by `access.read` of the
- * mapping file, and the admins of its resource. The only place that knows this rule: the fan-out asks for
- * many events at once, the sweep before each later attempt. Never rejects for a fault of a code
- * module.
+ * Decides who gets an event (docs/webhooks.md, "Who gets an event"): the admins of its resource,
+ * and those who may read its record. `access.read` of the mapping file decides on the record as it
+ * was then. No other place knows this rule: the fan-out asks for many events at once, the sweep
+ * before each later attempt. Never rejects for a fault of a code module.
  */
 export interface Eligibility {
   /**
@@ -141,7 +141,10 @@ async function judgeFilter(
   return passed;
 }
 
-/** A snapshot that does not fit the table any more, of a column that has another type now, is read by admins only. */
+/**
+ * Judges snapshots in one statement. Only admins read a snapshot that no longer fits the table: the
+ * type of a column has changed.
+ */
 async function judgeTogether(
   options: EligibilityOptions,
   definition: Definition,

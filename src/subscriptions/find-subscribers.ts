@@ -40,8 +40,8 @@ type Question = readonly [
  * then decides.
  *
  * Where a code module decides who is an admin, the statement reads all active subscriptions to the
- * triggers of the resource, once per batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping file
- * has no such cost.
+ * resource's triggers. That happens once per batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping
+ * file has no such cost.
  */
 export function createSubscriberFinder({
   sql,

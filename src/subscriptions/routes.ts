@@ -39,8 +39,8 @@ interface WithParams {
 }
 
 /**
- * Adds `webhooks`: list, create, show, change and delete the caller's subscriptions (contract,
- * section 4).
+ * Adds `webhooks` (docs/webhooks.md, "Subscriptions"): list, create, show, change and delete the
+ * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
   const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;

@@ -14,7 +14,7 @@ export function secretHint(secret: string): string {
   return secret.slice(-hintLength);
 }
 
-/** Returns a secret as it is shown after its creation (contract, section 4). */
+/** Returns a secret as it is shown after its creation (docs/webhooks.md, "Subscriptions"). */
 export function maskSecret(hint: string): string {
   return `sec_****${hint}`;
 }

@@ -21,7 +21,7 @@ export interface NewSubscription {
 export type SubscriptionChanges = Partial<Omit<NewSubscription, "resource">>;
 
 /**
- * Returns the JSON of a subscription (contract, section 4).
+ * Returns the JSON of a subscription (docs/webhooks.md, "Subscriptions").
  *
  * @param secret Replaces the masked secret, only in the answer to the creation.
  */

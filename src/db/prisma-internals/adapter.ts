@@ -19,10 +19,10 @@ const maxStatements = 500;
 const maxStatementParameters = 32;
 
 /**
- * The Prisma adapter over a pool that outlives it.
+ * Creates the Prisma adapter over a pool that outlives it.
  *
- * @param isEmbedded The embedded database has one backend behind many sockets, where the names of prepared
- *   statements would collide: they stay unnamed.
+ * @param isEmbedded The embedded database has one backend behind many sockets, where the names of
+ *   prepared statements would collide: they stay unnamed.
  * @param tracing When on, writes carry the `traceparent` of the span that they happen in.
  */
 export function createAdapter({
@@ -53,10 +53,11 @@ export function createAdapter({
 }
 
 /**
- * Names statements, so that the server parses each one once per connection; the empty name means "do not keep it".
- * Lists in a query (`IN`, many rows) make a new text for every length, and the server keeps each one
- * for the life of the connection: those with many parameters, and all after the first 500, stay unnamed. So do those that
- * carry the `traceparent` of a recorded span, which are never seen again.
+ * Names statements, so that the server parses each one once per connection; the empty name means
+ * "do not keep it". Lists in a query (`IN`, many rows) make a new text for every length. The server
+ * keeps each text for the life of the connection. Statements with many parameters, and all after
+ * the first 500, therefore stay unnamed. So do those with the `traceparent` of a recorded span,
+ * which never come again.
  */
 export function createStatementNamer(): (query: {
   readonly sql: string;
@@ -74,7 +75,10 @@ export function createStatementNamer(): (query: {
   };
 }
 
-/** Ends each write with the `traceparent` of its span. Prisma's own `comments` copy the whole query, the request's body included, for every statement. */
+/**
+ * Ends each write with the `traceparent` of its span. Prisma's own `comments` copy the whole query
+ * for every statement, the request's body included.
+ */
 function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, tracing: Tracing): Queryable {
   const commented = (query: SqlQuery): SqlQuery => {
     const comment = writes.test(query.sql) ? traceComment(tracing) : "";
@@ -90,8 +94,8 @@ function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, t
 const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
 
 /**
- * Reads lists of the user's own types, of enums above all, as adapter-pg reads those of the built-in ones; else
- * Prisma gets the text `{open,paid}` for a list, and fails on it.
+ * Reads lists of the user's own types, such as enums, as adapter-pg reads those of the built-in
+ * types. Without this, Prisma gets the text `{open,paid}` for a list, and fails on it.
  */
 function createListParser(): ListParser {
   const areLists = new Map<number, boolean>();
@@ -99,7 +103,8 @@ function createListParser(): ListParser {
     if (typeof value !== "string" || !value.startsWith("{")) return value;
     let isList = areLists.get(oid);
     if (isList === undefined) {
-      // On the connection that is being read: another one could wait for this one's transaction for ever.
+      // On the connection that is being read: another one could wait for this one's transaction for
+      // ever.
       const found = await queryable.queryRaw({
         sql: `SELECT FROM pg_type WHERE oid = ${oid} AND typcategory = 'A'`,
         args: [],
@@ -112,14 +117,15 @@ function createListParser(): ListParser {
   };
 }
 
-/** What adapter-pg 7.10 throws, as far as it is mended here. */
+/** What adapter-pg 7.10 throws, as far as `keepConstraint` changes it. */
 interface Converted {
   readonly cause?: { constraint?: { fields: readonly string[] } | { index: string } };
 }
 
 /**
- * adapter-pg drops what the server says about a broken constraint, except its name. This puts the columns
- * back where Prisma looks for them (`cause.constraint.fields`), and the name of a check constraint.
+ * Keeps what the server says about a broken constraint: adapter-pg drops it all but the name. Puts
+ * the columns back where Prisma looks for them (`cause.constraint.fields`), and the name of a check
+ * constraint.
  */
 function keepConstraint<Queryable>(queryable: Queryable): Queryable {
   const hooked = queryable as { onError(error: unknown): never };

@@ -20,7 +20,10 @@ function answer(schemaText: string): DescribeAnswer {
   };
 }
 
-/** A refused schema is told in JSON, with a code; a fault of the parser in plain text. */
+/**
+ * Returns Prisma's message. A refused schema comes as JSON with a code, a parser fault as plain
+ * text.
+ */
 function messageIn(text: string): string {
   try {
     return (JSON.parse(text) as { readonly message: string }).message;

@@ -5,7 +5,10 @@ import { fileURLToPath } from "node:url";
 import type { GetPrismaClientConfig } from "@prisma/client/runtime/client";
 import { OperatorError } from "../../kit/errors.ts";
 
-/** What Prisma's client has to know of a schema beside its text: the models, and which places of a query hold values. */
+/**
+ * What Prisma's client needs of a schema beside its text: the models, and which places of a query
+ * hold values.
+ */
 export type ModelsDescription = Pick<GetPrismaClientConfig, "runtimeDataModel" | "parameterizationSchema">;
 
 /** What the child process says; a refusal is Prisma's message. */
@@ -18,9 +21,10 @@ const processFile = fileURLToPath(
 );
 
 /**
- * What `prisma generate` would write about the schema, without the CLI: the same functions, called in a process of its own. Prisma's parser
- * takes a tenth of a gigabyte, which ends with it, and requests go on being served while mapping files are reloaded.
- * (A thread would do, if the loader of the tests reached those of Node.js 20.)
+ * Returns what `prisma generate` would write about the schema, without the CLI. Calls the same
+ * functions in a process of its own: Prisma's parser takes a tenth of a gigabyte, which ends with
+ * that process. Requests go on being served while mapping files are reloaded. (A thread would do,
+ * if the loader of the tests reached those of Node.js 20.)
  *
  * @throws OperatorError with Prisma's own message when the schema is refused.
  */

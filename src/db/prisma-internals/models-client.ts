@@ -13,8 +13,9 @@ type Args = Readonly<Record<string, unknown>>;
 type PlainRecord = Readonly<Record<string, unknown>>;
 
 /**
- * What the models client does for one model. Arguments and answers are Prisma's, untyped because the models come from YAML; its values
- * (`Decimal`, `DbNull`, `JsonNull`) are those of `@prisma/client/runtime/client`. A plain null in a Json field is JSON's null, not NULL.
+ * What the models client does for one model. Arguments and answers are Prisma's, untyped because
+ * the models come from YAML. Its values (`Decimal`, `DbNull`, `JsonNull`) are those of
+ * `@prisma/client/runtime/client`. A plain null in a Json field is JSON's null, not NULL.
  */
 export interface Delegate {
   findMany(args?: Args): Promise<PlainRecord[]>;
@@ -53,8 +54,9 @@ const { version } = createRequire(import.meta.url)("@prisma/client/package.json"
 };
 
 /**
- * Opens the client of the tables that the mapping files describe. Nothing of it outlives `close`: neither files nor loaded modules.
- * Throws OperatorError with Prisma's own message when the schema is refused.
+ * Opens the client of the tables that the mapping files describe. Nothing of it outlives `close`:
+ * neither files nor loaded modules. Throws OperatorError with Prisma's own message when the schema
+ * is refused.
  *
  * @param schemaText See `prismaSchemaOf`.
  * @param lists For `listDelegate`; default: `pool`.
@@ -110,7 +112,10 @@ function delegateOf(client: Delegates, model: string): Delegate {
   return delegate;
 }
 
-/** The core client's own (src/db/generated): Prisma keeps one compiler per kind of database, whichever client asks first. */
+/**
+ * The core client (src/db/generated) uses the same one: Prisma keeps one compiler per kind of
+ * database, of the client that asks first.
+ */
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 
 const compilerWasm: CompilerLoading = {

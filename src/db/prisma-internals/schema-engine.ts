@@ -13,7 +13,10 @@ import { messageOf, OperatorError } from "../../kit/errors.ts";
 
 /** What the tables lack to be as a Prisma schema says. */
 export interface SchemaChange {
-  /** One SQL statement each, without a semicolon; empty when nothing is lacking. Table names are not qualified. */
+  /**
+   * One SQL statement each, without a semicolon; empty when nothing is lacking. Table names are not
+   * qualified.
+   */
   readonly statements: readonly string[];
   /** What would be lost or might fail, given the rows that are there. */
   readonly warnings: readonly string[];
@@ -32,12 +35,14 @@ export interface Sight {
 const all: Sight = { column: () => true, index: () => true, foreignKey: () => true };
 
 /**
- * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection alone, so also inside its
- * transaction.
+ * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection
+ * alone, so also inside its transaction.
  *
- * @param externalTables With their schema (`public.orders`): neither compared nor touched, but foreign keys may lead to them.
+ * @param externalTables With their schema (`public.orders`): neither compared nor touched, but
+ *   foreign keys may lead to them.
  * @param externalEnums Likewise.
- * @param sight What to compare of the others: what it leaves out stays as it is, as if it were not there. Default: everything.
+ * @param sight What to compare of the others: what it leaves out stays as it is, as if it were not
+ *   there. Default: everything.
  */
 export async function compareSchema({
   client,
@@ -74,12 +79,14 @@ export async function compareSchema({
     bindMigrationAwareSqlAdapterFactory(adapterFactory),
   ).catch(refuse);
   try {
-    // Not `diff`: only a push looks at the rows, and so knows that an empty column can go.
-    // "force" passes over warnings, never over what is impossible; the adapter keeps the statements from the database.
+    // Not `diff`: only a push looks at the rows, and so knows that an empty column can go. "force"
+    // passes over warnings, never over what is impossible. The adapter keeps the statements from
+    // the database.
     const { warnings, unexecutable } = await engine
       .schemaPush({ schema: { files }, filters, force: true })
       .catch(refuse);
-    // A later version of the engine may ask in other words; then everything would be in its sight, and dropped.
+    // A later version of the engine may use other queries. The engine would then see everything,
+    // and drop it.
     if (seen.size < descriptions.length)
       throw new Error("The schema engine describes tables in an unknown way.");
     if (unexecutable.length === 0) return { statements, warnings, impossible: [] };
@@ -100,7 +107,7 @@ export async function compareSchema({
 
 type RowValues = Readonly<Record<string, unknown>>;
 
-/** The engine's own queries on what is there, told by what they give. */
+/** Lists the engine's own queries on what is there, recognised by the fields that they return. */
 const descriptions: readonly {
   readonly name: string;
   readonly fields: readonly string[];
@@ -168,7 +175,10 @@ interface WebAssemblyGlobal {
 
 let engine: Promise<EngineModule> | undefined;
 
-/** The JavaScript half keeps the WebAssembly half in a variable of its module: there can only be one of it, hence this one too. */
+/**
+ * Loads the engine once: its JavaScript half keeps the WebAssembly half in a variable of its
+ * module.
+ */
 function loadEngine(): Promise<EngineModule> {
   engine ??= instantiate();
   return engine;
@@ -178,7 +188,8 @@ async function instantiate(): Promise<EngineModule> {
   const require = createRequire(import.meta.url);
   const glue = require.resolve("@prisma/schema-engine-wasm/schema_engine_bg");
   const bytes = await readFile(glue.replace(/\.js$/, ".wasm"));
-  // The engine limits a push to 60 s by a timer that it never clears, which would keep the process alive for as long.
+  // The engine limits a push to 60 s by a timer that it never clears. The timer would keep the
+  // process alive for as long.
   const imports = Object.fromEntries(
     Object.entries(engineModule).map(([name, value]) => [
       name,
@@ -188,7 +199,8 @@ async function instantiate(): Promise<EngineModule> {
   // Node has it, but its types come with the browser's, which this project leaves out.
   const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal };
   const { instance } = await WebAssembly.instantiate(bytes, { "./schema_engine_bg.js": imports });
-  // Both halves of Prisma, this engine and the client's query compiler, report a panic through this one global.
+  // Both halves of Prisma, this engine and the client's query compiler, report a panic through this
+  // one global.
   const shared = globalThis as { PRISMA_WASM_PANIC_REGISTRY?: PanicRegistry };
   shared.PRISMA_WASM_PANIC_REGISTRY ??= {
     set_message(message) {
@@ -205,9 +217,11 @@ function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout
 }
 
 /**
- * Prisma's adapter on one connection, with three differences: rows can be kept from the engine; statements that would change something go to `onChange`, and `"char"`
- * columns of the catalogs are read as the characters that the engine expects. The adapter refuses their type (18), and as text
- * they make the engine panic at the first table with a CHECK constraint; they pass it as arrays of characters, which it knows.
+ * Creates Prisma's adapter on one connection, with three differences. Rows can be kept from the
+ * engine. Statements that would change something go to `onChange`. `"char"` columns of the catalogs
+ * are read as the characters that the engine expects: the adapter refuses their type (18). As text
+ * they make the engine panic at the first table with a CHECK constraint. They pass the adapter as
+ * arrays of characters, which it knows.
  */
 function createAdapterFactory({
   client,

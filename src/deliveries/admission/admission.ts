@@ -88,10 +88,10 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
 
 /**
  * Keeps users and receivers from holding up one another. Each may use its share of the attempts in
- * flight, and a receiver that does not answer gets an attempt now and then.
+ * flight. A receiver that does not answer gets an attempt now and then.
  *
  * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a
- * shared host, one path that hangs must not hold up the others, and no user can open another user's
+ * shared host, one path that hangs must not hold up the others. No user can open another user's
  * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {

@@ -12,8 +12,8 @@ export interface SlotPlace {
 }
 
 /**
- * Limits the attempts in flight per user and per receiver, so that a receiver that hangs leaves
- * slots to the others.
+ * Limits the attempts in flight per user and per receiver. A receiver that hangs leaves slots to
+ * the others.
  */
 export interface ReceiverSlots {
   /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
@@ -36,8 +36,8 @@ export interface SlotLimits {
   /** Most slots of one receiver. */
   readonly perReceiver: number;
   /**
-   * A holder that is usually answered within five seconds may exceed its limit while fewer slots
-   * than this are in use. The rest stay free for the others, in case that holder begins to hang. 0
+   * While fewer slots than this are in use, a holder usually answered within five seconds may
+   * exceed its limit. The rest stay free for the others, in case that holder begins to hang. 0
    * turns this off.
    */
   readonly livelyLimit: number;

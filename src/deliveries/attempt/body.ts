@@ -1,9 +1,9 @@
 import type { Trigger } from "../../mapping/definition.ts";
 
 /**
- * Returns the bytes of one delivery (specification, 6.2) in parts that are signed and sent one
- * after the other. All deliveries of an event share the record's bytes, however many. Pure: every
- * attempt has the same bytes.
+ * Returns the bytes of one delivery (docs/webhooks.md, "The delivery request"). They come in parts
+ * that are signed and sent one after the other. All deliveries of an event share the record's
+ * bytes, however many. Pure: every attempt has the same bytes.
  *
  * @param data JSON of the record, as the resource's transform returns it.
  * @param timestamp UTC, ISO 8601 with microseconds and a trailing `Z`.

@@ -4,7 +4,8 @@ import type { AttemptResult, NextStep } from "../delivery.ts";
 const maxRetryAfterMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides what follows an attempt (specification, 6.4). Pure except for the random number.
+ * Decides what follows an attempt (docs/webhooks.md, "Attempts and retries"). Pure except for the
+ * random number.
  *
  * Treats all failures alike, 4xx and 410 Gone too: receivers answer 404 during a deployment, and an
  * operator can delete a subscription. Retry-After on 429 and 503 can lengthen a wait, never shorten

@@ -52,8 +52,8 @@ interface Route {
 
 /**
  * Creates a sender that makes one POST per webhook: no redirects, no cookies, no proxy from the
- * environment. It repeats a request only when a kept connection turns out to be closed before the
- * receiver can have seen it.
+ * environment. It repeats a request only when a kept connection was closed before the receiver can
+ * have seen it.
  *
  * @param timeoutMs Limit of a whole attempt: DNS, connect, TLS, response head and body.
  * @param maxSockets Most connections to one receiver; later attempts wait for one within their

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 
 /**
- * Returns the headers of one delivery request (specification, 6.2 and 6.3). Pure.
+ * Returns the headers of one delivery request (docs/webhooks.md, "Signature"). Pure.
  *
  * @param body The exact bytes that are sent, in parts; the signature covers all of them in order.
  */
