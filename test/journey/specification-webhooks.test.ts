@@ -172,13 +172,9 @@ for (const mode of modes) {
         expect([status, body]).to.deep.equal([
           422,
           {
-            message: "The selected events.1 is invalid. (and 1 more error)",
-            errors: {
-              "events.1": [
-                "The selected events.1 is invalid.",
-                "The resource pages has the events on_delete.",
-              ],
-            },
+            message: "The selected events.1 is invalid.",
+            code: "validation.failed",
+            errors: { "events.1": ["The selected events.1 is invalid."] },
           },
         ]);
       });

@@ -293,7 +293,7 @@ for (const mode of modes) {
       expect([answers.stranger.status, answers.admin.status]).to.deep.equal([403, 201]);
       expect(answers.stranger.body).to.deep.equal({
         message: "This action is unauthorized.",
-        code: "record.forbidden",
+        code: "delivery.forbidden",
       });
       expect(answers.admin.body).to.include({ subscription_id: webhook, parent_delivery_id: failed.id });
       expect(new Set(arrivals())).to.deep.equal(new Set(["owner on_create"]));

@@ -19,8 +19,6 @@ const rules: SubscriptionRules = {
 
 const good = { url: "https://example.com/hook", resource: "orders", events: ["on_create"] };
 
-const orderEvents = "The resource orders has the events on_create, on_update.";
-
 /** A field of the body, a value, and the errors that come of it; none when it is accepted. */
 type Case = readonly [string, unknown, Record<string, readonly string[]>];
 
@@ -52,18 +50,18 @@ const cases: readonly Case[] = [
   ["events", "on_create", { events: ["The events field must be an array."] }],
   ["events", { 0: "on_create" }, { events: ["The events field must be an array."] }],
   ["events", ["on_create", "on_update"], {}],
-  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid.", orderEvents] }],
-  ["events", ["created"], { "events.0": ["The selected events.0 is invalid.", orderEvents] }],
+  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid."] }],
+  ["events", ["created"], { "events.0": ["The selected events.0 is invalid."] }],
   [
     "events",
     [null, 7, ["on_create"]],
     {
-      "events.0": ["The selected events.0 is invalid.", orderEvents],
+      "events.0": ["The selected events.0 is invalid."],
       "events.1": ["The selected events.1 is invalid."],
       "events.2": ["The selected events.2 is invalid."],
     },
   ],
-  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid.", orderEvents] }],
+  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid."] }],
   [
     "events",
     ["on_create", "on_create"],
