@@ -6,6 +6,7 @@ import { openLink } from "./link.ts";
 import { createPublisher, unroutable } from "./publisher.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { aborted } from "../kit/worker.ts";
+import { parseUrl } from "../kit/parse-url.ts";
 
 /**
  * Connects to RabbitMQ and declares the topology. Waits for a server that is not up, with a warning
@@ -34,7 +35,7 @@ export async function connectRabbitMq({
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
   // Without the URL, which may contain a password.
-  if (!URL.canParse(url) || !/^amqps?:$/.test(new URL(url).protocol)) {
+  if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? "")) {
     throw new OperatorError("The URL of RabbitMQ must begin with amqp:// or amqps://");
   }
   const refused = new AbortController();

@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { isHost } from "../kit/host.ts";
+import { parseUrl } from "../kit/parse-url.ts";
 
 /** How a setting is read, from YAML or from the text of an environment variable. */
 export interface Kind<T> {
@@ -151,7 +152,7 @@ export function serverUrl(...protocols: readonly string[]): Kind<string> {
   return {
     expected: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")} (special characters in a password are percent-encoded)`,
     read(value) {
-      if (typeof value !== "string" || !URL.canParse(value.trim())) return undefined;
+      if (typeof value !== "string" || parseUrl(value.trim()) === undefined) return undefined;
       const isFine = protocols.some((protocol) => value.trim().startsWith(`${protocol}://`));
       return isFine ? value.trim() : undefined;
     },
@@ -163,7 +164,7 @@ export function origin(): Kind<string> {
   return {
     expected: "an origin such as https://api.example.com, without a path",
     read(value) {
-      if (typeof value !== "string" || !URL.canParse(value)) return undefined;
+      if (typeof value !== "string" || parseUrl(value) === undefined) return undefined;
       const url = new URL(value);
       const isWeb = url.protocol === "https:" || url.protocol === "http:";
       // Equal only without a user, path, query and fragment.
@@ -178,7 +179,7 @@ export function hostName(): Kind<string> {
     expected: "a host such as api.example.com or api.example.com:8443",
     read(value) {
       const isFine =
-        typeof value === "string" && isHost(value.trim()) && URL.canParse(`http://${value.trim()}`);
+        typeof value === "string" && isHost(value.trim()) && parseUrl(`http://${value.trim()}`) !== undefined;
       return isFine ? value.trim().toLowerCase() : undefined;
     },
   };
@@ -231,7 +232,8 @@ export function webUrl(): Kind<string> {
   return {
     expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
     read(value) {
-      const isUrl = typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && URL.canParse(value);
+      const isUrl =
+        typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && parseUrl(value) !== undefined;
       return isUrl ? value : undefined;
     },
   };

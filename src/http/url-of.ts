@@ -1,5 +1,6 @@
 import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
+import { parseUrl } from "../kit/parse-url.ts";
 
 /** The absolute URL of a request. */
 export type UrlOf = (ctx: ApiContext) => URL;
@@ -32,7 +33,7 @@ export function createUrlOf({
 /** Returns the absolute URL of something in the collection that a request is for. */
 export function urlBelow(collection: URL, id: string | number): string {
   const url = new URL(collection);
-  url.pathname = `${collection.pathname.replace(/\/+$/, "")}/${encodeURIComponent(id)}`;
+  url.pathname = `${withoutSlashes(collection.pathname)}/${encodeURIComponent(id)}`;
   url.search = "";
   return url.href;
 }
@@ -41,7 +42,7 @@ function originOf(ctx: ApiContext, hosts: readonly string[]): string {
   const host = ctx.host.toLowerCase();
   const isKnown = hosts.some((known) => known === host || known === host.replace(/:\d+$/, ""));
   const origin = `${ctx.protocol}://${host}`;
-  if ((isKnown || hosts.length === 0) && isHost(host) && URL.canParse(origin)) return origin;
+  if ((isKnown || hosts.length === 0) && isHost(host) && parseUrl(origin) !== undefined) return origin;
   return `${ctx.protocol}://${hosts[0] ?? `localhost:${ctx.req.socket.localPort ?? 80}`}`;
 }
 
@@ -64,4 +65,11 @@ export function openHostsWarning({
     "neither http.publicUrl (SVC_PUBLIC_URL) nor http.hosts is set: next_page_url and prev_page_url lead to the host that the request names. " +
     "A forged Host header gets links to another site into a shared cache or in front of people; set one of the two"
   );
+}
+
+/** Counts back: a pattern would take the square of the slashes. */
+function withoutSlashes(path: string): string {
+  let end = path.length;
+  while (end > 0 && path.charAt(end - 1) === "/") end -= 1;
+  return path.slice(0, end);
 }

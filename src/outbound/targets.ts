@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
+import { parseUrl } from "../kit/parse-url.ts";
 
 const maxUrlLength = 2048;
 
@@ -38,7 +39,7 @@ export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPo
 
   function refusalOfUrl(text: string): string | undefined {
     if (text.length > maxUrlLength) return `The url must not be longer than ${maxUrlLength} characters.`;
-    const url = URL.canParse(text) ? new URL(text) : undefined;
+    const url = parseUrl(text);
     if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
       return "The url must be a valid http or https URL.";
     if (url.username !== "" || url.password !== "")

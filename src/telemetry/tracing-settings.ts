@@ -1,3 +1,4 @@
+import { parseUrl } from "../kit/parse-url.ts";
 const samplers = [
   "always_on",
   "always_off",
@@ -104,7 +105,7 @@ const webUrl = "a URL that begins with http:// or https://";
 function urlOf(text: string, path = ""): string | undefined {
   if (!/^https?:\/\//i.test(text)) return undefined;
   const whole = path === "" || text.endsWith("/") ? text + path : `${text}/${path}`;
-  return URL.canParse(whole) ? whole : undefined;
+  return parseUrl(whole) === undefined ? undefined : whole;
 }
 
 function ratioOf(text: string): number | undefined {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { FetchJson } from "./fetch-json.ts";
+import { parseUrl } from "../kit/parse-url.ts";
 
 /** The public keys of an issuer (RFC 7517). */
 export interface KeySet {
@@ -93,7 +94,7 @@ async function discover(issuer: string, fetchJson: FetchJson): Promise<string> {
   const found = await fetchJson(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
   const { issuer: named, jwks_uri: url } = (found ?? {}) as Readonly<Record<string, unknown>>;
   if (named !== issuer) throw new Error("The discovery document is that of another issuer.");
-  const isFine = typeof url === "string" && URL.canParse(url);
+  const isFine = typeof url === "string" && parseUrl(url) !== undefined;
   // An issuer that is asked over TLS must not send its readers to a place without.
   if (!isFine || (issuer.startsWith("https:") && !url.startsWith("https:")))
     throw new Error("The discovery document has no jwks_uri that can be used.");

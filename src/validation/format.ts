@@ -2,6 +2,7 @@ import { isIP, isIPv4, isIPv6 } from "node:net";
 import { compilePattern } from "./patterns.ts";
 import { onText, type Broken, type MakeCheck, type Subject } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
+import { parseUrl } from "../kit/parse-url.ts";
 
 /**
  * Most steps of all patterns for one body: the size of a pattern times the characters of the text.
@@ -24,7 +25,7 @@ function isUrl(text: string, schemes: readonly string[]): boolean {
   const [, scheme = ""] = /^([a-z][a-z0-9+.-]{0,30}):\/\/[^\s/?#\\]/i.exec(text) ?? [];
   const allowed = schemes.length > 0 ? schemes : urlSchemes;
   if (!allowed.some((name) => name.toLowerCase() === scheme.toLowerCase())) return false;
-  return URL.canParse(text) && new URL(text).host !== "";
+  return (parseUrl(text)?.host ?? "") !== "";
 }
 
 const localAtom = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;

@@ -4,6 +4,7 @@ import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { createReceiverSlots, type ReceiverSlots } from "./receiver-slots.ts";
+import { parseUrl } from "../../kit/parse-url.ts";
 
 /** A delivery that is to be attempted, as far as slots and breakers are concerned. */
 export interface SlotRequest {
@@ -213,10 +214,10 @@ function receiverOf({ userId, url }: Pick<SlotRequest, "userId" | "url">): strin
 }
 
 function originOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).origin : url;
+  return parseUrl(url)?.origin ?? url;
 }
 
 /** Returns host and port of a receiver, for people to read. */
 export function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : "the receiver";
+  return parseUrl(url)?.host ?? "the receiver";
 }

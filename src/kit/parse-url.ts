@@ -1,0 +1,12 @@
+/**
+ * Returns the URL that a text is; undefined for a text that is none. Not `URL.canParse`: Node.js
+ * 20.20 answers false for a letter such as `ü` once its fast path is compiled, after some 10,000
+ * calls.
+ */
+export function parseUrl(text: string): URL | undefined {
+  try {
+    return new URL(text);
+  } catch {
+    return undefined;
+  }
+}
