@@ -105,19 +105,34 @@ async function readersOfEach(
   users: readonly Caller[],
 ): Promise<readonly (readonly number[])[]> {
   const rule = options.definitions.get(resource)?.access.read.kind ?? "owner";
-  if (rule === "filter") {
-    const pairs = events.flatMap((event) => users.map((user) => ({ event, user })));
-    const passed = await judgeFilter(options, resource, pairs);
-    return events.map(({ id = "" }) =>
-      users.flatMap((user) => (passed.has(pairKey(id, user.id)) ? [user.id] : [])),
-    );
-  }
+  if (rule === "filter") return filteredReaders(options, resource, events, users);
   if (rule !== "owner") return events.map(() => []);
   const byOwner = new Map(users.map((user) => [ownerIdOf(user), user.id]));
   return events.map(({ owner_id: owner }) => {
     const id = owner === null ? undefined : byOwner.get(owner);
     return id === undefined ? [] : [id];
   });
+}
+
+/**
+ * Judges a few events at a time: 200 events and 100,000 users would be 20 million pairs in memory.
+ */
+async function filteredReaders(
+  options: EligibilityOptions,
+  resource: string,
+  events: readonly JudgedEvent[],
+  users: readonly Caller[],
+): Promise<readonly (readonly number[])[]> {
+  const readers: (readonly number[])[] = [];
+  const atOnce = Math.max(1, Math.floor(mostPairs / Math.max(1, users.length)));
+  for (let start = 0; start < events.length; start += atOnce) {
+    const portion = events.slice(start, start + atOnce);
+    const pairs = portion.flatMap((event) => users.map((user) => ({ event, user })));
+    const passed = await judgeFilter(options, resource, pairs);
+    for (const { id = "" } of portion)
+      readers.push(users.flatMap((user) => (passed.has(pairKey(id, user.id)) ? [user.id] : [])));
+  }
+  return readers;
 }
 
 /** Most pairs of an event and a user in one statement: each may look up related rows. */

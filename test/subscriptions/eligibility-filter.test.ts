@@ -125,6 +125,27 @@ describe("createEligibility, by a filter", () => {
     expect(statements).to.equal(1);
   });
 
+  it("asks for at most 20,000 pairs of an event and a user at a time", async () => {
+    const sizes: number[] = [];
+    const eligibility = eligibilityOf(resourceWith(filter({ email: "$user.email" })), {
+      sql: (text, values = []) => {
+        sizes.push((values[0] as readonly unknown[]).length);
+        return core.sql(text, values);
+      },
+    });
+    const crowd = Array.from({ length: 15_000 }, (_, index) => ({
+      ...bob,
+      id: 1000 + index,
+      email: `${index}@x`,
+    }));
+    const events = ids.map((id) => ({ id, resource: "reports", owner_id: null }));
+
+    const { ofEach } = await eligibility.readersOf({ resource: "reports", events, users: [...crowd, ada] });
+
+    expect(sizes).to.deep.equal([15_001, 15_001, 15_001]);
+    expect(ofEach).to.deep.equal([[7], [], []]);
+  });
+
   it("holds a snapshot that does not fit the table back alone, and logs it", async () => {
     const { log, lines } = createMemoryLog();
     const [row] = await core.sql<{ readonly id: string }>(
