@@ -62,6 +62,32 @@ export function createMemoryBudget({
   readonly limitBytes: number;
   readonly waitMs?: number;
 }): MemoryBudget {
+  const shares = createShares(limitBytes, waitMs);
+  return { open: (userId) => openRequest(shares, userId) };
+}
+
+/** The bytes that the requests in flight have, and the requests that wait for more. */
+interface Shares {
+  readonly limitBytes: number;
+  /** Most bytes of one user. */
+  readonly limitOfUser: number;
+  /** Whether the user may have so many bytes more now. */
+  fits(userId: number, bytes: number): boolean;
+  isWaitedFor(): boolean;
+  /** Gives the user so many bytes more, or takes them back where `bytes` is negative. */
+  add(userId: number, bytes: number): void;
+  /**
+   * Calls back once: when the user has so many bytes more, or when the wait took too long. Returns
+   * a function that stops the wait.
+   */
+  wait(
+    userId: number,
+    bytes: number,
+    then: { readonly grant: () => void; readonly refuse: () => void },
+  ): () => void;
+}
+
+function createShares(limitBytes: number, waitMs: number): Shares {
   const limitOfUser = Math.floor(limitBytes / 2);
   const byUser = new Map<number, number>();
   const queue = new Set<Waiting>();
@@ -71,7 +97,7 @@ export function createMemoryBudget({
   const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
   const hasRoom = (bytes: number): boolean => reserved + bytes <= limitBytes;
 
-  function add(userId: number, bytes: number): void {
+  function count(userId: number, bytes: number): void {
     reserved += bytes;
     const held = heldBy(userId) + bytes;
     if (held > 0) byUser.set(userId, held);
@@ -85,94 +111,93 @@ export function createMemoryBudget({
       // The first that could go, or small requests would pass a large one for ever.
       if (!hasRoom(bytes)) return;
       queue.delete(waiting);
-      add(userId, bytes);
+      count(userId, bytes);
       grant();
     }
   }
 
-  /**
-   * Calls back once: when the user has so many bytes more, or when the wait took too long. Returns
-   * a function that stops the wait.
-   */
-  function wait(
-    userId: number,
-    bytes: number,
-    { grant, refuse }: { readonly grant: () => void; readonly refuse: () => void },
-  ): () => void {
-    const stop = (): void => {
-      clearTimeout(timer);
-      // It may have stood before others that fit.
-      if (queue.delete(waiting)) grantWaiting();
-    };
-    const timer = setTimeout(() => {
-      stop();
-      refuse();
-    }, waitMs);
-    const waiting: Waiting = {
-      userId,
-      bytes,
-      grant() {
-        clearTimeout(timer);
-        grant();
-      },
-    };
-    queue.add(waiting);
-    // All who came before may be users at their half.
-    grantWaiting();
-    return stop;
-  }
-
   return {
-    open(userId) {
-      let own = 0;
-      let isLeft = false;
-      let stopWaiting: (() => void) | undefined;
-      const change = (bytes: number): void => {
-        const isLess = bytes < own;
-        add(userId, bytes - own);
-        own = bytes;
-        if (isLess) grantWaiting();
+    limitBytes,
+    limitOfUser,
+    fits: (userId, bytes) => hasShare(userId, bytes) && hasRoom(bytes),
+    isWaitedFor: () => queue.size > 0,
+    add(userId, bytes) {
+      count(userId, bytes);
+      if (bytes < 0) grantWaiting();
+    },
+    wait(userId, bytes, { grant, refuse }) {
+      const stop = (): void => {
+        clearTimeout(timer);
+        // It may have stood before others that fit.
+        if (queue.delete(waiting)) grantWaiting();
       };
-      const leave = (): void => {
-        isLeft = true;
-        stopWaiting?.();
-      };
-      return {
-        mostBytes: limitBytes,
-        reserve(asked) {
-          // A request that is larger than any share is alone rather than never.
-          const more = Math.min(asked, limitOfUser) - own;
-          if (more <= 0) return Promise.resolve();
-          if (isLeft) return Promise.reject(overloaded());
-          if (queue.size === 0 && hasShare(userId, more) && hasRoom(more)) {
-            change(own + more);
-            return Promise.resolve();
-          }
-          return new Promise((resolve, reject) => {
-            const refuse = (): void => reject(overloaded());
-            const grant = (): void => {
-              own += more;
-              resolve();
-            };
-            const stop = wait(userId, more, { grant, refuse });
-            stopWaiting = () => {
-              stop();
-              refuse();
-            };
-          });
-        },
-        settle(asked) {
-          const bytes = Math.min(asked, limitOfUser);
-          const more = bytes - own;
-          if (more > 0 && (isLeft || !hasShare(userId, more) || !hasRoom(more))) throw overloaded();
-          change(bytes);
-        },
-        leave,
-        release() {
-          leave();
-          change(0);
+      const timer = setTimeout(() => {
+        stop();
+        refuse();
+      }, waitMs);
+      const waiting: Waiting = {
+        userId,
+        bytes,
+        grant() {
+          clearTimeout(timer);
+          grant();
         },
       };
+      queue.add(waiting);
+      // All who came before may be users at their half.
+      grantWaiting();
+      return stop;
+    },
+  };
+}
+
+function openRequest(shares: Shares, userId: number): OpenRequest {
+  let own = 0;
+  let isLeft = false;
+  let stopWaiting: (() => void) | undefined;
+  const change = (bytes: number): void => {
+    const more = bytes - own;
+    own = bytes;
+    shares.add(userId, more);
+  };
+  const leave = (): void => {
+    isLeft = true;
+    stopWaiting?.();
+  };
+  return {
+    mostBytes: shares.limitBytes,
+    reserve(asked) {
+      // A request that is larger than any share is alone rather than never.
+      const more = Math.min(asked, shares.limitOfUser) - own;
+      if (more <= 0) return Promise.resolve();
+      if (isLeft) return Promise.reject(overloaded());
+      if (!shares.isWaitedFor() && shares.fits(userId, more)) {
+        change(own + more);
+        return Promise.resolve();
+      }
+      return new Promise((resolve, reject) => {
+        const refuse = (): void => reject(overloaded());
+        const grant = (): void => {
+          own += more;
+          resolve();
+        };
+        const stop = shares.wait(userId, more, { grant, refuse });
+        stopWaiting = () => {
+          stop();
+          refuse();
+        };
+      });
+    },
+    settle(asked) {
+      const bytes = Math.min(asked, shares.limitOfUser);
+      const more = bytes - own;
+      if (more > 0 && (isLeft || !shares.fits(userId, more))) throw overloaded();
+      change(bytes);
+    },
+    leave,
+    release() {
+      leave();
+      change(0);
     },
   };
 }

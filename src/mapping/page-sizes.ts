@@ -1,3 +1,5 @@
+import { setBounded } from "../kit/bounded-map.ts";
+
 /**
  * Remembers for each user how many records of a resource fit into one answer, where the asked
  * number did not.
@@ -20,12 +22,9 @@ export function createPageSizes(): PageSizes {
   return {
     likely: (userId) => sizes.get(userId),
     note(userId, { asked, size }) {
-      sizes.delete(userId);
-      if (size >= asked) return;
       // A little more the next time, since the large records may be gone.
-      sizes.set(userId, Math.ceil(size * 1.25));
-      const [oldest] = sizes.keys();
-      if (sizes.size > maxUsers && oldest !== undefined) sizes.delete(oldest);
+      if (size < asked) setBounded(sizes, [userId, Math.ceil(size * 1.25)], maxUsers);
+      else sizes.delete(userId);
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { LookupAddress } from "node:dns";
 import { performance } from "node:perf_hooks";
+import { setBounded } from "../kit/bounded-map.ts";
 import { createNameResolver, type ResolveName } from "./resolve-name.ts";
 
 /** One request that needs an address. */
@@ -158,9 +159,7 @@ async function begin(state: State, name: string, userId: number, user: User): Pr
 }
 
 function settle({ kept, underway, maxNames }: State, name: string, known: Known): void {
-  kept.set(name, known);
-  const [oldest] = kept.keys();
-  if (oldest !== undefined && kept.size > maxNames) kept.delete(oldest);
+  setBounded(kept, [name, known], maxNames);
   const answers = underway.get(name) ?? [];
   underway.delete(name);
   for (const answer of answers) answer(known.error, known.addresses);

@@ -8,6 +8,7 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
 } from "jose";
+import { setBounded } from "../kit/bounded-map.ts";
 import type { Caller } from "../kit/caller.ts";
 import { isScope, maxScopes } from "../kit/scopes.ts";
 import type { KeySet, KeySource } from "./key-set.ts";
@@ -58,8 +59,7 @@ export function createJwtVerifier({
   readonly keys: KeySource;
   readonly now?: () => number;
 }): JwtVerifier {
-  /** By hash, the one used last at the end. */
-  const verified = new Map<string, VerifiedJwt>();
+  const verified = createVerifiedTokens(now);
   let version: string | undefined;
   let getKey: JWTVerifyGetKey;
 
@@ -71,25 +71,6 @@ export function createJwtVerifier({
       getKey = createLocalJWKSet({ keys: set.keys } as unknown as JSONWebKeySet);
     }
     return getKey;
-  }
-
-  function recall(hash: string): VerifiedJwt | undefined {
-    const one = verified.get(hash);
-    verified.delete(hash);
-    if (one === undefined || isOver(one)) return undefined;
-    verified.set(hash, one);
-    return one;
-  }
-
-  function isOver({ expiresAt }: VerifiedJwt): boolean {
-    return expiresAt.getTime() + clockToleranceSeconds * 1000 <= now();
-  }
-
-  function remember(hash: string, one: VerifiedJwt): VerifiedJwt {
-    verified.set(hash, one);
-    const [oldest] = verified.keys();
-    if (verified.size > maxVerified && oldest !== undefined) verified.delete(oldest);
-    return one;
   }
 
   async function check(token: string, set: KeySet): Promise<JwtVerdict | "unknown key"> {
@@ -117,8 +98,7 @@ export function createJwtVerifier({
       const set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };
       take(set);
-      const hash = hashOf(token);
-      const known = recall(hash);
+      const known = verified.recall(token);
       if (known !== undefined) return known;
       let verdict = await check(token, set);
       if (verdict === "unknown key") {
@@ -126,13 +106,46 @@ export function createJwtVerifier({
         if (renewed !== undefined && renewed.version !== set.version) verdict = await check(token, renewed);
       }
       if (verdict === "unknown key") return { kind: "invalid" };
-      return verdict.kind === "verified" ? remember(hash, verdict) : verdict;
+      return verdict.kind === "verified" ? verified.remember(token, verdict) : verdict;
     },
+    forget: (token) => verified.forget(token),
+    wasVerified: (token) => verified.has(token),
+  };
+}
+
+/** Remembers tokens whose signature was checked, so that each is checked once. */
+interface VerifiedTokens {
+  recall(token: string): VerifiedJwt | undefined;
+  remember(token: string, one: VerifiedJwt): VerifiedJwt;
+  has(token: string): boolean;
+  forget(token: string): void;
+  clear(): void;
+}
+
+function createVerifiedTokens(now: () => number): VerifiedTokens {
+  /** By hash, the one used last at the end. */
+  const verified = new Map<string, VerifiedJwt>();
+  const isInForce = ({ expiresAt }: VerifiedJwt): boolean =>
+    expiresAt.getTime() + clockToleranceSeconds * 1000 > now();
+  const find = (hash: string): VerifiedJwt | undefined => {
+    const one = verified.get(hash);
+    return one !== undefined && isInForce(one) ? one : undefined;
+  };
+  return {
+    recall(token) {
+      const hash = hashOf(token);
+      const one = find(hash);
+      if (one === undefined) verified.delete(hash);
+      else setBounded(verified, [hash, one], maxVerified);
+      return one;
+    },
+    remember(token, one) {
+      setBounded(verified, [hashOf(token), one], maxVerified);
+      return one;
+    },
+    has: (token) => find(hashOf(token)) !== undefined,
     forget: (token) => void verified.delete(hashOf(token)),
-    wasVerified(token) {
-      const one = verified.get(hashOf(token));
-      return one !== undefined && !isOver(one);
-    },
+    clear: () => verified.clear(),
   };
 }
 

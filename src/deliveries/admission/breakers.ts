@@ -1,3 +1,4 @@
+import { setBounded } from "../../kit/bounded-map.ts";
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 
 /** What an attempt means to its receiver's breaker. */
@@ -64,10 +65,7 @@ export function createBreakers({
   const breakers = new Map<string, State>();
 
   function remember(receiver: string, state: State): void {
-    breakers.delete(receiver);
-    const [oldest] = breakers.keys();
-    if (oldest !== undefined && breakers.size >= mostReceivers) breakers.delete(oldest);
-    breakers.set(receiver, state);
+    setBounded(breakers, [receiver, state], mostReceivers);
   }
 
   function openFor(receiver: string, pauseMs: number): void {
