@@ -1,20 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
 import { call } from "../support/http.ts";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
-import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger, type Arrival } from "../support/ledger.ts";
-import { startPrivatePostgres } from "../support/postgres.ts";
-import type { PrivateServer } from "../support/private-process.ts";
-import {
-  admin,
-  createProgram,
-  type Configuration,
-  type Program,
-  writeConfiguration,
-} from "../support/program.ts";
+import { expectClean, isQuiet, ledgerLine, readLedger, type Arrival } from "../support/ledger.ts";
+import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { admin, createProgram, type Program } from "../support/program.ts";
 import { purgeQueues } from "../support/queues.ts";
-import { type PrivateRabbitMq, startPrivateRabbitMq } from "../support/rabbitmq.ts";
 import { until } from "../support/wait.ts";
 import { startWriters, type Writers } from "../support/writers.ts";
 
@@ -43,9 +34,7 @@ const stopping = "stopping; a second signal ends at once";
  */
 describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", function () {
   this.timeout(90_000);
-  let postgres: PrivateServer;
-  let rabbitMq: PrivateRabbitMq;
-  let configuration: Configuration;
+  let servers: PrivateServers;
   let api: Program;
   let dispatcher: Program;
   let scene: KillScene;
@@ -53,30 +42,23 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   const labels: string[] = [];
 
   before(async () => {
-    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres({ fsync: true }), startPrivateRabbitMq()]);
-    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
-    const env = {
-      ...configuration.env,
-      DATABASE_URL: postgres.url,
-      AMQP_URL: rabbitMq.url,
-      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
-    };
+    servers = await startPrivateServers({ service, fsync: true });
+    const { env } = servers;
     await admin(["migrate"], env);
     api = await createProgram({ name: "api", env });
     dispatcher = await createProgram({ name: "dispatcher", env });
     await Promise.all([dispatcher.start(), api.start()]);
     const baseUrl = `${api.origin}/svc-api`;
-    scene = await prepareKillScene({ env, baseUrl, databaseUrl: postgres.url });
+    scene = await prepareKillScene({ env, baseUrl, databaseUrl: servers.postgres.url });
     const { token, ownerIds } = scene;
-    writers = startWriters({ baseUrl, token, databaseUrl: postgres.url, ownerIds, label: "prelude" });
+    writers = startWriters({ baseUrl, token, databaseUrl: servers.postgres.url, ownerIds, label: "prelude" });
   });
 
   after(async () => {
     await writers?.stop();
     await scene?.close();
     await Promise.all([api?.dispose(), dispatcher?.dispose()]);
-    configuration?.dispose();
-    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+    await servers?.dispose();
   });
 
   afterEach(() => scene.arrivals.release());
@@ -113,17 +95,17 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("takes up what a killed API had read and not published", async () => {
     begin("api-killed");
     await untilWritten(30);
-    const late = new Client({ connectionString: postgres.url });
+    const late = new Client({ connectionString: servers.postgres.url });
     await late.connect();
     await late.query("BEGIN");
     await late.query("INSERT INTO notes (text, user_id) VALUES ('api-killed late', $1)", [scene.ownerIds[0]]);
 
-    rabbitMq.pause();
+    servers.rabbitMq.pause();
     await untilWritten(30);
     const waiting = "SELECT FROM svc.outbox";
     const { code } = await api.end("SIGKILL");
     const { rows } = await scene.pool.query(waiting);
-    rabbitMq.resume();
+    servers.rabbitMq.resume();
 
     expect(code).to.equal(null);
     expect(rows, "not published").to.not.have.length(0);
@@ -151,7 +133,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       await untilWritten(30);
       // Its answer comes when the database is gone, and is kept until it is back.
       if (harm === "kill") answered.push(await scene.arrivals.hold(({ path }) => path === "/grace"));
-      await postgres[harm]();
+      await servers.postgres[harm]();
       scene.arrivals.release();
 
       const path = "/svc-api/resources/notes";
@@ -164,7 +146,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
         expect((await fetch(`${healthOrigin}/livez`)).status).to.equal(200);
       }
 
-      await postgres.start();
+      await servers.postgres.start();
       await untilWritten(30);
       await untilFlowing();
       expect(api.isRunning()).to.equal(true);
@@ -176,7 +158,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     begin("terminated");
     await untilWritten(30);
     // Requests that are certainly in hand: they wait for a row that the test holds.
-    const lock = new Client({ connectionString: postgres.url });
+    const lock = new Client({ connectionString: servers.postgres.url });
     await lock.connect();
     const insert = "INSERT INTO notes (text, user_id) VALUES ('terminated locked', $1) RETURNING id";
     const { id } = (await lock.query<{ id: number }>(insert, [scene.ownerIds[0]])).rows[0] as { id: number };
@@ -220,7 +202,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("goes on by itself when RabbitMQ is stopped, and waits for one that is not there yet", async () => {
     begin("rabbitmq-stopped");
     await untilWritten(30);
-    await rabbitMq.stop();
+    await servers.rabbitMq.stop();
     expect((await fetch(`${api.healthOrigin}/readyz`)).status).to.equal(503);
     await untilWritten(30);
 
@@ -233,7 +215,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       expect((await dispatcher.end("SIGTERM", stopLimitMs)).code, "while it waits for RabbitMQ").to.equal(0);
     }
 
-    await rabbitMq.start();
+    await servers.rabbitMq.start();
     await dispatcher.untilReady();
     await untilFlowing();
     expect(api.isRunning()).to.equal(true);
@@ -242,9 +224,9 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("goes on by itself when RabbitMQ is killed", async () => {
     begin("rabbitmq-killed");
     await untilWritten(30);
-    await rabbitMq.kill();
+    await servers.rabbitMq.kill();
     await untilWritten(30);
-    await rabbitMq.start();
+    await servers.rabbitMq.start();
     await untilFlowing();
     expect(api.isRunning()).to.equal(true);
     expect(dispatcher.isRunning()).to.equal(true);
@@ -254,7 +236,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     begin("rabbitmq-purged");
     for (let time = 0; time < 5; time += 1) {
       await untilWritten(20);
-      await purgeQueues(rabbitMq.url);
+      await purgeQueues(servers.rabbitMq.url);
     }
   });
 

@@ -1,10 +1,8 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
 import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
-import { startPrivatePostgres } from "../support/postgres.ts";
-import type { PrivateServer } from "../support/private-process.ts";
+import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
 import {
   admin,
   createProgram,
@@ -13,7 +11,6 @@ import {
   type Program,
   writeConfiguration,
 } from "../support/program.ts";
-import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
 import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { startWriters } from "../support/writers.ts";
@@ -32,46 +29,40 @@ type Row = Readonly<Record<string, unknown>>;
 
 describe("reload of API and dispatcher as two processes, on PostgreSQL and RabbitMQ", function () {
   this.timeout(90_000);
-  let postgres: PrivateServer;
-  let rabbitMq: PrivateServer;
-  let configuration: Configuration;
-  let env: Readonly<Record<string, string>>;
+  let servers: PrivateServers;
   let api: Program;
   let dispatcher: Program;
   let scene: KillScene;
 
   before(async () => {
-    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
-    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
-    env = {
-      ...configuration.env,
-      DATABASE_URL: postgres.url,
-      AMQP_URL: rabbitMq.url,
-      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
-    };
+    servers = await startPrivateServers({ service });
+    const { env } = servers;
     await admin(["migrate"], env);
     api = await createProgram({ name: "api", env });
     dispatcher = await createProgram({ name: "dispatcher", env });
     await Promise.all([api.start(), dispatcher.start()]);
-    scene = await prepareKillScene({ env, baseUrl: `${api.origin}/svc-api`, databaseUrl: postgres.url });
+    scene = await prepareKillScene({
+      env,
+      baseUrl: `${api.origin}/svc-api`,
+      databaseUrl: servers.postgres.url,
+    });
   });
 
   after(async () => {
     await scene?.close();
     await Promise.all([api?.dispose(), dispatcher?.dispose()]);
-    configuration?.dispose();
-    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+    await servers?.dispose();
   });
 
   async function reload(
     ...options: readonly string[]
   ): Promise<{ code: number; rows: readonly Row[]; stderr: string }> {
-    const { code, stdout, stderr } = await tryAdmin(["reload", ...options], env);
+    const { code, stdout, stderr } = await tryAdmin(["reload", ...options], servers.env);
     return { code, rows: stdout === "" ? [] : (JSON.parse(stdout) as Row[]), stderr };
   }
 
   it("reaches both with svc-admin reload, and both come to the same configuration", async () => {
-    configuration.write("service.yaml", service.replace("maxAttempts: 5", "maxAttempts: 4"));
+    servers.configuration.write("service.yaml", service.replace("maxAttempts: 5", "maxAttempts: 4"));
 
     const { code, rows } = await reload();
 
@@ -84,7 +75,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
   });
 
   it("refuses a change that a migration is due for, and takes it once that is made", async () => {
-    configuration.write(
+    servers.configuration.write(
       "resources/notes.yaml",
       notesYaml.replace("user_id:", "colour: { type: String, optional: true }\n  user_id:"),
     );
@@ -101,7 +92,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     }
     expect(stderr).to.match(/^svc-admin: 2 of 2 processes did not reload:/);
 
-    await admin(["migrate"], env);
+    await admin(["migrate"], servers.env);
     expect((await fetch(`${api.healthOrigin}/readyz`)).status, "on a database that is ahead").to.equal(200);
     expect((await reload()).code).to.equal(0);
     const { status, body } = await request({
@@ -126,7 +117,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
   });
 
   it("loses and doubles nothing and fails no request under load, one reload after the other", () =>
-    reloadUnderLoad({ programs: [api, dispatcher], configuration, scene }));
+    reloadUnderLoad({ programs: [api, dispatcher], configuration: servers.configuration, scene }));
 
   it("finds no process any more after both were stopped", async () => {
     const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);

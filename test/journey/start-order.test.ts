@@ -1,40 +1,20 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect } from "chai";
-import { notesYaml } from "../support/ledger.ts";
-import { startPrivatePostgres } from "../support/postgres.ts";
-import { freePort, type PrivateServer } from "../support/private-process.ts";
-import {
-  admin,
-  createProgram,
-  type Configuration,
-  type Program,
-  type ProgramName,
-  writeConfiguration,
-} from "../support/program.ts";
-import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { freePort } from "../support/private-process.ts";
+import { admin, createProgram, type Program, type ProgramName } from "../support/program.ts";
 import { until } from "../support/wait.ts";
 
 const service = "webhooks: { allowedNetworks: [127.0.0.0/8] }\n";
 
 describe("the start of API and dispatcher", function () {
   this.timeout(90_000);
-  let postgres: PrivateServer;
-  let rabbitMq: PrivateServer;
-  let configuration: Configuration;
-  let env: Readonly<Record<string, string>>;
+  let servers: PrivateServers;
   const programs: Program[] = [];
 
   before(async () => {
-    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
-    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
-    env = {
-      ...configuration.env,
-      DATABASE_URL: postgres.url,
-      AMQP_URL: rabbitMq.url,
-      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
-    };
+    servers = await startPrivateServers({ service });
   });
 
   afterEach(async () => {
@@ -42,15 +22,14 @@ describe("the start of API and dispatcher", function () {
   });
 
   after(async () => {
-    configuration?.dispose();
-    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+    await servers?.dispose();
   });
 
   async function create(
     name: ProgramName,
     overrides: Readonly<Record<string, string>> = {},
   ): Promise<Program> {
-    const program = await createProgram({ name, env: { ...env, ...overrides } });
+    const program = await createProgram({ name, env: { ...servers.env, ...overrides } });
     programs.push(program);
     return program;
   }
@@ -62,11 +41,11 @@ describe("the start of API and dispatcher", function () {
     expect(output).to.match(
       /^svc: The database is not up to date .*:\n(?: {2}- core migration \d+_\w+\n)+ {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
     );
-    await admin(["migrate"], env);
+    await admin(["migrate"], servers.env);
   });
 
   it("does not depend on the order: both wait for the servers, say so, and are not ready meanwhile", async () => {
-    await Promise.all([postgres.stop(), rabbitMq.stop()]);
+    await Promise.all([servers.postgres.stop(), servers.rabbitMq.stop()]);
     const both = [await create("api"), await create("dispatcher")];
     const lines = both.map((program) =>
       Promise.all(
@@ -87,7 +66,7 @@ describe("the start of API and dispatcher", function () {
       );
     }
 
-    await postgres.start();
+    await servers.postgres.start();
     for (const program of both) {
       const isDatabaseUp = async (): Promise<boolean> =>
         (await readiness(program)).includes("[+] database ok");
@@ -98,7 +77,7 @@ describe("the start of API and dispatcher", function () {
       expect(await readiness(program)).to.match(/^503 .*\n\[-\] broker failed: waiting for it\n/s);
     }
 
-    await rabbitMq.start();
+    await servers.rabbitMq.start();
     await Promise.all(both.map((program) => program.untilReady()));
     expect(await readiness(both[0] as Program)).to.match(
       /^200 \[\+\] configuration ok: loaded \S+Z, hash [0-9a-f]{12}\n\[\+\] database ok\n\[\+\] migrations ok\n\[\+\] broker ok\n\[\+\] shutdown ok\nok\n$/,
@@ -121,10 +100,14 @@ describe("the start of API and dispatcher", function () {
 
   it("ends with a message for what waiting does not mend", async () => {
     const cases: readonly (readonly [ProgramName, Readonly<Record<string, string>>, RegExp])[] = [
-      ["api", { AMQP_URL: wrongPassword(rabbitMq.url) }, /^svc: RabbitMQ refuses the connection: .*ACCESS/m],
+      [
+        "api",
+        { AMQP_URL: wrongPassword(servers.rabbitMq.url) },
+        /^svc: RabbitMQ refuses the connection: .*ACCESS/m,
+      ],
       [
         "dispatcher",
-        { DATABASE_URL: postgres.url.replace(/\/[^/]*$/, "/nowhere") },
+        { DATABASE_URL: servers.postgres.url.replace(/\/[^/]*$/, "/nowhere") },
         /^svc: The database refuses the connection: .*"nowhere" does not exist/m,
       ],
       [

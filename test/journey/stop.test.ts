@@ -1,20 +1,10 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request as send, type ClientRequest, type IncomingMessage } from "node:http";
 import { createConnection, type Socket } from "node:net";
 import { expect } from "chai";
 import { Client } from "pg";
-import { notesYaml } from "../support/ledger.ts";
-import { startPrivatePostgres } from "../support/postgres.ts";
-import type { PrivateServer } from "../support/private-process.ts";
-import {
-  admin,
-  createProgram,
-  type Configuration,
-  type Program,
-  writeConfiguration,
-} from "../support/program.ts";
-import { startPrivateRabbitMq } from "../support/rabbitmq.ts";
+import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { admin, createProgram, type Program } from "../support/program.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -32,24 +22,16 @@ const stopping = "stopping; a second signal ends at once";
 
 describe("SIGTERM", function () {
   this.timeout(90_000);
-  let postgres: PrivateServer;
-  let rabbitMq: PrivateServer;
-  let configuration: Configuration;
+  let servers: PrivateServers;
   let receiver: TestReceiver;
   let api: Program;
   let dispatcher: Program;
   let token: string;
 
   before(async () => {
-    [postgres, rabbitMq] = await Promise.all([startPrivatePostgres(), startPrivateRabbitMq()]);
+    servers = await startPrivateServers({ service });
     receiver = await startReceiver();
-    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
-    const env = {
-      ...configuration.env,
-      DATABASE_URL: postgres.url,
-      AMQP_URL: rabbitMq.url,
-      SVC_SECRET_KEY: randomBytes(32).toString("base64"),
-    };
+    const { env } = servers;
     await admin(["migrate"], env);
     const args = ["create-user", "--name", "Ada", "--email", "ada@example.com", "--admin"];
     token = String((await admin(args, env))["token"]);
@@ -73,8 +55,7 @@ describe("SIGTERM", function () {
   after(async () => {
     await Promise.all([api?.dispose(), dispatcher?.dispose()]);
     await receiver?.close();
-    configuration?.dispose();
-    await Promise.all([postgres?.dispose(), rabbitMq?.dispose()]);
+    await servers?.dispose();
   });
 
   async function createNote(): Promise<void> {
@@ -150,7 +131,7 @@ describe("SIGTERM", function () {
   });
 
   it("ends within its limit when the database does not answer, and says what it cut", async () => {
-    const lock = new Client({ connectionString: postgres.url });
+    const lock = new Client({ connectionString: servers.postgres.url });
     await lock.connect();
     await lock.query("BEGIN");
     await lock.query("LOCK TABLE svc.events, svc.deliveries IN ACCESS EXCLUSIVE MODE");

@@ -1,53 +1,26 @@
 import { expect } from "chai";
 import { Client, Pool } from "pg";
-import { OperatorError } from "../../src/kit/errors.ts";
-import { createLog } from "../../src/telemetry/log.ts";
-import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
-import type { Definition, Definitions } from "../../src/mapping/definition.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { migrationDue } from "../../src/app/migrate.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
 import { customers, orders } from "../support/shop.ts";
-
-const log = createLog({ level: "silent" });
 
 function unmanaged(name: string): Definition {
   return definition({ name, isManaged: false, fields: [] });
 }
 
 describe("applyMigration beside tables that exist", () => {
-  let database: TestDatabase;
+  let scene: Scene;
   let client: Client;
 
   beforeEach(async () => {
-    database = await createTestDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    scene = await openScene();
+    client = scene.client;
   });
 
-  afterEach(async () => {
-    await client.end();
-    await database.drop();
-  });
+  afterEach(() => scene.close());
 
-  const apply = (definitions: Definitions, allowDestructive = false): ReturnType<typeof applyMigration> =>
-    applyMigration({ url: database.url, definitions, allowDestructive, log });
-  const failureOf = (definitions: Definitions, allowDestructive = false): Promise<string> =>
-    apply(definitions, allowDestructive).then(
-      () => "done",
-      (error: unknown) => {
-        expect(error).to.be.instanceOf(OperatorError);
-        return (error as OperatorError).message;
-      },
-    );
-  const rowsOf = async (sql: string): Promise<readonly unknown[]> => (await client.query(sql)).rows;
-  const columnsOf = async (table: string): Promise<Record<string, string>> => {
-    const { rows } = await client.query<{ name: string; type: string }>(
-      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
-       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
-      [table],
-    );
-    return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
-  };
   it("touches no table and no type but the managed ones, and leads foreign keys to the others", async () => {
     await client.query(`
       CREATE TYPE mood AS ENUM ('good');
@@ -56,38 +29,38 @@ describe("applyMigration beside tables that exist", () => {
       CREATE TABLE "_prisma_migrations" (id int);
       CREATE SCHEMA other; CREATE TABLE other.orders (id int);
       CREATE VIEW names AS SELECT name FROM customers`);
-    const before = await columnsOf("customers");
+    const before = await scene.columns("customers");
     const existing = definitionsOf({ ...customers, isManaged: false }, orders);
 
-    await apply(existing);
+    await scene.migrate(existing);
 
-    expect(await columnsOf("customers")).to.deep.equal(before);
-    expect(await columnsOf("letters")).to.include({ kind: '"char"' });
-    expect(await columnsOf("other.orders")).to.deep.equal({ id: "integer" });
+    expect(await scene.columns("customers")).to.deep.equal(before);
+    expect(await scene.columns("letters")).to.include({ kind: '"char"' });
+    expect(await scene.columns("other.orders")).to.deep.equal({ id: "integer" });
     expect(
-      await rowsOf(
+      await scene.rows(
         "SELECT confrelid::regclass::text AS target FROM pg_constraint WHERE conrelid = 'orders'::regclass AND contype = 'f'",
       ),
     ).to.deep.equal([{ target: "customers" }]);
-    expect((await planMigration({ url: database.url, definitions: existing })).steps).to.deep.equal([]);
+    expect((await scene.plan(existing)).steps).to.deep.equal([]);
   });
 
   it("refuses to change a table that it did not make, unless that is allowed", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, extra text)");
 
-    expect(await failureOf(definitionsOf(customers))).to.match(
+    expect(await scene.apply(definitionsOf(customers))).to.match(
       /The table customers exists and was not made by/,
     );
-    expect(await columnsOf("customers")).to.not.have.property("name");
-    await apply(definitionsOf(customers), true);
+    expect(await scene.columns("customers")).to.not.have.property("name");
+    await scene.migrate(definitionsOf(customers), true);
 
-    expect(await columnsOf("customers")).to.have.keys(["id", "extra", "name"]);
+    expect(await scene.columns("customers")).to.have.keys(["id", "extra", "name"]);
   });
 
   it("takes over a table that is as the mapping file says", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
 
-    const { steps, notes } = await apply(definitionsOf(customers));
+    const { steps, notes } = await scene.migrate(definitionsOf(customers));
 
     expect(notes).to.deep.equal([
       "The table customers already exists as the mapping file has it, and is used. svc did not make it, and will never drop it.",
@@ -105,15 +78,13 @@ describe("applyMigration beside tables that exist", () => {
       CREATE TABLE cards (id serial, number int CONSTRAINT numbered PRIMARY KEY)`);
     const cards = definition({ name: "cards", fields: [field("number", "Int")] });
 
-    expect(await failureOf(definitionsOf(customers))).to.equal("done");
-    expect(await failureOf(definitionsOf(customers, cards), true)).to.match(
+    expect(await scene.apply(definitionsOf(customers))).to.equal("done");
+    expect(await scene.apply(definitionsOf(customers, cards), true)).to.match(
       /do not allow the migration.*The primary key numbered of the table cards/s,
     );
+    expect((await scene.plan(definitionsOf(customers))).steps).to.deep.equal([]);
     expect(
-      (await planMigration({ url: database.url, definitions: definitionsOf(customers) })).steps,
-    ).to.deep.equal([]);
-    expect(
-      await rowsOf(
+      await scene.rows(
         "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = 'customers'::regclass",
       ),
     ).to.deep.equal([{ conname: "chosen" }]);
@@ -136,7 +107,7 @@ describe("applyMigration beside tables that exist", () => {
       ],
     });
 
-    const message = await failureOf(
+    const message = await scene.apply(
       definitionsOf({ ...customers, isManaged: false }, lines, {
         ...orders,
         fields: [keyField()],
@@ -162,7 +133,7 @@ describe("applyMigration beside tables that exist", () => {
       CREATE TABLE keyless (id int);
       CREATE TABLE others (id int, number int PRIMARY KEY);
       CREATE TABLE uniques (a int, b int, id int UNIQUE, PRIMARY KEY (a, b))`);
-    const message = await failureOf(
+    const message = await scene.apply(
       definitionsOf(unmanaged("pairs"), unmanaged("keyless"), unmanaged("others"), unmanaged("uniques")),
     );
 
@@ -184,11 +155,11 @@ describe("applyMigration beside tables that exist", () => {
       updateRules: { name: ["exists:countries,cod", { unique: "planets" }, "unique:buyers,id"] },
     };
     const lookups = definitionsOf(looking, { ...orders, table: "buyers" });
-    const pool = new Pool({ connectionString: database.url });
+    const pool = new Pool({ connectionString: scene.url });
     const due = (): Promise<unknown> =>
       migrationDue({ database: { pool }, definitions: lookups }).catch(String);
 
-    const message = await failureOf(lookups);
+    const message = await scene.apply(lookups);
 
     expect(message.split("\n")).to.deep.equal([
       "The mapping files do not fit the database:",
@@ -206,7 +177,7 @@ describe("applyMigration beside tables that exist", () => {
       "CREATE TABLE customers (id serial PRIMARY KEY, name text, city text NOT NULL, at date NOT NULL DEFAULT now())",
     );
 
-    const { notes } = await apply(definitionsOf({ ...customers, isManaged: false }));
+    const { notes } = await scene.migrate(definitionsOf({ ...customers, isManaged: false }));
 
     expect(notes).to.have.length(2);
     expect(notes[0]).to.match(/fields\.name: the column may be null/);
@@ -217,14 +188,14 @@ describe("applyMigration beside tables that exist", () => {
     await client.query("CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL)");
     const existing = { ...customers, isManaged: false };
 
-    const { notes } = await apply(definitionsOf(existing));
+    const { notes } = await scene.migrate(definitionsOf(existing));
     const withRule = definitionsOf({ ...existing, createRules: { id: "required|integer" } });
     const withoutCreate = definitionsOf({ ...existing, supportsCreate: false });
 
     expect(notes).to.deep.equal([
       "resources/customers.yaml: fields.id: the column has no default: no record can be created unless `createRules` names the field.",
     ]);
-    expect((await planMigration({ url: database.url, definitions: withRule })).notes).to.deep.equal([]);
-    expect((await planMigration({ url: database.url, definitions: withoutCreate })).notes).to.deep.equal([]);
+    expect((await scene.plan(withRule)).notes).to.deep.equal([]);
+    expect((await scene.plan(withoutCreate)).notes).to.deep.equal([]);
   });
 });

@@ -4,55 +4,31 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Pool } from "pg";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
-import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
-import type { Definition, Definitions } from "../../src/mapping/definition.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { applyMigration, migrationDue } from "../../src/app/migrate.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
 import { customerId, customers, orders, shop, status, withFields } from "../support/shop.ts";
 
 const log = createLog({ level: "silent" });
 
 describe("applyMigration", () => {
-  let database: TestDatabase;
+  let scene: Scene;
   let client: Client;
 
   beforeEach(async () => {
-    database = await createTestDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    scene = await openScene();
+    client = scene.client;
   });
 
-  afterEach(async () => {
-    await client.end();
-    await database.drop();
-  });
+  afterEach(() => scene.close());
 
-  const apply = (definitions: Definitions, allowDestructive = false): ReturnType<typeof applyMigration> =>
-    applyMigration({ url: database.url, definitions, allowDestructive, log });
-  const failureOf = (definitions: Definitions, allowDestructive = false): Promise<string> =>
-    apply(definitions, allowDestructive).then(
-      () => "done",
-      (error: unknown) => {
-        expect(error).to.be.instanceOf(OperatorError);
-        return (error as OperatorError).message;
-      },
-    );
-  const rowsOf = async (sql: string): Promise<readonly unknown[]> => (await client.query(sql)).rows;
-  const columnsOf = async (table: string): Promise<Record<string, string>> => {
-    const { rows } = await client.query<{ name: string; type: string }>(
-      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
-       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
-      [table],
-    );
-    return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
-  };
   const insertOrder = `INSERT INTO customers (name) VALUES ('Ann');
     INSERT INTO orders (reference, amount, user_id, customer_id) VALUES ('R1', 9.5, 7, 1)`;
 
   it("makes the service's tables, the managed tables and the captures in an empty database", async () => {
-    const { steps } = await apply(shop);
+    const { steps } = await scene.migrate(shop);
     await client.query(insertOrder);
 
     expect(steps.map(({ title }) => title)).to.include.members([
@@ -61,7 +37,7 @@ describe("applyMigration", () => {
       "orders: check the values of status",
       "orders: capture trigger on orders",
     ]);
-    expect(await rowsOf("SELECT resource, owner_id FROM svc.events ORDER BY id")).to.deep.equal([
+    expect(await scene.rows("SELECT resource, owner_id FROM svc.events ORDER BY id")).to.deep.equal([
       { resource: "customers", owner_id: null },
       { resource: "orders", owner_id: "7" },
     ]);
@@ -88,15 +64,15 @@ describe("applyMigration", () => {
       ],
     });
     const all = definitionsOf(customers, orders, things);
-    await apply(all);
+    await scene.migrate(all);
 
-    const second = await planMigration({ url: database.url, definitions: all });
+    const second = await scene.plan(all);
 
     expect(second).to.deep.equal({ steps: [], losses: [], impossible: [], notes: [], leftAlone: [] });
   });
 
   it("runs once when two run at once", async () => {
-    const [first, second] = await Promise.all([apply(shop), apply(shop)]);
+    const [first, second] = await Promise.all([scene.migrate(shop), scene.migrate(shop)]);
 
     const counts = [first.steps.length, second.steps.length].toSorted((a, b) => a - b);
     expect(counts[0]).to.equal(0);
@@ -104,7 +80,7 @@ describe("applyMigration", () => {
   });
 
   it("adds, widens and drops what loses nothing, also a column that is empty", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     await client.query(insertOrder);
     const changed = withFields(orders, [
       field("reference", "String", { length: 80, isUnique: true }),
@@ -115,9 +91,9 @@ describe("applyMigration", () => {
       customerId,
     ]);
 
-    await apply(definitionsOf(customers, changed));
+    await scene.migrate(definitionsOf(customers, changed));
 
-    expect(await columnsOf("orders")).to.deep.equal({
+    expect(await scene.columns("orders")).to.deep.equal({
       id: "integer",
       reference: "character varying(80)",
       status: "text",
@@ -129,7 +105,7 @@ describe("applyMigration", () => {
   });
 
   it("refuses a change that loses data, listing each, until it is allowed", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     await client.query(insertOrder);
     await client.query("UPDATE orders SET notes = 'kept'");
     const less = withFields(orders, [
@@ -140,15 +116,15 @@ describe("applyMigration", () => {
       customerId,
     ]);
 
-    const message = await failureOf(definitionsOf(customers, less));
+    const message = await scene.apply(definitionsOf(customers, less));
     expect(message).to.match(/would lose data/);
     expect(message).to.match(/drop the column `notes`/);
     expect(message).to.match(/Decimal\(12,2\)` to `Decimal\(12,1\)/);
     expect(message).to.match(/--allow-destructive/);
-    expect(await columnsOf("orders")).to.include({ notes: "text", amount: "numeric(12,2)" });
+    expect(await scene.columns("orders")).to.include({ notes: "text", amount: "numeric(12,2)" });
 
-    await apply(definitionsOf(customers, less), true);
-    expect(await columnsOf("orders")).to.not.have.property("notes");
+    await scene.migrate(definitionsOf(customers, less), true);
+    expect(await scene.columns("orders")).to.not.have.property("notes");
   });
 
   it("refuses a narrower type, allowed or not, while values do not fit; then nothing is lost", async () => {
@@ -169,11 +145,11 @@ describe("applyMigration", () => {
       field("amount", "Decimal", { precision: 5, scale: 2 }),
       field("count", "Int"),
     ]);
-    await apply(definitionsOf(wide));
+    await scene.migrate(definitionsOf(wide));
     await client.query(`INSERT INTO things (code, free, tags, amount, count) VALUES
       ('abcd', 'éèêë', '{abcd}', 1000, 3000000000), ('ab  ', 'éèê', '{a}', 999.99, 1), ('abc', NULL, '{}', 1, 2)`);
 
-    const message = await failureOf(definitionsOf(narrow), true);
+    const message = await scene.apply(definitionsOf(narrow), true);
     expect(message.split("\n").slice(1)).to.have.members([
       "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Change the values first; none is cut.",
       "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Change the values first; none is cut.",
@@ -184,28 +160,28 @@ describe("applyMigration", () => {
     await client.query("UPDATE things SET code = 'a', free = 'b', tags = '{a}', amount = 1, count = 1");
     const shorter = withFields(wide, [...narrow.fields.slice(1, 4), ...wide.fields.slice(4)]);
 
-    await apply(definitionsOf(shorter));
-    expect(await columnsOf("things")).to.include({
+    await scene.migrate(definitionsOf(shorter));
+    expect(await scene.columns("things")).to.include({
       code: "character varying(3)",
       free: "character varying(3)",
       tags: "character varying(3)[]",
     });
-    expect(await failureOf(definitionsOf(narrow))).to.match(/would lose data/);
-    await apply(definitionsOf(narrow), true);
-    expect(await columnsOf("things")).to.include({ amount: "numeric(5,2)", count: "integer" });
+    expect(await scene.apply(definitionsOf(narrow))).to.match(/would lose data/);
+    await scene.migrate(definitionsOf(narrow), true);
+    expect(await scene.columns("things")).to.include({ amount: "numeric(5,2)", count: "integer" });
   });
 
   it("says what the rows do not allow, and changes nothing, allowed or not", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     await client.query(insertOrder);
     const more = withFields(orders, [...orders.fields.slice(1), field("weight", "Int")]);
 
-    expect(await failureOf(definitionsOf(customers, more), true)).to.match(
+    expect(await scene.apply(definitionsOf(customers, more), true)).to.match(
       /rows and objects do not allow the migration.*required column `weight`/s,
     );
-    expect(await columnsOf("orders")).to.not.have.property("weight");
+    expect(await scene.columns("orders")).to.not.have.property("weight");
 
-    const { steps } = await planMigration({ url: database.url, definitions: definitionsOf(customers, more) });
+    const { steps } = await scene.plan(definitionsOf(customers, more));
     expect(steps[0]).to.deep.equal({
       title: 'ALTER TABLE "orders" ADD COLUMN "weight" INTEGER NOT NULL',
       sql: 'ALTER TABLE "orders" ADD COLUMN     "weight" INTEGER NOT NULL',
@@ -213,21 +189,21 @@ describe("applyMigration", () => {
   });
 
   it("names the step that failed and rolls everything back", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     await client.query(`${insertOrder}; INSERT INTO customers (name) VALUES ('Ann')`);
     const unique = withFields(customers, [
       field("name", "String", { isUnique: true }),
       field("city", "String", { isOptional: true }),
     ]);
 
-    const message = await failureOf(definitionsOf(unique, orders));
+    const message = await scene.apply(definitionsOf(unique, orders));
 
     expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_name_key".*Ann/s);
-    expect(await columnsOf("customers")).to.deep.equal({ id: "integer", name: "text" });
+    expect(await scene.columns("customers")).to.deep.equal({ id: "integer", name: "text" });
   });
 
   it("holds enum columns to their values, and follows a change of the values", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     await client.query(insertOrder);
     const setTo = (value: string): Promise<string> =>
       client.query("UPDATE orders SET status = $1", [value]).then(
@@ -238,58 +214,64 @@ describe("applyMigration", () => {
 
     const shipped = { ...status, values: ["open", "paid", "shipped"] };
     const changed = orders.fields.slice(1).map((one) => (one.name === "status" ? shipped : one));
-    await apply(definitionsOf(customers, withFields(orders, changed)));
+    await scene.migrate(definitionsOf(customers, withFields(orders, changed)));
     expect(await setTo("shipped")).to.equal("done");
 
-    expect(await failureOf(shop)).to.match(/Step: orders: check the values of status.*violated by some row/s);
+    expect(await scene.apply(shop)).to.match(
+      /Step: orders: check the values of status.*violated by some row/s,
+    );
 
     const free = orders.fields
       .slice(1)
       .map((one) => (one.name === "status" ? field("status", "String") : one));
-    expect(await failureOf(definitionsOf(customers, withFields(orders, free)))).to.match(
+    expect(await scene.apply(definitionsOf(customers, withFields(orders, free)))).to.match(
       /would lose data.*The check orders_status_svc_values of the table orders .*no longer in the mapping file/s,
     );
-    await apply(definitionsOf(customers, withFields(orders, free)), true);
+    await scene.migrate(definitionsOf(customers, withFields(orders, free)), true);
     expect(await setTo("anything")).to.equal("done");
   });
 
   it("makes the tables in the schema public, whatever the search path of the role", async () => {
-    const name = new URL(database.url).pathname.slice(1);
+    const name = new URL(scene.url).pathname.slice(1);
     await client.query(`CREATE SCHEMA elsewhere; ALTER DATABASE ${name} SET search_path = elsewhere`);
 
-    await apply(shop);
+    await scene.migrate(shop);
 
-    expect(await rowsOf("SELECT to_regclass('public.orders')::text AS name")).to.deep.equal([
+    expect(await scene.rows("SELECT to_regclass('public.orders')::text AS name")).to.deep.equal([
       { name: "orders" },
     ]);
   });
 
   it("keeps the table of a resource that left the mapping, says so, and removes its capture", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
 
-    const { notes } = await apply(definitionsOf(customers));
+    const { notes } = await scene.migrate(definitionsOf(customers));
     await client.query(insertOrder);
 
     expect(notes).to.deep.equal([
       "The table orders of the resource orders, which is not mapped any more, is kept.",
     ]);
-    expect(await rowsOf("SELECT resource FROM svc.events")).to.deep.equal([{ resource: "customers" }]);
-    expect(await rowsOf("SELECT name FROM svc.installed_resources")).to.deep.equal([{ name: "customers" }]);
+    expect(await scene.rows("SELECT resource FROM svc.events")).to.deep.equal([{ resource: "customers" }]);
+    expect(await scene.rows("SELECT name FROM svc.installed_resources")).to.deep.equal([
+      { name: "customers" },
+    ]);
   });
 
   it("keeps the table that a resource moves away from, and says so", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
 
-    const { notes } = await apply(definitionsOf(customers, { ...orders, table: "purchases" }));
+    const { notes } = await scene.migrate(definitionsOf(customers, { ...orders, table: "purchases" }));
 
     expect(notes).to.deep.equal([
       "The table orders of the resource orders, which is on the table purchases now, is kept.",
     ]);
-    expect(await rowsOf("SELECT to_regclass('orders')::text AS name")).to.deep.equal([{ name: "orders" }]);
+    expect(await scene.rows("SELECT to_regclass('orders')::text AS name")).to.deep.equal([
+      { name: "orders" },
+    ]);
   });
 
   it("touches only the table, the capture and the note of the resource that changed", async () => {
-    await apply(shop);
+    await scene.migrate(shop);
     const namedCustomers = withFields(customers, [field("name", "String", { isIndexed: true })]);
     const ownedCustomers = { ...namedCustomers, ownerColumn: "id" };
     const changedOrders = withFields(orders, [
@@ -297,7 +279,7 @@ describe("applyMigration", () => {
       field("paid_at", "DateTime", { isOptional: true }),
     ]);
     const stepsOf = async (...list: readonly Definition[]): Promise<readonly string[]> =>
-      (await apply(definitionsOf(...list))).steps.map(({ title }) => title);
+      (await scene.migrate(definitionsOf(...list))).steps.map(({ title }) => title);
 
     expect(await stepsOf(namedCustomers, orders)).to.deep.equal([
       'CREATE INDEX "customers_name_idx" ON "customers"("name")',
@@ -316,10 +298,10 @@ describe("applyMigration", () => {
 
 describe("planMigration", () => {
   it("gives the SQL of everything and changes nothing", async () => {
-    const database = await createTestDatabase();
+    const scene = await openScene();
     try {
-      const first = await planMigration({ url: database.url, definitions: shop });
-      const second = await planMigration({ url: database.url, definitions: shop });
+      const first = await scene.plan(shop);
+      const second = await scene.plan(shop);
 
       const sql = first.steps.map((step) => step.sql).join("\n");
       expect(sql).to.include("CREATE TABLE svc.events");
@@ -327,7 +309,7 @@ describe("planMigration", () => {
       expect(sql).to.include("CREATE TRIGGER");
       expect(second).to.deep.equal(first);
     } finally {
-      await database.drop();
+      await scene.close();
     }
   });
 });

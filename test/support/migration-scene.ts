@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration, planMigration, type MigrationPlan } from "../../src/app/migrate.ts";
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
@@ -11,8 +12,12 @@ export interface Scene {
   readonly url: string;
   readonly client: Client;
   plan(definitions: Definitions): Promise<MigrationPlan>;
-  /** "done", or the message of the refusal. */
+  migrate(definitions: Definitions, allowDestructive?: boolean): ReturnType<typeof applyMigration>;
+  /** Migrates, and returns "done", or the message of the refusal. */
   apply(definitions: Definitions, allowDestructive?: boolean): Promise<string>;
+  rows(sql: string): Promise<readonly unknown[]>;
+  /** The type of each column of a table. */
+  columns(table: string): Promise<Readonly<Record<string, string>>>;
   /** The rows of `svc.made`, a line each. */
   record(): Promise<readonly string[]>;
   /** Columns, indexes and constraints of everything in the schema `public`. */
@@ -28,15 +33,30 @@ export async function openScene(): Promise<Scene> {
   await client.connect();
   const linesOf = async (sql: string): Promise<readonly string[]> =>
     (await client.query<{ line: string }>(sql)).rows.map(({ line }) => line);
+  const migrate: Scene["migrate"] = (definitions, allowDestructive = false) =>
+    applyMigration({ url, definitions, allowDestructive, log: createLog({ level: "silent" }) });
   return {
     url,
     client,
     plan: (definitions) => planMigration({ url, definitions }),
-    apply: (definitions, allowDestructive = false) =>
-      applyMigration({ url, definitions, allowDestructive, log: createLog({ level: "silent" }) }).then(
+    migrate,
+    apply: (definitions, allowDestructive) =>
+      migrate(definitions, allowDestructive).then(
         () => "done",
-        (error: unknown) => (error as Error).message,
+        (error: unknown) => {
+          if (error instanceof OperatorError) return error.message;
+          throw error;
+        },
       ),
+    rows: async (sql) => (await client.query(sql)).rows,
+    columns: async (table) => {
+      const { rows } = await client.query<{ name: string; type: string }>(
+        `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+         WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
+        [table],
+      );
+      return Object.fromEntries(rows.map(({ name, type }) => [name, type]));
+    },
     record: () =>
       linesOf(
         `SELECT concat_ws(' ', "table", kind, name, CASE WHEN NOT is_made THEN 'found' END) AS line FROM svc.made ORDER BY 1`,
