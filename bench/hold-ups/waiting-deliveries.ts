@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../../src/db/sql.ts";
+import { keepStatistics } from "../../test/support/long-history.ts";
 import { type HoldUp, secondsOf } from "./hold-up.ts";
 import type { User } from "./system.ts";
 
@@ -52,22 +53,6 @@ async function enqueue(
       WHERE subscription_id = $1 AND id BETWEEN $2 AND $3`,
       [subscriptionId, id, id + portion - 1],
     );
-}
-
-/** What PostgreSQL knows of the tables stays what it is now. */
-async function keepStatistics(sql: Sql): Promise<void> {
-  for (const table of [
-    "events",
-    "event_data",
-    "outbox",
-    "deliveries",
-    "delivery_queue",
-    "flights",
-    "attempts",
-  ]) {
-    await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
-    await sql(`ANALYZE svc.${table}`);
-  }
 }
 
 export const backlog: HoldUp = {

@@ -1,21 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
-import { type EmbeddedDatabase, openEmbedded } from "../../src/embedded/embedded.ts";
-import {
-  type Delegate,
-  type ModelsClient,
-  openModelsClient,
-} from "../../src/db/prisma-internals/models-client.ts";
+import type { Delegate } from "../../src/db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
-import { createLog } from "../../src/telemetry/log.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
-
-const log = createLog({ level: "silent" });
+import { databaseKinds, openModelsScene, type ModelsScene } from "../support/models-scene.ts";
 
 const tables = `
   CREATE TABLE parents (
@@ -50,37 +40,22 @@ const schemaText = prismaSchemaOf(
   ),
 );
 
-for (const kind of ["PostgreSQL", "the embedded database"] as const) {
+for (const kind of databaseKinds) {
   describe(`databaseFaultOf on ${kind}`, function () {
     this.timeout(60_000);
-    let folder: string;
-    let created: TestDatabase | undefined;
-    let embedded: EmbeddedDatabase | undefined;
+    let scene: ModelsScene;
     let database: Database;
-    let models: ModelsClient;
     let parents: Delegate;
     let children: Delegate;
 
     before(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), "svc-errors-"));
-      if (kind === "PostgreSQL") created = await createTestDatabase();
-      else embedded = await openEmbedded({ dataDir: folder, log });
-      const url = created?.url ?? embedded?.url ?? "";
-      const isEmbedded = embedded !== undefined;
-      database = await openDatabase({ url, poolSize: 3, isEmbedded, log });
-      await database.pool.query(tables);
-      models = await openModelsClient({ schemaText, pool: database.pool, isEmbedded });
-      parents = models.delegate("Parent");
-      children = models.delegate("Child");
+      scene = await openModelsScene(kind, { tables, schemaText });
+      ({ database } = scene);
+      parents = scene.models.delegate("Parent");
+      children = scene.models.delegate("Child");
     });
 
-    after(async () => {
-      await models.close();
-      await database.close();
-      await embedded?.close();
-      await created?.drop();
-      await rm(folder, { recursive: true, force: true });
-    });
+    after(() => scene.close());
 
     const cases: readonly (readonly [string, () => Promise<unknown>, object])[] = [
       ["names the columns of a unique constraint", () => create({ email: "a" }), unique("tenant", "email")],

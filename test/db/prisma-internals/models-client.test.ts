@@ -1,12 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../../src/db/client.ts";
-import { type EmbeddedDatabase, openEmbedded } from "../../../src/embedded/embedded.ts";
 import {
   type Delegate,
   type ModelsClient,
@@ -14,8 +10,8 @@ import {
 } from "../../../src/db/prisma-internals/models-client.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 import { prismaSchemaOf } from "../../../src/mapping/models.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { definition, definitionsOf, field, keyField } from "../../support/definitions.ts";
+import { databaseKinds, openModelsScene, type ModelsScene } from "../../support/models-scene.ts";
 import { until } from "../../support/wait.ts";
 
 const log = createLog({ level: "silent" });
@@ -70,38 +66,23 @@ const schemaText = prismaSchemaOf(
   ),
 );
 
-for (const kind of ["PostgreSQL", "the embedded database"] as const) {
+for (const kind of databaseKinds) {
   describe(`openModelsClient on ${kind}`, function () {
     this.timeout(limitMs);
-    let folder: string;
-    let created: TestDatabase | undefined;
-    let embedded: EmbeddedDatabase | undefined;
-    let url: string;
+    let scene: ModelsScene;
     let database: Database;
     let models: ModelsClient;
     let readings: Delegate;
     let notes: Delegate;
 
     before(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), "svc-models-"));
-      if (kind === "PostgreSQL") created = await createTestDatabase();
-      else embedded = await openEmbedded({ dataDir: folder, log });
-      url = created?.url ?? embedded?.url ?? "";
-      const isEmbedded = embedded !== undefined;
-      database = await openDatabase({ url, poolSize: 3, isEmbedded, log });
-      await database.pool.query(foreignTables);
-      models = await openModelsClient({ schemaText, pool: database.pool, isEmbedded });
+      scene = await openModelsScene(kind, { tables: foreignTables, schemaText });
+      ({ database, models } = scene);
       readings = models.delegate("Reading");
       notes = models.delegate("Note");
     });
 
-    after(async () => {
-      await models.close();
-      await database.close();
-      await embedded?.close();
-      await created?.drop();
-      await rm(folder, { recursive: true, force: true });
-    });
+    after(() => scene.close());
 
     it("reads, filters and writes a column of an enum type as a string", async () => {
       const { id } = await readings.create({ data: { mood: "sad" } });
@@ -119,7 +100,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
     });
 
     it("looks at a type that it has not seen on the connection of the transaction that reads it", async () => {
-      const only = await openDatabase({ url, poolSize: 1, isEmbedded: embedded !== undefined, log });
+      const only = await openDatabase({ url: scene.url, poolSize: 1, isEmbedded: scene.isEmbedded, log });
 
       const moods = await only.prisma.$transaction(
         (tx) => tx.$queryRaw`SELECT ARRAY['sad', 'ok']::public.mood[] AS moods`,
@@ -213,7 +194,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       const other = await openModelsClient({
         schemaText,
         pool: database.pool,
-        isEmbedded: embedded !== undefined,
+        isEmbedded: scene.isEmbedded,
       });
       await other.delegate("Note").count();
 
@@ -228,7 +209,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       const other = await openModelsClient({
         schemaText,
         pool: database.pool,
-        isEmbedded: embedded !== undefined,
+        isEmbedded: scene.isEmbedded,
       });
       await other.delegate("Note").count();
       await other.close();
