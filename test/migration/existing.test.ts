@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { Client, Pool } from "pg";
+import { type Client, Pool } from "pg";
 import { migrationDue } from "../../src/app/migrate.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";

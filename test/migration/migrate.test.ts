@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client, Pool } from "pg";
+import { type Client, Pool } from "pg";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration, migrationDue } from "../../src/app/migrate.ts";
