@@ -1,4 +1,7 @@
+import type { Trigger } from "../mapping/definition.ts";
 import { formatDateTime } from "../kit/date-time.ts";
+import { deliveryBody } from "./attempt/body.ts";
+import { signedHeaders } from "./attempt/sign.ts";
 import type { AttemptRow, DeliveryRow } from "./history.ts";
 
 /** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
@@ -12,6 +15,10 @@ export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, 
     parent_delivery_id: delivery.parentDeliveryId === null ? null : Number(delivery.parentDeliveryId),
     root_delivery_id: Number(delivery.rootDeliveryId),
     trigger_kind: delivery.triggerKind,
+    resource: delivery.resource,
+    event: delivery.event,
+    record_id: delivery.recordId,
+    occurred_at: delivery.occurredAt,
     status: delivery.status,
     attempt: delivery.attempt,
     max_attempts: delivery.maxAttempts,
@@ -34,7 +41,47 @@ export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unk
     response_headers: attempt.responseHeaders,
     response_body: attempt.responseBody === null ? null : attempt.responseBody.toString("utf8"),
     response_truncated: attempt.responseTruncated,
+    trigger: attempt.trigger,
+    address: attempt.address,
+    dns_ms: attempt.dnsMs,
+    connect_ms: attempt.connectMs,
+    tls_ms: attempt.tlsMs,
+    first_byte_ms: attempt.firstByteMs,
   };
+}
+
+/**
+ * Returns the JSON of the request of a delivery. Computed, since every attempt has the same body:
+ * nothing is kept for it. Signatures are cut, with which others could sign in the service's name.
+ *
+ * @param data JSON of the record; undefined when it was erased, which leaves no body.
+ */
+export function presentRequest(
+  delivery: DeliveryRow,
+  data: string | undefined,
+): Readonly<Record<string, unknown>> {
+  const { uuid, eventUuid, event, resource, occurredAt } = delivery;
+  const body = deliveryBody({
+    event: event as Trigger,
+    resource,
+    eventUuid,
+    deliveryUuid: uuid,
+    data: Buffer.from(data ?? ""),
+    timestamp: occurredAt,
+  });
+  const headers = signedHeaders({ secret: "", body: [], eventUuid, deliveryUuid: uuid });
+  const shown = Object.entries(headers).map(([name, value]) => [name, isSecret(name) ? cut(value) : value]);
+  return {
+    headers: Object.fromEntries(shown) as unknown,
+    body: data === undefined ? null : Buffer.concat(body).toString(),
+  };
+}
+
+const isSecret = (name: string): boolean => /signature/i.test(name);
+
+/** Keeps what names the kind of a signature: `sha256=`, `v1,`. */
+function cut(value: string): string {
+  return `${/^\w+[=,]/.exec(value)?.[0] ?? ""}…`;
 }
 
 /**

@@ -13,8 +13,23 @@ export type AttemptError =
   | "protocol"
   | "http";
 
+/** What made an attempt: its schedule, a person, a replay or a test delivery. */
+export type AttemptTrigger = "scheduled" | "manual" | "replay" | "test";
+
+/** Where a POST went, and how long its parts took. Undefined: it did not come to that part. */
+export interface AttemptTimings {
+  /** IP address of the receiver. */
+  readonly address?: string | undefined;
+  /** Not on a kept connection, like the next two, nor for an address in the URL. */
+  readonly dnsMs?: number | undefined;
+  readonly connectMs?: number | undefined;
+  readonly tlsMs?: number | undefined;
+  /** From the start of the attempt to the head of the answer. */
+  readonly firstByteMs?: number | undefined;
+}
+
 /** Result of one POST: a value, never an exception. */
-export interface AttemptResult {
+export interface AttemptResult extends AttemptTimings {
   readonly startedAt: Date;
   readonly durationMs: number;
   /** Undefined for 2xx. */

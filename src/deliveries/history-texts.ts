@@ -25,14 +25,19 @@ export interface ListStatement {
 /**
  * Selects a page of the matching deliveries, counted in the given order. The rows come in no order.
  */
-export function listText(filter: DeliveryFilter, order: DeliveryOrder, columns: string): ListStatement {
+export function listText(
+  filter: DeliveryFilter,
+  order: DeliveryOrder,
+  columns: string,
+  joins: string,
+): ListStatement {
   const { text, values } = idsText(filter, order);
   // An array, not a join: without statistics of the filter, the planner would expect a tenth of the
   // table. The user is checked again in case a subscription was given to another user by SQL.
   const own = filter.userId === undefined ? [] : [filter.userId];
   const isOwn = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
   return {
-    text: `SELECT ${columns} FROM svc.deliveries AS delivery
+    text: `SELECT ${columns} FROM svc.deliveries AS delivery ${joins}
       WHERE delivery.id = ANY(ARRAY(${text})) ${isOwn}`,
     values: [...values, ...own],
   };

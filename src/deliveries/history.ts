@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
-import type { DeliveryStatus } from "./delivery.ts";
+import type { AttemptTrigger, DeliveryStatus } from "./delivery.ts";
 import {
   listText,
   estimateText,
@@ -10,6 +10,7 @@ import {
   type DeliveryOrder,
 } from "./history-texts.ts";
 import { keepFromPruning } from "./prune.ts";
+import { dataText, timestampOfEvent } from "./store-texts.ts";
 
 export interface DeliveryRow {
   /** Row ids are decimal strings. */
@@ -22,6 +23,11 @@ export interface DeliveryRow {
   readonly parentDeliveryId: string | null;
   readonly rootDeliveryId: string;
   readonly triggerKind: "automatic" | "manual";
+  readonly resource: string;
+  /** Trigger, record and time of the event; the time is UTC with microseconds. */
+  readonly event: string;
+  readonly recordId: string;
+  readonly occurredAt: string;
   readonly status: DeliveryStatus;
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -43,6 +49,12 @@ export interface AttemptRow {
   readonly responseHeaders: unknown;
   readonly responseBody: Buffer | null;
   readonly responseTruncated: boolean;
+  readonly address: string | null;
+  readonly dnsMs: number | null;
+  readonly connectMs: number | null;
+  readonly tlsMs: number | null;
+  readonly firstByteMs: number | null;
+  readonly trigger: AttemptTrigger;
 }
 
 /** Which deliveries are read. */
@@ -72,6 +84,8 @@ export interface DeliveryHistory {
   /** A page, not counted. */
   read(options: DeliveryPart): Promise<readonly DeliveryRow[]>;
   find(id: string): Promise<DeliveryRow | undefined>;
+  /** Returns the JSON of the record that a delivery carries; undefined when it was erased. */
+  dataOf(eventId: string): Promise<string | undefined>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
@@ -94,15 +108,19 @@ const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", del
     delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
-    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt"`;
-const withNextAttempt = `${columns},
+    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource,
+    event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
     (SELECT due_at FROM svc.delivery_queue WHERE delivery_id = delivery.id) AS "nextAttemptAt"`;
+// OFFSET 0: one event by its key for each delivery that is shown, whatever the planner expects.
+const withEvent = `LEFT JOIN LATERAL (
+    SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
 
-const findText = `SELECT ${withNextAttempt} FROM svc.deliveries AS delivery WHERE delivery.id = $1`;
+const findText = `SELECT ${columns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
 
 const attemptsText = `
   SELECT number, started_at AS "startedAt", duration_ms AS "durationMs", status_code AS "statusCode", error,
-    response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "responseTruncated"
+    response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "responseTruncated",
+    address, dns_ms AS "dnsMs", connect_ms AS "connectMs", tls_ms AS "tlsMs", first_byte_ms AS "firstByteMs", trigger
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 
 // Locks the root's row: two retries of one chain at the same time would both find room under the
@@ -124,17 +142,19 @@ const retryText = `
     SELECT $3::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, "urlNow",
       coalesce($4, traceparent)
     FROM failed WHERE status = 'failed' AND "urlNow" IS NOT NULL AND retries < $2
-    RETURNING *
+    RETURNING id, subscription_id, user_id
   ), queued AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
-    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), false FROM made RETURNING due_at
+    SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), false FROM made
   )
-  SELECT failed.status AS "statusBefore", failed."urlNow", ${columns}, queued.due_at AS "nextAttemptAt"
-  FROM failed LEFT JOIN made AS delivery ON true LEFT JOIN queued ON true`;
+  SELECT failed.status AS "statusBefore", failed."urlNow", made.id FROM failed LEFT JOIN made ON true`;
 
-type RetriedRow =
-  | (DeliveryRow & { readonly statusBefore: string; readonly urlNow: string })
-  | { readonly id: null; readonly statusBefore: string; readonly urlNow: string | null };
+interface RetriedRow extends Record<string, unknown> {
+  readonly statusBefore: string;
+  readonly urlNow: string | null;
+  /** The new delivery. */
+  readonly id: string | null;
+}
 
 /**
  * Creates a history whose reads cost as much as their answers, however many deliveries there are.
@@ -160,7 +180,7 @@ export function createDeliveryHistory({
   }
 
   async function read({ filter, order = "desc", skip, take }: DeliveryPart): Promise<readonly DeliveryRow[]> {
-    const { text, values } = listText(filter, order, withNextAttempt);
+    const { text, values } = listText(filter, order, columns, withEvent);
     const found = await listSql<DeliveryRow & Record<string, unknown>>(text, [skip, take, ...values]);
     const sign = order === "asc" ? 1 : -1;
     return found.toSorted((one, other) => sign * Number(BigInt(one.id) - BigInt(other.id)));
@@ -188,33 +208,41 @@ export function createDeliveryHistory({
         isEstimate: true,
       };
     },
-    async find(id) {
-      const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
-      return delivery;
+    find: (id) => findDelivery(sql, id),
+    async dataOf(eventId) {
+      return (await sql<{ data: string }>(dataText, [[eventId]]))[0]?.data;
     },
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },
     async retry({ id, limit, transaction }) {
-      const act = async (inTransaction: Sql): Promise<RetriedRow[]> => {
+      const act = async (inTransaction: Sql): Promise<RetryAnswer> => {
         await keepFromPruning(inTransaction);
         await inTransaction(lockChainText, [id]);
         const traceparent = tracing.current()?.traceparent ?? null;
-        return inTransaction<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent]);
+        const [row] = await inTransaction<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent]);
+        if (row === undefined) return refused("This delivery was deleted.");
+        const { id: madeId, statusBefore, urlNow } = row;
+        if (madeId !== null) return { kind: "created", delivery: await getDelivery(inTransaction, madeId) };
+        if (statusBefore !== "failed")
+          return refused(`Only a failed delivery can be retried; this one is ${statusBefore}.`);
+        if (urlNow === null) return refused("The subscription of this delivery was deleted.");
+        return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
       };
-      const [row] = await (transaction === undefined ? transact(act) : act(transaction));
-      if (row === undefined) return refused("This delivery was deleted.");
-      if (row.id !== null) {
-        const { statusBefore: _, urlNow: _url, ...delivery } = row;
-        return { kind: "created", delivery };
-      }
-      const { statusBefore, urlNow } = row;
-      if (statusBefore !== "failed")
-        return refused(`Only a failed delivery can be retried; this one is ${statusBefore}.`);
-      if (urlNow === null) return refused("The subscription of this delivery was deleted.");
-      return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
+      return transaction === undefined ? transact(act) : act(transaction);
     },
   };
+}
+
+async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {
+  const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
+  return delivery;
+}
+
+async function getDelivery(sql: Sql, id: string): Promise<DeliveryRow> {
+  const delivery = await findDelivery(sql, id);
+  if (delivery === undefined) throw new Error(`There is no delivery ${id}.`);
+  return delivery;
 }
 
 function refused(reason: string): RetryAnswer {

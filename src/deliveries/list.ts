@@ -27,7 +27,7 @@ export const deliveryShape = fixedShape(
     { name: "subscription_id", type: "Int", operators: ["eq"], isSorted: false },
     shown("parent_delivery_id"),
     shown("root_delivery_id"),
-    shown("trigger_kind"),
+    ...["trigger_kind", "resource", "event", "record_id", "occurred_at"].map(shown),
     { name: "status", type: "Enum", values: deliveryStatuses, operators: ["eq"], isSorted: false },
     ...["attempt", "max_attempts", "url", "next_attempt_at", "last_error", "created_at", "updated_at"].map(
       shown,

@@ -9,7 +9,7 @@ import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { DeliveryHistory, DeliveryRow } from "./history.ts";
 import { deliveryShape, readDeliveryList } from "./list.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
+import { rowIdOf, presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;
@@ -44,8 +44,15 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.get("/webhook-deliveries/:id", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
-    const attempts = await history.attemptsOf(delivery.id);
-    ctx.body = { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) };
+    const [attempts, data] = await Promise.all([
+      history.attemptsOf(delivery.id),
+      history.dataOf(delivery.eventId),
+    ]);
+    ctx.body = {
+      ...presentDelivery(delivery),
+      request: presentRequest(delivery, data),
+      attempts: attempts.map(presentAttempt),
+    };
   });
 
   router.post("/webhook-deliveries/:id/retry", async (ctx) => {

@@ -7,7 +7,8 @@ import type { TakenDelivery } from "./store.ts";
  */
 const withoutWaiting = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
 
-const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
+/** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
+export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
  * The outbox row lets in one fan-out at a time, and none after it: another fan-out that holds the
@@ -79,7 +80,7 @@ const takeText = (found: string, flightMs: string): string => `
     RETURNING id
   )
   SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
-    event.trigger AS event, taken.resource, ${timestampOfEvent}, taken.attempt, taken.max_attempts AS "maxAttempts",
+    event.trigger AS event, taken.resource, ${timestampOfEvent} AS timestamp, taken.attempt, taken.max_attempts AS "maxAttempts",
     taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
     taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
@@ -196,9 +197,9 @@ const leftOverText = (written: string): string => `
 const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
-        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[])
+        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[], $15::text[], $16::int[], $17::int[], $18::int[], $19::int[], $20::text[])
       AS given (id, status, attempts_before, delay_ms, last_error, started_at, duration_ms, status_code, error, response_headers,
-        response_body, response_truncated, uuid)
+        response_body, response_truncated, uuid, address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger)
   ), written AS (
     UPDATE svc.deliveries AS delivery
     SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END,
@@ -215,8 +216,10 @@ const recordingText = (isWhole: boolean): string => `
     ${isWhole ? "" : `UNION ALL ${leftOverText("SELECT id FROM written")}`}
     ON CONFLICT (delivery_id) DO UPDATE SET due_at = greatest(queued.due_at, EXCLUDED.due_at), is_retry = EXCLUDED.is_retry
   ), attempts AS (
-    INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated)
-    SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated
+    INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code, error, response_headers, response_body,
+      response_truncated, address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger)
+    SELECT outcome.id, written.attempt, started_at, duration_ms, status_code, error, response_headers, response_body, response_truncated,
+      address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
   )
@@ -304,7 +307,7 @@ export const cancelText = `
 
 export const findUndeadLetteredText = `
   SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
-    ${timestampOfEvent}, delivery.last_error AS "lastError", data.data
+    ${timestampOfEvent} AS timestamp, delivery.last_error AS "lastError", data.data
   FROM (
     SELECT * FROM svc.deliveries
     WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'

@@ -1,6 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import type { Trigger } from "../mapping/definition.ts";
-import type { AttemptResult, DeliveryStatus } from "./delivery.ts";
+import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
 import {
   cancelText,
   dataText,
@@ -13,8 +14,6 @@ import {
   markDeadLetteredText,
   nextDueText,
   putBackText,
-  recordText,
-  recordWholeText,
   returnStraysText,
   takeDueText,
   takeParkedText,
@@ -121,6 +120,8 @@ export interface Outcome {
   readonly lastError?: string;
   /** Undefined when no POST was made. */
   readonly result?: AttemptResult;
+  /** What made the attempt; default: its schedule. */
+  readonly trigger?: AttemptTrigger;
 }
 
 /** A delivery that goes back to the queue without an attempt. */
@@ -278,7 +279,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data }) => [id, data]));
     },
-    record: (options) => record(sql, options),
+    record: (options) => recordOutcomes(sql, options),
     async putBack({ returns, landed }) {
       await sql(putBackText, [
         returns.map(({ id }) => id),
@@ -348,33 +349,6 @@ async function insert(
     databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
     ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
   };
-}
-
-async function record(
-  sql: Sql,
-  { outcomes: given, landed, isWhole = false }: Parameters<DeliveryStore["record"]>[0],
-): Promise<ReadonlySet<string>> {
-  // In the order of ids, in which all statements lock deliveries.
-  const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
-  const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
-    outcomes.map(({ id }) => id),
-    outcomes.map(({ status }) => status),
-    outcomes.map(({ attemptsBefore }) => attemptsBefore),
-    outcomes.map(({ delayMs }) => delayMs ?? null),
-    outcomes.map(({ lastError }) => lastError ?? null),
-    outcomes.map(({ result }) => result?.startedAt ?? null),
-    outcomes.map(({ result }) => result?.durationMs ?? null),
-    outcomes.map(({ result }) => result?.statusCode ?? null),
-    outcomes.map(({ result }) => result?.error ?? null),
-    outcomes.map(({ result }) =>
-      result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
-    ),
-    outcomes.map(({ result }) => result?.responseBody ?? null),
-    outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
-    outcomes.map(({ uuid }) => uuid),
-    landed,
-  ]);
-  return new Set(written.map(({ id }) => id));
 }
 
 function takenIn(rows: readonly TakenRow[]): Taken {

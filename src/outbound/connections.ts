@@ -2,8 +2,10 @@ import type { LookupAddress } from "node:dns";
 import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { LookupFunction } from "node:net";
+import { performance } from "node:perf_hooks";
+import type { Duplex } from "node:stream";
 import { TargetRefusedError } from "./outbound-errors.ts";
-import { createSharedLookup, type Asker, type AddressLookup } from "./shared-lookup.ts";
+import { createSharedLookup, type Asker, type AddressLookup, type ConnectionTimes } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
 /** Agents for requests that name their `asker` in the options; without one the asker is user 0. */
@@ -77,10 +79,21 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
   const connect: Connect = agent.createConnection.bind(agent);
   const connectVetted: Connect = (options, onCreated) => {
     const { asker = { userId: 0, isWaiting: false, isGone: false } } = options;
-    return connect({ ...options, lookup: lookupFor(asker) }, onCreated);
+    const socket = connect({ ...options, lookup: lookupFor(asker) }, onCreated);
+    if (socket) note(socket, asker);
+    return socket;
   };
   agent.createConnection = connectVetted;
   return agent;
+}
+
+/** Notes when the parts of the asker's new connection end. */
+function note(socket: Duplex, asker: Asker): void {
+  const times: ConnectionTimes = { beganAt: performance.now() };
+  asker.connection = times;
+  socket.once("lookup", () => (times.lookedUpAt = performance.now()));
+  socket.once("connect", () => (times.connectedAt = performance.now()));
+  socket.once("secureConnect", () => (times.securedAt = performance.now()));
 }
 
 /**

@@ -13,6 +13,16 @@ export interface Asker {
    * Set by the asker: the answer is no longer needed. A look-up that has not begun does not begin.
    */
   isGone: boolean;
+  /** Set by the connection that is made for it: times of `performance.now()`. */
+  connection?: ConnectionTimes;
+}
+
+/** When the parts of a new connection ended; undefined while they have not. */
+export interface ConnectionTimes {
+  readonly beganAt: number;
+  lookedUpAt?: number;
+  connectedAt?: number;
+  securedAt?: number;
 }
 
 type Answer = (error: Error | null, addresses: readonly LookupAddress[]) => void;

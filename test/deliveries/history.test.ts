@@ -253,6 +253,12 @@ describe("createDeliveryHistory", () => {
       responseHeaders: { a: "b" },
       responseBody: Buffer.from("text"),
       responseTruncated: false,
+      address: null,
+      dnsMs: null,
+      connectMs: null,
+      tlsMs: null,
+      firstByteMs: null,
+      trigger: "scheduled",
     });
     expect(await history.find("9")).to.equal(undefined);
     expect(await history.attemptsOf("9")).to.deep.equal([]);

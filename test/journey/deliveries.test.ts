@@ -162,7 +162,7 @@ for (const mode of modes) {
       };
       const { id } = await subscribe(ada, receiver);
 
-      await createNote(ada);
+      const note = await createNote(ada);
       const delivery = await untilDelivery(ada, id, "delivered");
 
       expect(receiver.received).to.have.length(3);
@@ -174,8 +174,23 @@ for (const mode of modes) {
         attempt: 3,
         max_attempts: 3,
         trigger_kind: "automatic",
+        resource: "notes",
+        event: "on_create",
+        record_id: String(note.id),
         next_attempt_at: null,
         last_error: null,
+      });
+      const [first] = receiver.received;
+      const sent = first?.rawBody.toString() ?? "";
+      expect(delivery.request.body).to.equal(sent);
+      expect(delivery.occurred_at).to.equal(JSON.parse(sent).timestamp);
+      // Of what was sent, all but what signs is shown.
+      for (const [name, value] of Object.entries(delivery.request.headers))
+        if (/signature/i.test(name)) expect(value).to.match(/^(sha256=|v1,)?…$/);
+        else if (!/timestamp/i.test(name)) expect(first?.headers[name.toLowerCase()]).to.equal(value);
+      expect(delivery.request.headers).to.include({
+        "X-Service-Signature": "sha256=…",
+        "X-Service-Delivery": delivery.uuid,
       });
       expect(
         delivery.attempts.map(({ number, status_code, error }: Answer["body"]) => [
@@ -191,6 +206,21 @@ for (const mode of modes) {
       expect(delivery.attempts[0].response_body).to.equal("no");
       expect(delivery.attempts[0].response_headers["x-answer"]).to.equal("kept");
       expect(delivery.attempts[0].response_truncated).to.equal(false);
+      for (const attempt of delivery.attempts) {
+        expect(attempt).to.include({
+          address: "127.0.0.1",
+          trigger: "scheduled",
+          dns_ms: null,
+          tls_ms: null,
+        });
+        expect(attempt.first_byte_ms).to.be.within(0, attempt.duration_ms + 1);
+      }
+      // The second attempt finds the connection of the first.
+      expect(delivery.attempts.map((attempt: Answer["body"]) => attempt.connect_ms !== null)).to.deep.equal([
+        true,
+        false,
+        false,
+      ]);
     });
 
     it("fails a delivery whose attempts are spent, dead-letters it, and retries it by hand up to the limit", async () => {
@@ -244,11 +274,14 @@ for (const mode of modes) {
       const third = await ada.request("POST", `/webhook-deliveries/${second.body.id}/retry`);
       expect(third.status).to.equal(201);
       expect(third.body).to.include({ parent_delivery_id: second.body.id, root_delivery_id: failed.id });
-      await until(
-        async () =>
-          (await ada.request("GET", `/webhook-deliveries/${third.body.id}`)).body.status === "delivered",
+      const done = await until(
+        async () => {
+          const { body } = await ada.request("GET", `/webhook-deliveries/${third.body.id}`);
+          return body.status === "delivered" && body;
+        },
         { what: "the second retry" },
       );
+      expect(done.attempts.map(({ trigger }: Answer["body"]) => trigger)).to.deep.equal(["manual"]);
       const resent = JSON.parse(receiver.received.at(-1)?.rawBody.toString() ?? "");
       expect(resent).to.include({ delivery_id: third.body.uuid, event_id: failed.event_uuid });
 

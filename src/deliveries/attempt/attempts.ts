@@ -170,7 +170,9 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
     lagMs: delivery.isManual ? undefined : lagMs,
   });
   const isWritten = await writer.record(delivery.flight, outcome);
-  log.info(attemptLine({ delivery, outcome, result, isWritten, lagMs, bytesOut }), "delivery attempt");
+  const line = attemptLine({ delivery, outcome, result, isWritten, lagMs, bytesOut });
+  if (result.error === undefined) log.info(line, "delivery attempt");
+  else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;
   if (step.kind === "retry") onQueued(step.delayMs);
   if (step.kind === "failed") {
@@ -230,7 +232,8 @@ async function deadLetter(
 
 function toOutcome(delivery: DeliveryInFlight, result: AttemptResult, step: NextStep): Outcome {
   const { id, uuid, attempt: attemptsBefore } = delivery;
-  const made = { id, uuid, attemptsBefore, result };
+  const trigger = delivery.isManual && attemptsBefore === 0 ? "manual" : "scheduled";
+  const made = { id, uuid, attemptsBefore, result, trigger } as const;
   const lastError = result.detail ?? result.error ?? "failed";
   switch (step.kind) {
     case "delivered":

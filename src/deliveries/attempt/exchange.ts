@@ -7,8 +7,10 @@ import {
 } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
+import { performance } from "node:perf_hooks";
+import type { AttemptTimings } from "../delivery.ts";
 import type { Agents } from "../../outbound/connections.ts";
-import { NoTurnError, type Asker } from "../../outbound/shared-lookup.ts";
+import { NoTurnError, type Asker, type ConnectionTimes } from "../../outbound/shared-lookup.ts";
 
 /** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
 const maxHeadBytes = 16 * 1024;
@@ -45,6 +47,7 @@ export interface Exchange {
   readonly head: { readonly statusCode: number; readonly headers: IncomingHttpHeaders } | undefined;
   /** What was read of the body, at most `maxBodyBytes`. */
   readonly body: Buffer;
+  readonly timings: AttemptTimings;
 }
 
 export interface ExchangeOptions {
@@ -66,6 +69,10 @@ interface Progress {
   readonly chunks: Buffer[];
   size: number;
   head: Exchange["head"];
+  readonly beganAt: number;
+  headAt: number | undefined;
+  /** Noted early: a socket that was closed has none. */
+  address: string | undefined;
   interimAnswers: number;
   /** Bytes that the connection had read before this request. */
   bytesReadBefore: number;
@@ -90,7 +97,12 @@ export function exchange({
       request = openRequest(post, agents, asker);
     } catch (error) {
       // Node throws for a header or a path that it refuses, before it connects.
-      resolve({ ending: { kind: "broken", error, isStale: false }, head: undefined, body: Buffer.alloc(0) });
+      resolve({
+        ending: { kind: "broken", error, isStale: false },
+        head: undefined,
+        body: Buffer.alloc(0),
+        timings: {},
+      });
       return;
     }
     const progress: Progress = {
@@ -102,6 +114,9 @@ export function exchange({
       chunks: [],
       size: 0,
       head: undefined,
+      beganAt: performance.now(),
+      headAt: undefined,
+      address: undefined,
       interimAnswers: 0,
       bytesReadBefore: 0,
       isSettled: false,
@@ -135,7 +150,12 @@ function openRequest(
 
 function listen(progress: Progress): void {
   const { request } = progress;
-  request.on("socket", (socket) => (progress.bytesReadBefore = socket.bytesRead));
+  request.on("socket", (socket) => {
+    progress.bytesReadBefore = socket.bytesRead;
+    progress.address = socket.remoteAddress;
+    if (progress.address === undefined)
+      socket.once("connect", () => (progress.address = socket.remoteAddress));
+  });
   request.on("information", () => {
     progress.interimAnswers += 1;
     if (progress.interimAnswers > maxInterimAnswers) fail(progress, tooManyInterimAnswers());
@@ -144,6 +164,7 @@ function listen(progress: Progress): void {
   // An upgrade counts as an answer. Without a listener Node would drop it.
   request.on("upgrade", ({ statusCode = 0, headers }, socket) => {
     progress.head = { statusCode, headers };
+    progress.headAt = performance.now();
     socket.destroy();
     settle(progress, { kind: "complete" });
   });
@@ -153,6 +174,7 @@ function listen(progress: Progress): void {
 
 function read(progress: Progress, response: IncomingMessage): void {
   progress.head = { statusCode: response.statusCode ?? 0, headers: response.headers };
+  progress.headAt = performance.now();
   response.on("data", (chunk: Buffer) => {
     if (progress.isSettled) return;
     progress.chunks.push(chunk);
@@ -190,7 +212,25 @@ function settle(progress: Progress, ending: Ending): void {
   // Also when the answer came before the request was written: a receiver that stops reading would
   // keep the connection for ever.
   if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
-  resolve({ ending, head, body: Buffer.concat(chunks, Math.min(size, maxBodyBytes)) });
+  const body = Buffer.concat(chunks, Math.min(size, maxBodyBytes));
+  resolve({ ending, head, body, timings: timingsOf(progress) });
+}
+
+function timingsOf({ asker, address, beganAt, headAt }: Progress): AttemptTimings {
+  const firstByteMs = between(beganAt, headAt);
+  return { address, firstByteMs, ...(asker.connection && connectionTimings(asker.connection)) };
+}
+
+function connectionTimings({ beganAt, lookedUpAt, connectedAt, securedAt }: ConnectionTimes): AttemptTimings {
+  return {
+    dnsMs: between(beganAt, lookedUpAt),
+    connectMs: between(lookedUpAt ?? beganAt, connectedAt),
+    tlsMs: between(connectedAt, securedAt),
+  };
+}
+
+function between(from: number | undefined, to: number | undefined): number | undefined {
+  return from === undefined || to === undefined ? undefined : Math.round(to - from);
 }
 
 function sizeOf(body: Post["body"]): number {

@@ -105,7 +105,10 @@ export function createSender({
         return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
       const durationMs = Math.round(performance.now() - start);
       const failure = failureIn({ done, url: post.url, timeoutMs });
-      return { kind: "made", result: { startedAt, durationMs, ...failure, ...responseIn(done) } };
+      return {
+        kind: "made",
+        result: { startedAt, durationMs, ...failure, ...responseIn(done), ...done.timings },
+      };
     },
     close() {
       for (const isAdmin of [false, true]) {

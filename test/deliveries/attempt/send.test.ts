@@ -88,9 +88,11 @@ describe("createSender", () => {
 
       const result = await senders.send(receiver.url);
 
-      expect({ ...result, startedAt: undefined, durationMs: undefined }).to.deep.equal({
+      const { dnsMs: _, tlsMs: _tls, connectMs: _connect, firstByteMs: _first, ...rest } = result;
+      expect({ ...rest, startedAt: undefined, durationMs: undefined }).to.deep.equal({
         startedAt: undefined,
         durationMs: undefined,
+        address: "127.0.0.1",
         statusCode: 202,
         responseHeaders: {
           "x-trace": "t-1",
@@ -331,7 +333,7 @@ describe("createSender", () => {
 
         const outcomes = await sendFromProcess({ NODE_EXTRA_CA_CERTS: trusted }, urls);
 
-        expect(outcomes).to.deep.equal([200, 200]);
+        expect(outcomes).to.deep.equal(["200, TLS number", "200, TLS number"]);
         expect(secure.received).to.have.length(2);
       } finally {
         await rm(folder, { recursive: true });
@@ -351,7 +353,7 @@ async function sendFromProcess(env: Record<string, string>, urls: readonly strin
     const outcomes = [];
     for (const url of ${JSON.stringify(urls)}) {
       const { result } = await sender.send({ url, headers: {}, body: [Buffer.from("{}")] }, { id: 1, isAdmin: false });
-      outcomes.push(result.error ?? result.statusCode);
+      outcomes.push(result.error ?? \`\${result.statusCode}, TLS \${typeof result.tlsMs}\`);
     }
     console.log(JSON.stringify(outcomes));
     sender.close();`;

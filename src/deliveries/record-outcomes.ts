@@ -1,0 +1,37 @@
+import type { Sql } from "../db/sql.ts";
+import { recordText, recordWholeText } from "./store-texts.ts";
+import type { DeliveryStore } from "./store.ts";
+
+/** Writes outcomes and their attempts: see `DeliveryStore.record`. */
+export async function recordOutcomes(
+  sql: Sql,
+  { outcomes: given, landed, isWhole = false }: Parameters<DeliveryStore["record"]>[0],
+): Promise<ReadonlySet<string>> {
+  // In the order of ids, in which all statements lock deliveries.
+  const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
+  const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
+    outcomes.map(({ id }) => id),
+    outcomes.map(({ status }) => status),
+    outcomes.map(({ attemptsBefore }) => attemptsBefore),
+    outcomes.map(({ delayMs }) => delayMs ?? null),
+    outcomes.map(({ lastError }) => lastError ?? null),
+    outcomes.map(({ result }) => result?.startedAt ?? null),
+    outcomes.map(({ result }) => result?.durationMs ?? null),
+    outcomes.map(({ result }) => result?.statusCode ?? null),
+    outcomes.map(({ result }) => result?.error ?? null),
+    outcomes.map(({ result }) =>
+      result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
+    ),
+    outcomes.map(({ result }) => result?.responseBody ?? null),
+    outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
+    outcomes.map(({ uuid }) => uuid),
+    landed,
+    outcomes.map(({ result }) => result?.address ?? null),
+    outcomes.map(({ result }) => result?.dnsMs ?? null),
+    outcomes.map(({ result }) => result?.connectMs ?? null),
+    outcomes.map(({ result }) => result?.tlsMs ?? null),
+    outcomes.map(({ result }) => result?.firstByteMs ?? null),
+    outcomes.map(({ trigger }) => trigger ?? "scheduled"),
+  ]);
+  return new Set(written.map(({ id }) => id));
+}
