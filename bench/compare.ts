@@ -12,7 +12,12 @@ export interface Side {
   readonly pid: number;
   /** Resolves when what the requests set off is done: its CPU time counts, and the next block starts without it. */
   readonly settle?: () => Promise<void>;
+  /** CPU time used so far by other processes that the requests set to work, in µs. */
+  readonly others?: Readonly<Record<string, () => number | undefined>>;
 }
+
+/** A request that both sides are sent, or one for each. */
+export type Requests = RequestSpec | readonly [RequestSpec, RequestSpec];
 
 export interface Block {
   readonly requestsPerSecond: number;
@@ -21,6 +26,8 @@ export interface Block {
   readonly cpuMicros: number | undefined;
   /** Of PostgreSQL. */
   readonly postgresMicros: number | undefined;
+  /** Of the side's other processes. */
+  readonly otherMicros: Readonly<Record<string, number | undefined>>;
   /** How long what the requests set off went on after the last answer. */
   readonly settleMs: number;
 }
@@ -47,28 +54,34 @@ export interface Comparison {
 export async function compare({
   name,
   sides: [one, other],
-  request,
+  requests,
   generator,
   token,
   postgresPid,
   pairs,
   blockMs,
+  warmUps = 1,
 }: {
   readonly name: string;
   readonly sides: readonly [Side, Side];
-  readonly request: RequestSpec;
+  readonly requests: Requests;
   readonly generator: Generator;
   readonly token: string;
   readonly postgresPid: number;
   readonly pairs: number;
   readonly blockMs: number;
+  /** Blocks of each side that do not count. A process that has just started is slow for some seconds. */
+  readonly warmUps?: number;
 }): Promise<Comparison> {
+  const requestOf = (side: Side): RequestSpec =>
+    "method" in requests ? requests : requests[side === one ? 0 : 1];
   const runBlock = async (side: Side): Promise<Block> => {
+    const others = Object.entries(side.others ?? {}).map(([who, read]) => ({ who, read, before: read() }));
     const [cpu, postgres] = [processCpuMicros(side.pid), familyCpuMicros(postgresPid)];
     const result = await generator.ask({
       port: side.port,
       token,
-      request,
+      request: requestOf(side),
       connections: 16,
       durationMs: blockMs,
     });
@@ -82,12 +95,15 @@ export async function compare({
       p99Ms: result.latencyMs.p99,
       cpuMicros: per(cpu, processCpuMicros(side.pid)),
       postgresMicros: per(postgres, familyCpuMicros(postgresPid)),
+      otherMicros: Object.fromEntries(others.map(({ who, read, before }) => [who, per(before, read())])),
       settleMs,
     };
   };
 
-  await runBlock(one);
-  await runBlock(other);
+  for (let block = 0; block < warmUps; block += 1) {
+    await runBlock(one);
+    await runBlock(other);
+  }
   const blocks: [Block, Block][] = [];
   for (let pair = 0; pair < pairs; pair += 1) {
     if (Math.random() < 0.5) {

@@ -6,6 +6,7 @@ import type { Spread } from "./numbers.ts";
 import type { Peer } from "./peer.ts";
 import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { countStatements, type StatementCount } from "./statements.ts";
+import { walBytes } from "./operations.ts";
 import { insertNotes } from "./surroundings.ts";
 
 export type Receiver = Peer<ReceiverQuestion, ReceiverReport>;
@@ -27,12 +28,12 @@ export interface Capacity {
 export interface FullWay extends Omit<Capacity, "statements"> {
   /** WAL of PostgreSQL per delivery, in bytes. */
   readonly walBytes: number;
-  /** Of the processes, in MB, at the end. */
-  readonly memoryMb: Readonly<Record<string, number | undefined>>;
 }
 
 export interface Steady {
   readonly ratePerSecond: number;
+  /** CPU of one change and its delivery; undefined for what was not measured. */
+  readonly cpuMicros: Amounts;
   /** Of one core; undefined for what was not measured. */
   readonly coresBusy: Readonly<Record<string, number | undefined>>;
   readonly count: number;
@@ -92,7 +93,6 @@ export async function measureFullWay({
   port,
   token,
   meters,
-  memories,
   count,
 }: DeliveryBench & {
   readonly generator: Generator;
@@ -100,8 +100,6 @@ export async function measureFullWay({
   readonly port: number;
   readonly token: string;
   readonly meters: Meters;
-  /** In MB. */
-  readonly memories: Meters;
   readonly count: number;
 }): Promise<FullWay> {
   const deliveredBefore = await deliveredCount(pool);
@@ -119,21 +117,20 @@ export async function measureFullWay({
     perSecond: count / seconds,
     cpuMicros: perItem(usedSince(meters, before), count),
     walBytes: ((await walBytes(pool)) - walBefore) / count,
-    memoryMb: readMeters(memories),
   };
 }
 
-type Amounts = Readonly<Record<string, number | undefined>>;
+export type Amounts = Readonly<Record<string, number | undefined>>;
 
-function readMeters(meters: Meters): Amounts {
+export function readMeters(meters: Meters): Amounts {
   return Object.fromEntries(Object.entries(meters).map(([name, read]) => [name, read()]));
 }
 
-function usedSince(meters: Meters, before: Amounts): Amounts {
+export function usedSince(meters: Meters, before: Amounts): Amounts {
   return mapAmounts(readMeters(meters), (value, name) => value - (before[name] ?? Number.NaN));
 }
 
-function perItem(amounts: Amounts, count: number): Amounts {
+export function perItem(amounts: Amounts, count: number): Amounts {
   return mapAmounts(amounts, (value) => value / count);
 }
 
@@ -151,11 +148,6 @@ async function untilRecorded(pool: Pool, count: number): Promise<void> {
   await until(isRecorded, { what: "the last delivery to be recorded", timeoutMs: limitMs });
 }
 
-async function walBytes(pool: Pool): Promise<number> {
-  const text = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS bytes";
-  return (await pool.query<{ readonly bytes: number }>(text)).rows[0]?.bytes ?? Number.NaN;
-}
-
 /** Changes at an even rate, through the API. */
 export async function measureSteadyApi({
   receiver,
@@ -166,6 +158,7 @@ export async function measureSteadyApi({
   ratePerSecond,
   durationMs,
   meters,
+  otherPorts = [],
 }: DeliveryBench & {
   readonly generator: Generator;
   readonly request: RequestSpec;
@@ -174,14 +167,21 @@ export async function measureSteadyApi({
   readonly ratePerSecond: number;
   readonly durationMs: number;
   readonly meters: Meters;
+  readonly otherPorts?: readonly number[];
 }): Promise<Steady> {
   await receiver.ask({ kind: "begin" });
   const before = readMeters(meters);
-  const job = { port, token, request, connections: 64, ratePerSecond, durationMs };
+  const job = { port, otherPorts, token, request, connections: 64, ratePerSecond, durationMs };
   const sent: LoadResult = await generator.ask(job);
   const report = await receiver.ask({ kind: "wait", count: sent.count, limitMs });
-  const coresBusy = perItem(usedSince(meters, before), sent.elapsedMs * 1_000);
-  return { ratePerSecond, ...steadyPart(report), requestMs: sent.latencyMs, coresBusy };
+  const used = usedSince(meters, before);
+  return {
+    ratePerSecond,
+    ...steadyPart(report),
+    requestMs: sent.latencyMs,
+    cpuMicros: perItem(used, sent.count),
+    coresBusy: perItem(used, sent.elapsedMs * 1_000),
+  };
 }
 
 /** The same by a writer that knows nothing of the service: the relay finds the events by looking for them. */
@@ -207,7 +207,7 @@ export async function measureSteadySql({
   });
   await Promise.all(writes);
   const report = await receiver.ask({ kind: "wait", count: total, limitMs });
-  return { ratePerSecond, ...steadyPart(report), requestMs: undefined, coresBusy: {} };
+  return { ratePerSecond, ...steadyPart(report), requestMs: undefined, cpuMicros: {}, coresBusy: {} };
 }
 
 function steadyPart({

@@ -14,6 +14,7 @@ export interface RequestSpec {
   readonly path: string;
   /** First and last id. */
   readonly ids?: readonly [number, number];
+  /** `{unique}` stands for a text that no other request of the run has. */
   readonly body?: string;
   /** Any other answer fails the benchmark. */
   readonly status: number;
@@ -21,6 +22,8 @@ export interface RequestSpec {
 
 export interface LoadJob {
   readonly port: number;
+  /** Of servers that take turns with the first one. */
+  readonly otherPorts?: readonly number[];
   readonly token: string;
   readonly request: RequestSpec;
   readonly connections: number;
@@ -39,6 +42,8 @@ export interface LoadResult {
 }
 
 const agents = new Map<number, Agent>();
+let sentBodies = 0;
+let sentRequests = 0;
 
 function agentOf(connections: number): Agent {
   const agent = agents.get(connections) ?? new Agent({ keepAlive: true, maxSockets: connections });
@@ -46,22 +51,24 @@ function agentOf(connections: number): Agent {
   return agent;
 }
 
-function exchange({ port, token, request: spec, connections }: LoadJob): Promise<void> {
+function exchange({ port, otherPorts = [], token, request: spec, connections }: LoadJob): Promise<void> {
+  const turn = (sentRequests += 1) % (otherPorts.length + 1);
   const [first, last] = spec.ids ?? [1, 1];
   const id = first + Math.floor(Math.random() * (last - first + 1));
+  const body = spec.body?.replace("{unique}", () => `${process.pid}-${(sentBodies += 1)}`);
   return new Promise((resolve, reject) => {
     const sent = request(
       {
         agent: agentOf(connections),
         host: "127.0.0.1",
-        port,
+        port: turn === 0 ? port : otherPorts[turn - 1],
         method: spec.method,
         path: spec.path.replace("{id}", String(id)),
         headers: {
           authorization: `Bearer ${token}`,
-          ...(spec.body === undefined
+          ...(body === undefined
             ? {}
-            : { "content-type": "application/json", "content-length": Buffer.byteLength(spec.body) }),
+            : { "content-type": "application/json", "content-length": Buffer.byteLength(body) }),
         },
       },
       (response) => {
@@ -73,7 +80,7 @@ function exchange({ port, token, request: spec, connections }: LoadJob): Promise
       },
     );
     sent.once("error", reject);
-    sent.end(spec.body);
+    sent.end(body);
   });
 }
 

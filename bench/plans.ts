@@ -5,6 +5,7 @@
 import type { LongHistory } from "../test/support/long-history.ts";
 import { plansIn, type PlanResult } from "../test/support/plan-results.ts";
 import { startPrivatePostgres } from "../test/support/postgres.ts";
+import { markdownTable } from "./markdown.ts";
 
 /** Takes the plans of everything, with statistics of the empty tables and with fresh ones. */
 export async function measurePlans({
@@ -21,15 +22,22 @@ export async function measurePlans({
     await server.dispose();
   }
 }
+
 /** A table: the slowest statement of each work, with its milliseconds, rows read, pages and sorted rows. */
-export function reportOfPlans(results: readonly PlanResult[]): string {
-  const head =
-    "| Statistics | Plan | Work | ms | Rows read | Pages | Sorted | Whole tables |\n|---|---|---|---:|---:|---:|---:|---|";
-  const lines = results.map(
-    ({ statistics, mode, name, ms, rowsRead, pages, mostSorted, wholeTables }) =>
-      `| ${statistics} | ${mode} | ${name} | ${ms.toFixed(1)} | ${rowsRead} | ${pages} | ${mostSorted} | ${wholeTables.join(", ")} |`,
+export function planTable(results: readonly PlanResult[]): string {
+  return markdownTable(
+    ["Work", "statistics", "plan", "ms", "rows read", "pages", "sorted", "whole tables"],
+    results.map(({ statistics, mode, name, ms, rowsRead, pages, mostSorted, wholeTables }) => [
+      name,
+      statistics,
+      mode,
+      ms.toFixed(1),
+      rowsRead,
+      pages,
+      mostSorted,
+      wholeTables.join(", "),
+    ]),
   );
-  return [head, ...lines].join("\n");
 }
 
 if (process.argv[1] === import.meta.filename) {
@@ -38,5 +46,5 @@ if (process.argv[1] === import.meta.filename) {
     history: { events: Math.round(1_000_000 * scale) * 2, waiting: 50_000 },
     progress: (text) => console.error(`${new Date().toISOString().slice(11, 19)} ${text}`),
   });
-  console.log(reportOfPlans(results));
+  console.log(planTable(results));
 }

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import type { LoadJob, LoadResult, RequestSpec } from "./load.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram } from "./program.ts";
-import { createRequest, listRequest, showRequest, type BenchContext } from "./requests.ts";
+import { createRequest, listRequest, showRequest } from "./request-specs.ts";
+import type { BenchContext } from "./requests.ts";
 import { progress, runToEnd, type AtEnd } from "./run-to-end.ts";
 import { prepareSurroundings } from "./surroundings.ts";
 

@@ -11,6 +11,8 @@ export interface Program {
   readonly pid: number;
   /** Of the REST API. */
   readonly port: number;
+  /** The value of a counter, over all its labels. */
+  counter(name: string): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -25,12 +27,15 @@ export async function startProgram({
   databaseUrl,
   logLevel = "warn",
   profileDir = process.env["BENCH_PROFILE_DIR"],
+  env = {},
 }: {
   readonly name: "api" | "dispatcher";
   readonly surroundings: Surroundings;
   readonly databaseUrl: string;
   readonly logLevel?: string;
   readonly profileDir?: string | undefined;
+  /** Besides what every program of the benchmark has. */
+  readonly env?: Readonly<Record<string, string>>;
 }): Promise<Program> {
   const folder = makeFolder(`bench-${name}`);
   const [port, metricsPort] = [await freePort(), await freePort()];
@@ -44,6 +49,7 @@ export async function startProgram({
       SVC_PORT: String(port),
       SVC_METRICS_PORT: String(metricsPort),
       SVC_LOG_LEVEL: logLevel,
+      ...env,
     },
     folder,
   });
@@ -62,6 +68,11 @@ export async function startProgram({
   return {
     pid: process_.pid ?? 0,
     port,
+    async counter(counterName) {
+      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+      const lines = text.split("\n").filter((line) => line.startsWith(counterName));
+      return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+    },
     async stop() {
       await process_.end("SIGTERM");
       removeFolder(folder);

@@ -1,117 +1,85 @@
 import Table from "cli-table3";
-import type { Block, Comparison, Ratio } from "./compare.ts";
-import type { Capacity, FullWay, Steady } from "./deliveries.ts";
-import { medianOf, type Spread } from "./numbers.ts";
-import type { StatementCount } from "./statements.ts";
+import { deliveryReport } from "./report-deliveries.ts";
+import { requestReport } from "./report-requests.ts";
+import type { DeliveryResults } from "./delivery-runs.ts";
+import type { Outcome } from "./hold-ups/measure.ts";
+import { holdUpTable } from "./hold-ups/table.ts";
+import { fixed, markdownTable, sumOf, type Row } from "./markdown.ts";
+import type { OperationResults } from "./operations.ts";
+import type { PlanResult } from "../test/support/plan-results.ts";
+import { planTable } from "./plans.ts";
+import type { RequestResults } from "./requests.ts";
+import type { ScaleOut } from "./scale-out.ts";
 
-/** Everything that one run measured, as it is written to the results. */
+/** Everything that one run measured, as it is written to the results. Parts that were not asked for are left out. */
 export interface Results {
   readonly startedAt: string;
   readonly scale: number;
   readonly machine: Readonly<Record<string, string | number>>;
   readonly versions: Readonly<Record<string, string>>;
   readonly settings: Readonly<Record<string, string | number>>;
-  readonly comparisons: readonly Comparison[];
-  readonly logging: Comparison;
-  readonly requestStatements: Readonly<Record<string, StatementCount>>;
-  readonly capacity: Capacity;
-  readonly fullWay: FullWay;
-  readonly steadyApi: Steady;
-  readonly steadySql: Steady;
+  readonly requests?: RequestResults;
+  readonly operations?: OperationResults;
+  readonly deliveries?: DeliveryResults;
+  readonly scaleOut?: readonly ScaleOut[];
+  readonly holdUps?: readonly Outcome[];
+  readonly plans?: { readonly events: number; readonly results: readonly PlanResult[] };
 }
 
-type Row = readonly (string | number)[];
-
-/** The results as tables for a terminal. */
+/** The results as the part of docs/measurements.md that this prints. */
 export function reportOf(results: Results): string {
+  const { requests, operations, deliveries, scaleOut, holdUps, plans } = results;
   return [
-    linesOf({ ...results.machine, ...results.versions, ...results.settings, scale: results.scale }),
-    requestReport(results),
-    deliveryReport(results),
+    ...(requests === undefined && operations === undefined ? [] : [requestReport({ requests, operations })]),
+    ...(deliveries === undefined ? [] : [deliveryReport(deliveries)]),
+    ...(scaleOut === undefined ? [] : [scaleReport(scaleOut)]),
+    ...(holdUps === undefined
+      ? []
+      : [
+          "## What one party does to the others\n\nIn ms, from the change to its receipt, of another user's 20 changes a second: before, during and\nafter. `npm run holdups` does the same for longer.",
+          holdUpTable(holdUps),
+        ]),
+    ...(plans === undefined
+      ? []
+      : [
+          `## Plans\n\nThe slowest statement of each kind of work at ${fixed(plans.events)} events and ${fixed(plans.events * 2)} deliveries.`,
+          planTable(plans.results),
+        ]),
   ].join("\n\n");
 }
 
-function requestReport(results: Results): string {
-  const { capacity, logging } = results;
+function scaleReport(results: readonly ScaleOut[]): string {
   return [
-    "Requests beside a hand-written Koa + pg server; medians, ratios with the least and the most",
-    table(comparisonHead, results.comparisons.flatMap(comparisonRows)),
-    "What a log line per request costs (show)",
-    table(comparisonHead, comparisonRows(logging)),
-    "SQL statements per unit of work",
-    table(
-      ["", "statements", "relay", "BEGIN and COMMIT"],
-      Object.entries({ ...results.requestStatements, delivery: capacity.statements }).map(([name, count]) => [
-        name,
-        fixed(count.own, 2),
-        fixed(count.relay, 2),
-        fixed(count.transaction, 2),
+    `## More processes\n\n${results[0]?.ratePerSecond ?? 0} creates and deliveries a second, by as many APIs as dispatchers. CPU µs are of all processes of a\nkind together, for one create and its delivery.`,
+    markdownTable(
+      [
+        "Each",
+        "CPU µs",
+        "`svc api`",
+        "`svc dispatcher`",
+        "PostgreSQL",
+        "RabbitMQ",
+        "WAL bytes",
+        "p50 ms",
+        "p99 ms",
+        "share of each dispatcher, %",
+        "cores when idle: api, dispatcher",
+      ],
+      results.map(({ processes, cpuMicros, walBytes, latencyMs, shares, idleCores }): Row => [
+        processes,
+        fixed(sumOf(Object.values(cpuMicros))),
+        fixed(cpuMicros["svc api"]),
+        fixed(cpuMicros["svc dispatcher"]),
+        fixed(cpuMicros["postgresql"]),
+        fixed(cpuMicros["rabbitmq"]),
+        fixed(walBytes),
+        fixed(latencyMs.p50, 1),
+        fixed(latencyMs.p99, 1),
+        shares.map((share) => fixed(share)).join(", "),
+        `${fixed(idleCores["svc api"], 3)}, ${fixed(idleCores["svc dispatcher"], 3)}`,
       ]),
     ),
   ].join("\n\n");
-}
-
-/** The part that concerns deliveries alone. */
-export function deliveryReport({
-  capacity,
-  fullWay,
-  steadyApi,
-  steadySql,
-}: Pick<Results, "capacity" | "fullWay" | "steadyApi" | "steadySql">): string {
-  return [
-    `Creates by 16 connections, each delivered once: ${fixed(fullWay.perSecond)}/s (${fullWay.count} records, ${fullWay.duplicates} duplicates, ${fixed(fullWay.walBytes)} bytes of WAL each)`,
-    amountsTable("CPU µs per create and delivery", fullWay.cpuMicros),
-    amountsTable("memory in MB", fullWay.memoryMb, 0),
-    `Delivery capacity: ${fixed(capacity.perSecond)} deliveries/s (${capacity.count} events, one subscription, ${capacity.duplicates} duplicates)`,
-    amountsTable("CPU µs per delivery", capacity.cpuMicros),
-    `From change to receiver at ${steadyApi.ratePerSecond} events/s, in ms`,
-    table(
-      ["changed by", "events", "p50", "p95", "p99", "max", "duplicates"],
-      [steadyRow("API", steadyApi), steadyRow("plain SQL", steadySql)],
-    ),
-    amountsTable("cores busy at that rate by the API", steadyApi.coresBusy, 3),
-    ...(steadyApi.requestMs === undefined
-      ? []
-      : [`The API's answers meanwhile: ${spreadText(steadyApi.requestMs)}`]),
-  ].join("\n\n");
-}
-
-const comparisonHead = ["", "", "requests/s", "p99 ms", "CPU µs", "PostgreSQL µs", "settles ms", "ratio"];
-
-function comparisonRows({ name, sides, blocks, throughput, cpu }: Comparison): readonly Row[] {
-  const sideRow = (index: 0 | 1): Row => {
-    const middle = (read: (block: Block) => number | undefined): number =>
-      medianOf(blocks.map((pair) => read(pair[index]) ?? Number.NaN));
-    return [
-      index === 0 ? name : "",
-      sides[index],
-      fixed(middle((block) => block.requestsPerSecond)),
-      fixed(
-        middle((block) => block.p99Ms),
-        1,
-      ),
-      fixed(middle((block) => block.cpuMicros)),
-      fixed(middle((block) => block.postgresMicros)),
-      fixed(middle((block) => block.settleMs)),
-      index === 0 ? `requests/s ${ratioText(throughput)}` : cpu === undefined ? "" : `CPU ${ratioText(cpu)}`,
-    ];
-  };
-  return [sideRow(0), sideRow(1)];
-}
-
-function steadyRow(name: string, { count, latencyMs: { p50, p95, p99, max }, duplicates }: Steady): Row {
-  return [name, count, ...[p50, p95, p99, max].map((value) => fixed(value, 1)), duplicates];
-}
-
-/** One column for each, and their sum. */
-function amountsTable(
-  title: string,
-  amounts: Readonly<Record<string, number | undefined>>,
-  digits = 0,
-): string {
-  const values = Object.values(amounts);
-  const row = [fixed(sumOf(values), digits), ...values.map((value) => fixed(value, digits))];
-  return table([title, ...Object.keys(amounts)], [row]);
 }
 
 /** A table for a terminal; its first column is text, the others are figures. */
@@ -124,28 +92,4 @@ export function table(head: readonly string[], rows: readonly Row[]): string {
   });
   for (const row of rows) drawn.push([...row]);
   return drawn.toString();
-}
-
-function linesOf(facts: Readonly<Record<string, string | number>>): string {
-  return Object.entries(facts)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join("\n");
-}
-
-function ratioText({ median, min, max }: Ratio): string {
-  return `${fixed(median, 2)} (${fixed(min, 2)}-${fixed(max, 2)})`;
-}
-
-function spreadText({ p50, p95, p99, max }: Spread): string {
-  return `p50 ${fixed(p50, 1)}, p95 ${fixed(p95, 1)}, p99 ${fixed(p99, 1)}, max ${fixed(max, 1)} ms`;
-}
-
-/** Undefined when a part is. */
-function sumOf(parts: readonly (number | undefined)[]): number | undefined {
-  return parts.reduce((sum, part) => (sum === undefined || part === undefined ? undefined : sum + part), 0);
-}
-
-/** A dash for what could not be measured. */
-function fixed(value: number | undefined, digits = 0): string {
-  return value === undefined || Number.isNaN(value) ? "-" : value.toFixed(digits);
 }

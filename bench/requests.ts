@@ -1,11 +1,25 @@
 import type { Pool } from "pg";
+import { purgeQueues } from "../test/support/queues.ts";
 import { until } from "../test/support/wait.ts";
-import type { BaselineAnswer, BaselineQuestion } from "./baseline.ts";
-import { compare, type Comparison, type Generator, type Side } from "./compare.ts";
+import type { BaselineAnswer, BaselineQuestion } from "./baseline/server.ts";
+import { compare, type Comparison, type Generator, type Requests, type Side } from "./compare.ts";
+import { processCpuMicros } from "./cpu.ts";
 import type { RequestSpec } from "./load.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram, type Program } from "./program.ts";
-import { countStatements, type StatementCount } from "./statements.ts";
+import {
+  batchBody,
+  batchRequest,
+  collections,
+  createRequest,
+  filteredPath,
+  listRequest,
+  noteBody,
+  orderBody,
+  orderRequests,
+  showRequest,
+  taskRequests,
+} from "./request-specs.ts";
 import { poolSize, publicUrl, type Surroundings } from "./surroundings.ts";
 
 /** What every part of a run is given. */
@@ -19,94 +33,178 @@ export interface BenchContext {
 }
 
 export interface RequestResults {
+  /** Beside the server that is written by hand. */
   readonly comparisons: readonly Comparison[];
+  /** With a rule of access, beside the same without. */
+  readonly access: readonly Comparison[];
+  /** With a log line for each request, beside the same without. */
   readonly logging: Comparison;
-  readonly requestStatements: Readonly<Record<string, StatementCount>>;
 }
 
-const collection = "/svc-api/resources/notes";
-const body = JSON.stringify({ title: "A note", body: "Lorem ipsum dolor. ".repeat(10) });
+type Run = (
+  name: string,
+  sides: readonly [Side, Side],
+  requests: Requests,
+  pairs?: number,
+  warmUps?: number,
+) => Promise<Comparison>;
 
-export const createRequest: RequestSpec = { method: "POST", path: collection, body, status: 201 };
-export const listRequest: RequestSpec = { method: "GET", path: collection, status: 200 };
-export const showRequest: RequestSpec = {
-  method: "GET",
-  path: `${collection}/{id}`,
-  ids: [1, 10_000],
-  status: 200,
-};
+interface Stage {
+  readonly context: BenchContext;
+  readonly databaseUrl: string;
+  readonly service: Side;
+  readonly baseline: Side;
+  readonly run: Run;
+}
 
-/** List, show and create beside the hand-written server; the cost of log lines; statements per request. */
+/** Pairs of the three rows that matter most, and of the others. */
+const manyPairs = 5;
+const fewPairs = 3;
+
+/** Requests beside the hand-written server, and beside the service itself with something left out. */
 export async function measureRequests(context: BenchContext): Promise<RequestResults> {
-  const { surroundings, atEnd, progress, scale } = context;
-  const { token, postgresPid } = surroundings;
+  const { surroundings, atEnd } = context;
+  const { token } = surroundings;
   const databaseUrl = await surroundings.copyDatabase("svc_requests");
   const pool = surroundings.connect(databaseUrl);
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
-  // What nobody fans out stays in the outbox, and the relay stops at a full window.
+  const baseline = await startBaseline(context);
+  const run = runIn(context);
+  const lonely = await startProgram({ name: "api", surroundings, databaseUrl });
+  atEnd(() => lonely.stop());
+  const service: Side = { name: "svc api", port: lonely.port, pid: lonely.pid };
+  await expectSameAnswers({ service, baseline, token });
+  const stage = { context, databaseUrl, service, baseline, run };
+
+  const reads = await compareReads(stage);
+  const access = [
+    await run(
+      "A list of 15, with a team's rule of access",
+      twice(service, "without"),
+      [taskRequests(collections.tasks).list, taskRequests(collections.openTasks).list],
+      fewPairs,
+    ),
+    await run(
+      "A single record, likewise",
+      twice(service, "without"),
+      [taskRequests(collections.tasks).show, taskRequests(collections.openTasks).show],
+      fewPairs,
+    ),
+    await run(
+      "A create, likewise",
+      twice(service, "without"),
+      [taskRequests(collections.tasks).create, taskRequests(collections.openTasks).create],
+      fewPairs,
+    ),
+  ];
+  const talkative = await startTalkative(stage);
+  const logging = await run(
+    "A single record, with a log line",
+    [talkative.side, { ...service, name: "without" }],
+    showRequest,
+    fewPairs,
+    3,
+  );
+  await talkative.program.stop();
+  // No dispatcher is there: the relay stops at a full window, and the events stay, as the other's do.
+  const creates = [
+    await run("A create, its event left to be published", [service, baseline], createRequest),
+    await run("An order by a create, likewise", [service, baseline], orderRequests.create, fewPairs),
+    await run("A batch of 100 creates, likewise", [service, baseline], batchRequest, fewPairs),
+  ];
+  await purgeQueues(surroundings.amqpUrl);
+  await pool.query("TRUNCATE svc.outbox");
+  creates.push(await compareWholeCreate(stage, pool));
+  await lonely.stop();
+  return { comparisons: [...reads, ...creates], access, logging };
+}
+
+/** The same process on both sides, under two names. */
+function twice(side: Side, otherName: string): readonly [Side, Side] {
+  return [
+    { ...side, name: "with" },
+    { ...side, name: otherName },
+  ];
+}
+
+function runIn({ surroundings, generator, progress, scale }: BenchContext): Run {
+  const { token, postgresPid } = surroundings;
+  return (name, sides, requests, pairs = manyPairs, warmUps = 1) => {
+    progress(`${name}: ${sides[0].name} and ${sides[1].name}`);
+    const blockMs = (pairs === manyPairs ? 2_500 : 2_000) * scale;
+    return compare({ name, sides, requests, generator, token, postgresPid, pairs, blockMs, warmUps });
+  };
+}
+
+async function compareReads({ context, service, baseline, run }: Stage): Promise<readonly Comparison[]> {
+  const { token } = context.surroundings;
+  const sides = [service, baseline] as const;
+  const filtered = async ({ port }: Side): Promise<RequestSpec> => {
+    const { next_cursor: cursor } = (await (
+      await fetch(`http://127.0.0.1:${port}${filteredPath}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+    ).json()) as { readonly next_cursor: string };
+    return { method: "GET", path: filteredPath + cursor, status: 200 };
+  };
+  const comparisons = [
+    await run("A list of 15", sides, listRequest),
+    await run("A single record", sides, showRequest),
+    await run(
+      "A page by cursor, filtered and sorted",
+      sides,
+      [await filtered(service), await filtered(baseline)],
+      fewPairs,
+    ),
+    await run("A list of 15 orders, with their customers", sides, orderRequests.list, fewPairs),
+    await run("A single order, with its customer", sides, orderRequests.show, fewPairs),
+  ];
+  return comparisons;
+}
+
+/** Creates whose events are published and fanned out meanwhile, to nobody: it is the same machine that does it. */
+async function compareWholeCreate(
+  { context, databaseUrl, service, baseline, run }: Stage,
+  pool: Pool,
+): Promise<Comparison> {
+  const { surroundings, atEnd } = context;
   const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
   atEnd(() => dispatcher.stop());
-  const service: Side = {
-    name: "svc api",
-    port: api.port,
-    pid: api.pid,
+  const side: Side = {
+    ...service,
     settle: () => allPublished(pool),
+    others: {
+      dispatcher: () => processCpuMicros(dispatcher.pid),
+      rabbitmq: () => processCpuMicros(surroundings.rabbitMqPid),
+    },
   };
-  const baseline = await startBaseline(context);
-  await expectSameAnswers({ service, baseline, token });
-
-  const run = (
-    name: string,
-    sides: readonly [Side, Side],
-    request: RequestSpec,
-    pairs: number,
-  ): Promise<Comparison> => {
-    progress(`${name}: ${sides[0].name} and ${sides[1].name}`);
-    const blockMs = 3_000 * scale;
-    return compare({
-      name,
-      sides,
-      request,
-      generator: context.generator,
-      token,
-      postgresPid,
-      pairs,
-      blockMs,
-    });
-  };
-  const list = await run("list", [service, baseline], listRequest, 5);
-  const show = await run("show", [service, baseline], showRequest, 5);
-  const talkative = await startTalkative(context, databaseUrl);
-  const logging = await run("show", [talkative.side, service], showRequest, 3);
-  await talkative.program.stop();
-  const create = await run("create", [service, baseline], createRequest, 5);
-  progress("statements per request");
-  const requestStatements = await countByOperation({ pool, port: api.port, token });
-  await api.stop();
+  const comparison = await run(
+    "A create, its event published and fanned out meanwhile",
+    [side, baseline],
+    createRequest,
+  );
   await dispatcher.stop();
-  return { comparisons: [list, show, create], logging, requestStatements };
+  return comparison;
 }
 
 async function startBaseline({ surroundings, atEnd }: BenchContext): Promise<Side> {
   const databaseUrl = await surroundings.copyDatabase("svc_baseline");
-  const peer = startPeer<BaselineQuestion, BaselineAnswer>("baseline.ts");
+  const peer = startPeer<BaselineQuestion, BaselineAnswer>("baseline/server.ts");
   atEnd(() => peer.end());
   const { port } = await peer.ask({ databaseUrl, poolSize, publicUrl });
   return { name: "by hand", port, pid: peer.pid };
 }
 
 /** The same program with a log line for every request, as it is by default. */
-async function startTalkative(
-  { surroundings, atEnd }: BenchContext,
-  databaseUrl: string,
-): Promise<{ readonly program: Program; readonly side: Side }> {
+async function startTalkative({
+  context: { surroundings, atEnd },
+  databaseUrl,
+}: Stage): Promise<{ readonly program: Program; readonly side: Side }> {
   const program = await startProgram({ name: "api", surroundings, databaseUrl, logLevel: "info" });
   atEnd(() => program.stop());
-  return { program, side: { name: "level info", port: program.port, pid: program.pid } };
+  return { program, side: { name: "with", port: program.port, pid: program.pid } };
 }
 
-async function allPublished(pool: Pool): Promise<void> {
+export async function allPublished(pool: Pool): Promise<void> {
   const text = "SELECT NOT EXISTS (SELECT FROM svc.outbox) AS done";
   await until(async () => (await pool.query<{ readonly done: boolean }>(text)).rows[0]?.done, {
     what: "the relay and the fan-out to be done with every event",
@@ -124,62 +222,39 @@ async function expectSameAnswers({
   readonly baseline: Side;
   readonly token: string;
 }): Promise<void> {
-  const answerOf = async ({ port }: Side, method: string, path: string): Promise<string> => {
+  const answerOf = async (
+    { port }: Side,
+    [method, path, body]: readonly [string, string, string?],
+  ): Promise<string> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(method === "POST" ? { body } : {}),
+      ...(body === undefined ? {} : { body }),
     });
     const text = await response.text();
+    // A cursor is each side's own.
+    if (path === filteredPath)
+      return `${response.status} ${JSON.stringify((JSON.parse(text) as { readonly data: unknown }).data)}`;
     // A new record's times are those of the moment.
     const times = /"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"/g;
     return `${response.status} ${method === "POST" ? text.replaceAll(times, "now") : text}`;
   };
-  for (const [method, path] of [
-    ["GET", `${collection}?page=3`],
-    ["GET", `${collection}/77`],
-    ["POST", collection],
+  const { notes, orders } = collections;
+  for (const question of [
+    ["GET", `${notes}?page=3`],
+    ["GET", `${notes}/77`],
+    ["GET", filteredPath],
+    ["GET", `${orders}?page=3`],
+    ["GET", `${orders}/77`],
+    // Their times differ, so that reads come first.
+    ["POST", notes, noteBody],
+    ["POST", `${notes}/batch`, batchBody],
+    ["POST", orders, orderBody],
   ] as const) {
-    const [one, other] = [await answerOf(service, method, path), await answerOf(baseline, method, path)];
-    if (one !== other) throw new Error(`${method} ${path} is answered differently:\n${one}\n${other}`);
+    const [one, other] = [await answerOf(service, question), await answerOf(baseline, question)];
+    if (one !== other)
+      throw new Error(
+        `${question[0]} ${question[1]} is answered differently:\n${one.slice(0, 800)}\n${other.slice(0, 800)}`,
+      );
   }
-}
-
-/** One request after another. */
-async function countByOperation({
-  pool,
-  port,
-  token,
-}: {
-  readonly pool: Pool;
-  readonly port: number;
-  readonly token: string;
-}): Promise<Readonly<Record<string, StatementCount>>> {
-  const send = async (method: string, path: string, sent?: string): Promise<void> => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(sent === undefined ? {} : { body: sent }),
-    });
-    await response.arrayBuffer();
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}`);
-  };
-  const operations: Readonly<Record<string, (id: number) => Promise<void>>> = {
-    list: () => send("GET", collection),
-    show: (id) => send("GET", `${collection}/${id}`),
-    create: () => send("POST", collection, body),
-    update: (id) => send("PUT", `${collection}/${id}`, JSON.stringify({ title: `Another title ${id}` })),
-    delete: (id) => send("DELETE", `${collection}/${id}`),
-  };
-  const counts: Record<string, StatementCount> = {};
-  for (const [name, operate] of Object.entries(operations)) {
-    // Prepares the statements.
-    await operate(1_000);
-    counts[name] = await countStatements(pool, async () => {
-      for (let id = 1; id <= 200; id += 1) await operate(id);
-      await allPublished(pool);
-      return 200;
-    });
-  }
-  return counts;
 }

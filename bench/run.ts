@@ -1,59 +1,142 @@
 /**
- * `npm run bench`: about five minutes on two cores, on servers of its own, which it starts and removes. Tables go to
- * stdout, progress to stderr, everything measured to bench/results/<date>.json.
+ * `npm run bench`: about twelve minutes on two cores, on servers of its own, which it starts and removes. Prints the part
+ * of docs/measurements.md that is measured here, progress to stderr, everything to bench/results/<date>.json.
  *
- * BENCH_SCALE=0.2 shortens it, for a look whether all works. BENCH_ONLY=deliveries leaves the requests out. BENCH_PROFILE_DIR=<folder> has `svc api` and `svc dispatcher` write
- * CPU profiles there, which Chrome's developer tools open; the figures of such a run are worse.
+ * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries, scale, holdups, plans.
+ * `--write` puts the tables into docs/measurements.md. BENCH_SCALE=0.2 shortens it, for a look whether all works;
+ * BENCH_PLANS=1 has the plans of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and
+ * `svc dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of such a run are worse.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { purgeQueues } from "../test/support/queues.ts";
-import { measureRequests } from "./requests.ts";
 import { measureDeliveries } from "./delivery-runs.ts";
+import { quickSizes, type Sizes } from "./hold-ups/hold-up.ts";
+import { measure, type Outcome } from "./hold-ups/measure.ts";
+import { startServers } from "./hold-ups/servers.ts";
+import { holdUps } from "./hold-ups/table.ts";
 import { describeMachine, describeVersions } from "./machine.ts";
-import { startPeer } from "./peer.ts";
-import { deliveryReport, reportOf, type Results } from "./report.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
+import { measureOperations } from "./operations.ts";
+import { startPeer } from "./peer.ts";
+import { measurePlans } from "./plans.ts";
+import { reportOf, type Results } from "./report.ts";
+import { measureRequests, type BenchContext } from "./requests.ts";
 import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
+import { measureScaleOut } from "./scale-out.ts";
 import { poolSize, prepareSurroundings } from "./surroundings.ts";
 
-function scaleOf(text: string | undefined): number {
-  const scale = Number(text ?? 1);
-  if (scale > 0 && scale <= 10) return scale;
-  throw new Error("BENCH_SCALE: expected a number above 0, at most 10");
+const partNames = ["requests", "operations", "deliveries", "scale", "holdups", "plans"] as const;
+type PartName = (typeof partNames)[number];
+
+const page = "docs/measurements.md";
+const [firstLine, lastLine] = ["<!-- npm run bench -->", "<!-- end of npm run bench -->"];
+
+function numberOf(variable: string, otherwise: number): number {
+  const number = Number(process.env[variable] ?? otherwise);
+  if (number > 0 && number <= 10) return number;
+  throw new Error(`${variable}: expected a number above 0, at most 10`);
+}
+
+function partsOf(given: readonly string[]): ReadonlySet<PartName> {
+  const unknown = given.find((name) => !partNames.some((part) => part === name));
+  if (unknown !== undefined)
+    throw new Error(`There is no part ${unknown}; expected some of ${partNames.join(", ")}.`);
+  return new Set(given.length === 0 ? partNames : (given as readonly PartName[]));
 }
 
 async function main(atEnd: AtEnd): Promise<number> {
-  const scale = scaleOf(process.env["BENCH_SCALE"]);
+  const { values, positionals } = parseArgs({
+    options: { write: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const parts = partsOf(positionals);
+  const scale = numberOf("BENCH_SCALE", 1);
   const startedAt = new Date().toISOString();
-  progress("starting PostgreSQL and RabbitMQ");
   const machine = describeMachine();
-  const surroundings = await prepareSurroundings({ records: 10_000, atEnd });
-  const generator = startPeer<LoadJob, LoadResult>("load.ts");
-  atEnd(() => generator.end());
-  const context = { surroundings, generator, scale, atEnd, progress };
-  if (process.env["BENCH_ONLY"] === "deliveries") {
-    console.log(deliveryReport(await measureDeliveries(context)));
-    return 0;
-  }
-  const requests = await measureRequests(context);
-  await purgeQueues(surroundings.amqpUrl);
-  const deliveries = await measureDeliveries(context);
-
+  const served = partNames.slice(0, 4).some((part) => parts.has(part));
+  const measured = {
+    ...(served ? await measureServed(parts, scale, atEnd) : { versions: {} }),
+    ...(parts.has("holdups") ? { holdUps: await measureHoldUps(scale, atEnd) } : {}),
+    ...(parts.has("plans") ? { plans: await measureAllPlans(scale) } : {}),
+  };
   const results: Results = {
     startedAt,
     scale,
     machine,
-    versions: { ...describeVersions(), ...surroundings.versions },
     settings: { poolSize, fsync: "on", synchronousCommit: "on", logLevel: "warn", connections: 16 },
-    ...requests,
-    ...deliveries,
+    ...measured,
+    versions: { ...describeVersions(), ...measured.versions },
   };
   const path = `bench/results/${startedAt.replaceAll(":", "-")}.json`;
   mkdirSync("bench/results", { recursive: true });
   writeFileSync(path, `${JSON.stringify(results, null, 2)}\n`);
-  console.log(reportOf(results));
+  const report = reportOf(results);
+  console.log(report);
+  if (values.write) writeIntoPage(report);
   progress(`written to ${path}`);
   return 0;
+}
+
+type Served = Pick<Results, "versions" | "requests" | "operations" | "deliveries" | "scaleOut">;
+
+/** All that runs on one pair of servers. */
+async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd: AtEnd): Promise<Served> {
+  progress("starting PostgreSQL and RabbitMQ");
+  const surroundings = await prepareSurroundings({ records: 10_000, atEnd });
+  const generator = startPeer<LoadJob, LoadResult>("load.ts");
+  atEnd(() => generator.end());
+  const context: BenchContext = { surroundings, generator, scale, atEnd, progress };
+  const part = async <T>(
+    name: PartName,
+    work: (given: BenchContext) => Promise<T>,
+  ): Promise<T | undefined> => {
+    if (!parts.has(name)) return undefined;
+    await purgeQueues(surroundings.amqpUrl);
+    return work(context);
+  };
+  const [requests, operations, deliveries, scaleOut] = [
+    await part("requests", measureRequests),
+    await part("operations", measureOperations),
+    await part("deliveries", measureDeliveries),
+    await part("scale", measureScaleOut),
+  ];
+  return {
+    versions: surroundings.versions,
+    ...(requests && { requests }),
+    ...(operations && { operations }),
+    ...(deliveries && { deliveries }),
+    ...(scaleOut && { scaleOut }),
+  };
+}
+
+/** As `npm run holdups` does, shorter. */
+async function measureHoldUps(scale: number, atEnd: AtEnd): Promise<readonly Outcome[]> {
+  progress("starting PostgreSQL and RabbitMQ for the hold-ups");
+  const makePlace = await startServers(atEnd);
+  const sizes = Object.fromEntries(
+    Object.entries(quickSizes).map(([name, size]) => [name, Math.round((size / 4) * scale)]),
+  ) as unknown as Sizes;
+  const outcomes: Outcome[] = [];
+  for (const [index, holdUp] of holdUps.entries()) {
+    progress(holdUp.name);
+    const place = await makePlace(`held_up_${index}`);
+    const durations = { calmMs: 3_000, holdMs: 6_000 * scale };
+    outcomes.push(await measure(holdUp, { place, sizes, durations, atEnd }));
+  }
+  return outcomes;
+}
+
+async function measureAllPlans(scale: number): Promise<NonNullable<Results["plans"]>> {
+  const events = Math.round(1_000_000 * numberOf("BENCH_PLANS", 0.1 * scale)) * 2;
+  return { events, results: await measurePlans({ history: { events, waiting: 50_000 }, progress }) };
+}
+
+function writeIntoPage(report: string): void {
+  const text = readFileSync(page, "utf8");
+  const [start, end] = [text.indexOf(firstLine), text.indexOf(lastLine)];
+  if (start < 0 || end < start) throw new Error(`${page}: expected the lines ${firstLine} and ${lastLine}`);
+  writeFileSync(page, `${text.slice(0, start + firstLine.length)}\n\n${report}\n\n${text.slice(end)}`);
 }
 
 await runToEnd(main);

@@ -7,6 +7,7 @@ import { Pool } from "pg";
 import { startPrivatePostgres } from "../test/support/postgres.ts";
 import { makeFolder, removeFolder } from "../test/support/private-process.ts";
 import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
+import { mappingFiles, seedTexts, serviceSettings } from "./mapping-files.ts";
 
 /** Servers of the benchmark's own, and a database with one user and the records, ready to be copied. */
 export interface Surroundings {
@@ -20,6 +21,8 @@ export interface Surroundings {
   readonly versions: Readonly<Record<string, string>>;
   /** Makes a database with everything in it, and answers its URL. */
   copyDatabase(name: string): Promise<string>;
+  /** The same URL for a role of the dispatcher's own, by which its statements are told from those of `svc api`. */
+  urlOfDispatcher(databaseUrl: string): string;
   /** Connections under a role of the benchmark's own, by which its statements are told from the service's. */
   connect(databaseUrl: string): Pool;
 }
@@ -28,26 +31,6 @@ export interface Surroundings {
 export const publicUrl = "http://localhost";
 /** The default of the setting `database.poolSize`, for both sides. */
 export const poolSize = 10;
-
-const resource = `
-name: notes
-model: Note
-fields:
-  id: { type: Int, id: true }
-  title: { type: String, length: 200 }
-  body: { type: String, optional: true }
-  user_id: { type: Int, index: true }
-  created_at: { type: DateTime, default: now }
-  updated_at: { type: DateTime, updatedAt: true }
-triggers: [on_create]
-ownerColumn: user_id
-searchableColumns: [title]
-`;
-
-const serviceSettings = `
-webhooks:
-  allowedNetworks: [127.0.0.0/8]
-`;
 
 const template = "svc_bench";
 const run = promisify(execFile);
@@ -78,11 +61,14 @@ export async function prepareSurroundings({
     for (const pool of pools) if (!pool.ending) await pool.end();
   });
   const benchPassword = randomBytes(12).toString("hex");
-  const connect = (databaseUrl: string): Pool => {
+  const urlFor = (role: string, databaseUrl: string): string => {
     const url = new URL(databaseUrl);
-    url.username = "bench";
+    url.username = role;
     url.password = benchPassword;
-    const pool = new Pool({ connectionString: url.href });
+    return url.href;
+  };
+  const connect = (databaseUrl: string, max = 10): Pool => {
+    const pool = new Pool({ connectionString: urlFor("bench", databaseUrl), max });
     // The server is killed at the end, and when a run is broken off.
     pool.on("error", () => undefined);
     pools.push(pool);
@@ -91,13 +77,15 @@ export async function prepareSurroundings({
   const owner = new Pool({ connectionString: postgres.url, max: 1 });
   owner.on("error", () => undefined);
   pools.push(owner);
-  await owner.query(`CREATE ROLE bench SUPERUSER LOGIN PASSWORD '${benchPassword}'`);
+  for (const role of ["bench", "dispatcher"])
+    await owner.query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD '${benchPassword}'`);
   await owner.query(`CREATE DATABASE ${template}`);
   const urlOf = (database: string): string => new URL(`/${database}`, postgres.url).href;
 
   const configDir = join(folder, "config");
   mkdirSync(join(configDir, "resources"), { recursive: true });
-  writeFileSync(join(configDir, "resources/notes.yaml"), resource);
+  for (const [name, text] of Object.entries(mappingFiles))
+    writeFileSync(join(configDir, "resources", name), text);
   writeFileSync(join(configDir, "service.yaml"), serviceSettings);
   const env: NodeJS.ProcessEnv = {
     PATH: process.env["PATH"],
@@ -120,7 +108,7 @@ export async function prepareSurroundings({
   const user = JSON.parse(
     await admin("create-user", "--name", "Ada", "--email", "ada@example.com", "--json"),
   ) as { readonly id: number; readonly token: string };
-  await seed({ pool: connect(urlOf(template)), userId: user.id, records });
+  await seed({ pool: connect(urlOf(template), 1), userId: user.id, records });
 
   return {
     env,
@@ -139,6 +127,7 @@ export async function prepareSurroundings({
       await owner.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
       return urlOf(name);
     },
+    urlOfDispatcher: (databaseUrl) => urlFor("dispatcher", databaseUrl),
     connect,
   };
 }
@@ -154,9 +143,8 @@ async function seed({
 }): Promise<void> {
   await pool.query("CREATE EXTENSION pg_stat_statements");
   // The records were there before the benchmark: they are no events.
-  await pool.query("ALTER TABLE notes DISABLE TRIGGER USER");
-  await insertNotes(pool, { userId, count: records });
-  await pool.query("ALTER TABLE notes ENABLE TRIGGER USER");
+  await pool.query("SET session_replication_role = replica");
+  for (const text of seedTexts) await pool.query(text, [userId, records]);
   await pool.query("VACUUM ANALYZE");
   // A database in use cannot be copied.
   await pool.end();

@@ -55,3 +55,25 @@ export const largeRows: HoldUp = {
     };
   },
 };
+
+export const tooLarge: HoldUp = {
+  name: "too large: rows of 17 MB by SQL, which no message may hold",
+  async prepare(system) {
+    const { ada, sql, openReceiver, subscribe } = system;
+    const receiver = await openReceiver("fast");
+    await subscribe(ada, { port: receiver.port, resource: "texts" });
+    return {
+      async run() {
+        const count = 3;
+        await sql(
+          "INSERT INTO texts (text, user_id) SELECT repeat(md5('x'), 530000), $1 FROM generate_series(1, $2::int)",
+          [ada.id, count],
+        );
+        await sql("INSERT INTO texts (text, user_id) VALUES ('small', $1)", [ada.id]);
+        const came = await arrivalsOf([receiver], { count: 1, limitMs: 10_000 });
+        return `${count} rows; ${came} of 1 small one of that resource came`;
+      },
+      release: () => sql("DELETE FROM svc.outbox WHERE resource = 'texts'"),
+    };
+  },
+};

@@ -23,6 +23,17 @@ triggers: [on_create]
 ownerColumn: user_id
 `,
   "poisons.mjs": `export function transform() { throw new Error("This resource is poison."); }\n`,
+  // Its rows may be larger than a message.
+  "texts.yaml": `
+name: texts
+model: Text
+fields:
+  id: { type: Int, id: true }
+  text: { type: String }
+  user_id: { type: Int }
+triggers: [on_create]
+ownerColumn: user_id
+`,
   // Its records cannot be presented while the table of the places is locked.
   "visits.yaml": `
 name: visits

@@ -11,6 +11,8 @@ export interface CollectedSpan {
   readonly parentSpanId: string;
   readonly name: string;
   readonly kind: "internal" | "server" | "client" | "producer" | "consumer";
+  /** Since 1970. */
+  readonly startedAtMs: number;
   readonly durationMs: number;
   readonly attributes: Attributes;
   readonly isError: boolean;
@@ -97,6 +99,7 @@ function decodeTraces(request: Buffer): CollectedSpan[] {
             parentSpanId: span.bytes(4).toString("hex"),
             name: span.bytes(5).toString(),
             kind: kinds[Number(span.number(6))] ?? "internal",
+            startedAtMs: Number(span.number(7)) / 1e6,
             durationMs: Number(span.number(8) - span.number(7)) / 1e6,
             attributes: attributesOf(span.all(9)),
             isError: span.all(15).some((status) => fieldsOf(status).number(3) === 2n),

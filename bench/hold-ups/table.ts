@@ -1,0 +1,73 @@
+import { markdownTable, type Row } from "../markdown.ts";
+import { bulk, dump, hanging, slow } from "./bursts.ts";
+import type { HoldUp } from "./hold-up.ts";
+import { largeCreate, largeRows, tooLarge } from "./large.ts";
+import type { Outcome } from "./measure.ts";
+import { phases } from "./phases.ts";
+import { lock, poison, subscriptions } from "./resources-held-up.ts";
+import { backlog, held } from "./waiting-deliveries.ts";
+
+export const holdUps: readonly HoldUp[] = [
+  largeCreate,
+  largeRows,
+  subscriptions,
+  backlog,
+  poison,
+  lock,
+  held,
+  slow,
+  hanging,
+  dump,
+  bulk,
+  tooLarge,
+];
+
+const head = [
+  "Hold-up",
+  "of it",
+  "p50",
+  "p99",
+  "came meanwhile",
+  "refused",
+  "lost",
+  "doubled",
+  "peak MB: api / dispatcher",
+  "longest statement, ms",
+  "deadlocks",
+];
+
+export function holdUpTable(outcomes: readonly Outcome[]): string {
+  return markdownTable(head, outcomes.map(rowOf));
+}
+
+/** One row, for a table that grows. */
+export function holdUpRow(outcome: Outcome): string {
+  return `| ${rowOf(outcome).join(" | ")} |`;
+}
+
+function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: Outcome): Row {
+  const spread = (key: "p50" | "p99"): string =>
+    phases.map((phase) => victim.phases[phase].latencyMs[key].toFixed(0)).join(" / ");
+  const { cameMeanwhile, made } = victim.phases.during;
+  const died = endings.length === 0 ? "" : `, DIED ${endings.length} times`;
+  return [
+    name,
+    note,
+    spread("p50"),
+    spread("p99"),
+    `${cameMeanwhile} of ${made}`,
+    failuresOf(victim.failures),
+    victim.lost,
+    victim.doubled,
+    `${megabytes(peakBytes.api)} / ${megabytes(peakBytes.dispatcher)}${died}`,
+    longest.ms.toFixed(0),
+    deadlocks,
+  ];
+}
+
+function failuresOf(failures: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(failures).map(([what, times]) => `${what}: ${times}`);
+  return parts.length === 0 ? "0" : parts.join(", ");
+}
+
+const megabytes = (bytes: number): string => String(Math.round(bytes / 1024 ** 2));

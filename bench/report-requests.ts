@@ -1,0 +1,176 @@
+import type { Block, Comparison, Ratio } from "./compare.ts";
+import { fixed, markdownTable, sumOf, type Row } from "./markdown.ts";
+import { medianOf } from "./numbers.ts";
+import type { Operation, OperationResults } from "./operations.ts";
+import type { RequestResults } from "./requests.ts";
+import type { Statement, StatementCount } from "./statements.ts";
+
+export function requestReport({
+  requests,
+  operations,
+}: {
+  readonly requests: RequestResults | undefined;
+  readonly operations: OperationResults | undefined;
+}): string {
+  return [
+    "## Requests",
+    ...(requests === undefined ? [] : [comparisonReport(requests)]),
+    ...(operations === undefined ? [] : [operationReport(operations)]),
+  ].join("\n\n");
+}
+
+function comparisonReport({ comparisons, access, logging }: RequestResults): string {
+  return [
+    "Beside a server that is written by hand with Koa and pg, for the same two tables: 16 connections,\nblocks in turns. Ratios are `svc api` by the other: the median, the least and the most of the pairs.\nCPU is of one request.",
+    markdownTable(
+      [
+        "Request",
+        "ratio of requests/s",
+        "requests/s",
+        "by hand",
+        "p99 ms",
+        "by hand",
+        "CPU µs",
+        "by hand",
+        "ratio of CPU",
+        "PostgreSQL µs",
+        "by hand",
+        "others, µs",
+      ],
+      comparisons.map(comparisonRow),
+    ),
+    "The service beside itself, with a rule of access or a log line and without. The rule is that of a\nteam: `{ project: { members: { some: { user_id: $user.id } } } }`.",
+    markdownTable(
+      [
+        "Request",
+        "ratio of requests/s",
+        "requests/s",
+        "without",
+        "p99 ms",
+        "without",
+        "CPU µs",
+        "without",
+        "ratio of CPU",
+        "PostgreSQL µs",
+        "without",
+        "others, µs",
+      ],
+      [...access, logging].map(comparisonRow),
+    ),
+  ].join("\n\n");
+}
+
+function comparisonRow({ name, blocks, throughput, cpu }: Comparison): Row {
+  const middle = (side: 0 | 1, read: (block: Block) => number | undefined): number =>
+    medianOf(blocks.map((pair) => read(pair[side]) ?? Number.NaN));
+  const both = (read: (block: Block) => number | undefined, digits = 0): readonly string[] => [
+    fixed(middle(0, read), digits),
+    fixed(middle(1, read), digits),
+  ];
+  const others = [...new Set(blocks.flatMap(([one]) => Object.keys(one.otherMicros)))].map(
+    (who) => `${who} ${fixed(middle(0, ({ otherMicros }) => otherMicros[who]))}`,
+  );
+  return [
+    name,
+    ratioText(throughput),
+    ...both(({ requestsPerSecond }) => requestsPerSecond),
+    ...both(({ p99Ms }) => p99Ms, 1),
+    ...both(({ cpuMicros }) => cpuMicros),
+    cpu === undefined ? "-" : ratioText(cpu),
+    ...both(({ postgresMicros }) => postgresMicros),
+    others.join(", "),
+  ];
+}
+
+function ratioText({ median, min, max }: Ratio): string {
+  return `${fixed(median, 2)} (${fixed(min, 2)} to ${fixed(max, 2)})`;
+}
+
+function operationReport({ operations, captured, uncaptured }: OperationResults): string {
+  return [
+    "What one request costs by itself, by one client, with its event published and fanned out to nobody.\nOne client waits for each answer, so CPU is more than under load. Statements within triggers are not\ncounted.",
+    markdownTable(
+      [
+        "Operation",
+        "statements: API",
+        "relay",
+        "dispatcher",
+        "BEGIN and COMMIT",
+        "CPU µs: `svc api`",
+        "PostgreSQL",
+        "WAL bytes",
+      ],
+      operations.map(operationRow),
+    ),
+    "What a create costs PostgreSQL, by statement, with the trigger that captures it and without. Times of\na statement include those of the triggers within it.",
+    markdownTable(
+      ["Statement", "by", "calls", "µs", "WAL bytes", "without capture: calls", "µs", "WAL bytes"],
+      createRows(captured, uncaptured),
+    ),
+  ].join("\n\n");
+}
+
+function operationRow({ name, statements, apiMicros, postgresMicros, walBytes }: Operation): Row {
+  return [
+    name,
+    fixed(statements.api, 1),
+    fixed(statements.relay, 1),
+    fixed(statements.dispatcher, 1),
+    fixed(statements.transaction, 1),
+    fixed(apiMicros),
+    fixed(postgresMicros),
+    fixed(walBytes),
+  ];
+}
+
+/** Less often than this per create is upkeep, which goes on without creates. */
+const fewestCalls = 0.02;
+
+const keyOf = ({ role, isTop, text }: Statement): string => `${role} ${isTop} ${text}`;
+
+function createRows(captured: StatementCount, uncaptured: StatementCount): readonly Row[] {
+  const without = new Map(uncaptured.statements.map((one) => [keyOf(one), one]));
+  const rows = captured.statements
+    .filter(({ calls }) => calls / captured.units >= fewestCalls)
+    .map((one): Row => [
+      `\`${shortened(one.text)}\``,
+      one.isTop ? senderOf(one) : "within",
+      ...costCells([one], captured.units),
+      ...costCells(
+        [without.get(keyOf(one))].flatMap((other) => other ?? []),
+        uncaptured.units,
+      ),
+    ]);
+  return [...rows, ["all of it, upkeep included", "", ...sums(captured), ...sums(uncaptured)]];
+}
+
+function sums({ statements, units }: StatementCount): readonly string[] {
+  return costCells(
+    statements.filter(({ isTop }) => isTop),
+    units,
+  );
+}
+
+function senderOf({ role, isRelay }: Statement): string {
+  if (isRelay) return "relay";
+  return role === "postgres" ? "API" : role;
+}
+
+/** Calls, µs and bytes of WAL of statements together, per create. */
+function costCells(statements: readonly Statement[], units: number): readonly string[] {
+  const per = (read: (one: Statement) => number): number => (sumOf(statements.map(read)) ?? 0) / units;
+  return [
+    fixed(
+      per(({ calls }) => calls),
+      2,
+    ),
+    fixed(per(({ ms }) => ms * 1000)),
+    fixed(per(({ walBytes }) => walBytes)),
+  ];
+}
+
+/** Without what a cell of a table cannot hold. */
+function shortened(text: string): string {
+  const plain = text.replaceAll("|", "/").replaceAll("`", "").trim();
+  return plain.length > 90 ? `${plain.slice(0, 88)} …` : plain;
+}

@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { familyCpuMicros, processCpuMicros } from "./cpu.ts";
+import { measureSteadyApi, readMeters, type Amounts, type Meters, type Receiver } from "./deliveries.ts";
+import { subscribe } from "./delivery-runs.ts";
+import { sumOf } from "./markdown.ts";
+import type { Spread } from "./numbers.ts";
+import { walBytes } from "./operations.ts";
+import { startPeer } from "./peer.ts";
+import { startProgram, type Program } from "./program.ts";
+import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
+import { createRequest } from "./request-specs.ts";
+import { allPublished, type BenchContext } from "./requests.ts";
+
+/** The same load on so many APIs and as many dispatchers. */
+export interface ScaleOut {
+  readonly processes: number;
+  readonly ratePerSecond: number;
+  /** CPU per create and delivery, of all processes of a kind together, in µs. */
+  readonly cpuMicros: Amounts;
+  /** The same of processes that do nothing, in cores. */
+  readonly idleCores: Amounts;
+  readonly walBytes: number;
+  readonly latencyMs: Spread;
+  /** Part of the attempts that each dispatcher made, in percent, from the least. */
+  readonly shares: readonly number[];
+}
+
+const ratePerSecond = 200;
+
+/** 200 creates and deliveries a second by 1, 2 and 4 APIs and dispatchers. */
+export async function measureScaleOut(context: BenchContext): Promise<readonly ScaleOut[]> {
+  const results: ScaleOut[] = [];
+  for (const processes of [1, 2, 4]) {
+    context.progress(`${ratePerSecond}/s by ${processes} APIs and as many dispatchers`);
+    results.push(await measureWith(processes, context));
+  }
+  return results;
+}
+
+async function measureWith(
+  processes: number,
+  { surroundings, generator, scale, atEnd }: BenchContext,
+): Promise<ScaleOut> {
+  const { token, userId, postgresPid, rabbitMqPid } = surroundings;
+  const databaseUrl = await surroundings.copyDatabase(`svc_scale_${processes}`);
+  const pool = surroundings.connect(databaseUrl);
+  const receiver: Receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
+  atEnd(() => receiver.end());
+  const startAll = async (name: "api" | "dispatcher"): Promise<readonly Program[]> => {
+    const started: Program[] = [];
+    for (let number = 0; number < processes; number += 1) {
+      const program = await startProgram({ name, surroundings, databaseUrl });
+      atEnd(() => program.stop());
+      started.push(program);
+    }
+    return started;
+  };
+  const [apis, dispatchers] = [await startAll("api"), await startAll("dispatcher")];
+  const ports = apis.map(({ port }) => port);
+  const [port = 0, ...otherPorts] = ports;
+  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
+  await subscribe({ port, token, receiverPort });
+  const meters = {
+    "svc api": () => cpuOf(apis),
+    "svc dispatcher": () => cpuOf(dispatchers),
+    postgresql: () => familyCpuMicros(postgresPid),
+    rabbitmq: () => processCpuMicros(rabbitMqPid),
+  };
+  const steady = {
+    pool,
+    receiver,
+    userId,
+    generator,
+    request: createRequest,
+    port,
+    otherPorts,
+    token,
+    meters,
+  };
+  await measureSteadyApi({ ...steady, ratePerSecond, durationMs: 3_000 });
+  await allPublished(pool);
+  const idle = await idleCores(meters, 5_000 * scale);
+  const attempts = (): Promise<readonly number[]> =>
+    Promise.all(dispatchers.map((one) => one.counter("svc_delivery_attempts_total")));
+  const [attemptsBefore, walBefore] = [await attempts(), await walBytes(pool)];
+  const { cpuMicros, latencyMs, count } = await measureSteadyApi({
+    ...steady,
+    ratePerSecond,
+    durationMs: 10_000 * scale,
+  });
+  const made = (await attempts()).map((after, index) => after - (attemptsBefore[index] ?? 0));
+  const total = made.reduce((sum, one) => sum + one, 0);
+  const walAfter = await walBytes(pool);
+  for (const program of [...dispatchers, ...apis]) await program.stop();
+  receiver.end();
+  return {
+    processes,
+    ratePerSecond,
+    cpuMicros,
+    idleCores: idle,
+    walBytes: (walAfter - walBefore) / count,
+    latencyMs,
+    shares: made.map((one) => (100 * one) / total).toSorted((a, b) => a - b),
+  };
+}
+
+function cpuOf(programs: readonly Program[]): number | undefined {
+  return sumOf(programs.map(({ pid }) => processCpuMicros(pid)));
+}
+
+async function idleCores(meters: Meters, durationMs: number): Promise<Amounts> {
+  const before = readMeters(meters);
+  await sleep(durationMs);
+  const after = readMeters(meters);
+  return Object.fromEntries(
+    Object.keys(meters).map((name) => [
+      name,
+      ((after[name] ?? Number.NaN) - (before[name] ?? Number.NaN)) / 1000 / durationMs,
+    ]),
+  );
+}
