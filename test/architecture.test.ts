@@ -14,6 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: ["app", "rooms", "mapping", "migration"],
   app: ["rooms", "querying", "mapping", "migration"],
 
+  openapi: ["deliveries", "subscriptions", "users", "resources", "mapping", "querying"],
   deliveries: ["subscriptions", "events", "mapping", "querying"],
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
@@ -34,7 +35,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   kit: [],
 };
 
-const rooms = ["deliveries", "subscriptions", "events", "resources", "users"];
+const rooms = ["openapi", "deliveries", "subscriptions", "events", "resources", "users"];
 /** Each may import those after it. */
 const base = ["validation", "outbound", "http", "broker", "embedded", "db", "config", "telemetry", "kit"];
 

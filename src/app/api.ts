@@ -26,6 +26,8 @@ import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
+import { createDocument } from "../openapi/document.ts";
+import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
@@ -118,6 +120,9 @@ export function createApi({
   };
   addTokenRoutes(router, userOptions);
   addUserRoutes(router, userOptions);
+  const openRouter = createRouter(routePrefix);
+  const makeDocument = (): unknown => createDocument(configuration);
+  addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
   guardRoutes(router, {
     routePrefix,
     isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions),
@@ -134,6 +139,7 @@ export function createApi({
       failures: createFailureLimit(config.http.authFailureLimit),
     }),
     router,
+    openRouter,
     userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",

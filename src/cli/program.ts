@@ -12,6 +12,7 @@ import { addReloadCommand } from "./reload-command.ts";
 import { addResourceCommands } from "../resources/commands.ts";
 import { addSubscriptionCommands } from "../subscriptions/commands.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
+import { addOpenApiCommand } from "../openapi/commands.ts";
 import { addUserCommands } from "../users/commands.ts";
 
 const done = 0;
@@ -42,6 +43,10 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addReloadCommand(program, {
     open,
+    read: () => readConfiguration({ env, cwd, program: "admin" }),
+    terminal,
+  });
+  addOpenApiCommand(program, {
     read: () => readConfiguration({ env, cwd, program: "admin" }),
     terminal,
   });

@@ -102,6 +102,8 @@ export const settings = {
   // Per client address.
   "http.authFailureLimit": { kind: rate(), default: "600/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
+  // Who gets `openapi.json` and the page over it.
+  "http.openApi": { kind: oneOf("token", "public", "off"), default: "token" },
   "auth.jwt.issuer": { kind: webUrl() },
   "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1) },
   "auth.jwt.jwksUrl": { kind: webUrl() },

@@ -27,6 +27,7 @@ const maxHeaders = 200;
  * @param routePrefix Every path under it needs a token, unknown ones too; every other path is a
  *   404.
  * @param router Holds the routes of all rooms, already under the prefix.
+ * @param openRouter Holds the routes that need no token; by default none.
  * @param publicUrl Origin that clients use.
  * @param concurrency Limit of requests in flight; by default any number.
  * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
@@ -42,6 +43,7 @@ export function createApp({
   routePrefix,
   authenticate,
   router,
+  openRouter,
   isUnavailable,
   publicUrl,
   concurrency,
@@ -58,6 +60,7 @@ export function createApp({
   readonly routePrefix: string;
   readonly authenticate: ApiMiddleware;
   readonly router: ApiRouter;
+  readonly openRouter?: ApiRouter;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly publicUrl?: string | undefined;
   readonly concurrency?: number;
@@ -83,12 +86,12 @@ export function createApp({
   if (trustedProxies.length > 0 && maxConnectionsPerAddress !== undefined)
     app.use(createForwardedLimit({ limit: maxConnectionsPerAddress, addresses }));
   if (concurrency !== undefined) app.use(createConcurrencyLimit(concurrency));
-  app.use(guard({ routePrefix, authenticate }));
+  app.use(guard({ routePrefix, authenticate, openRouter }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
   app.use(createUserTurns(userTurns));
   app.use(createRequestMemory(createMemoryBudget({ limitBytes: memoryBudgetBytes })));
   app.use(router.routes());
-  app.use(createFallback(router));
+  app.use(createFallback(openRouter === undefined ? [router] : [router, openRouter]));
   return app;
 }
 
@@ -104,10 +107,14 @@ function createHeaders(publicUrl: string | undefined): ApiMiddleware {
 function guard({
   routePrefix,
   authenticate,
+  openRouter,
 }: {
   readonly routePrefix: string;
   readonly authenticate: ApiMiddleware;
+  readonly openRouter: ApiRouter | undefined;
 }): ApiMiddleware {
+  const openRoutes =
+    openRouter !== undefined && openRouter.stack.length > 0 ? openRouter.routes() : undefined;
   return (ctx, next) => {
     // RFC 9112, 3.2.
     if (ctx.req.headers.host === undefined && ctx.req.httpVersion === "1.1")
@@ -120,7 +127,8 @@ function guard({
       );
     const path = pathOf(ctx);
     if (path !== routePrefix && !path.startsWith(`${routePrefix}/`)) throw unknownRoute(path);
-    return authenticate(ctx, next);
+    if (openRoutes === undefined) return authenticate(ctx, next);
+    return openRoutes(ctx as Parameters<typeof openRoutes>[0], () => authenticate(ctx, next));
   };
 }
 
@@ -136,9 +144,10 @@ function pathOf(ctx: ApiContext): string {
 }
 
 /** Reached when no route has both the path and the method. */
-function createFallback(router: ApiRouter): ApiMiddleware {
+function createFallback(routers: readonly ApiRouter[]): ApiMiddleware {
   return (ctx) => {
-    const methods = router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods);
+    const layers = routers.flatMap((router) => router.match(ctx.path, ctx.method).path);
+    const methods = layers.flatMap((layer) => layer.methods);
     if (methods.length === 0) throw unknownRoute(ctx.path);
     answerUnsupported(ctx, [...new Set(methods)].toSorted());
   };

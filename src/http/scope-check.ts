@@ -10,6 +10,7 @@ import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks" | "admin">> = {
   "GET /whoami": "any",
   "GET /resources": "any",
+  "GET /openapi.json": "any",
   "* /resources/:name": "resource",
   "* /resources/:name/:id": "resource",
   "GET /webhooks": "webhooks",

@@ -22,7 +22,8 @@ export type Checked<T> =
 
 type Body = Readonly<Record<string, unknown>>;
 
-const fieldRules = {
+/** The rules of a new subscription. They hold for the fields of a change, too. */
+export const subscriptionRules = {
   url: "bail|required|string|max:2048|url:http,https",
   resource: "bail|required|string|exists:resources,name",
   events: "bail|required|array|max:20",
@@ -30,16 +31,18 @@ const fieldRules = {
   description: "nullable|bail|string|max:255",
 } as const;
 
-const fields = Object.keys(fieldRules) as readonly (keyof typeof fieldRules)[];
+const fields = Object.keys(subscriptionRules) as readonly (keyof typeof subscriptionRules)[];
 /** Fields of the answers that a body may send back, and that it cannot set. */
 const readOnly = ["id", "user_id", "masked_secret", "created_at", "updated_at"];
 /** Most unknown keys that one answer names. */
 const mostUnknown = 20;
 
-const newRules = compileRules(fieldRules);
+const newRules = compileRules(subscriptionRules);
 const changeRules = compileRules(
   Object.fromEntries(
-    fields.filter((name) => name !== "resource").map((name) => [name, `sometimes|${fieldRules[name]}`]),
+    fields
+      .filter((name) => name !== "resource")
+      .map((name) => [name, `sometimes|${subscriptionRules[name]}`]),
   ),
 );
 

@@ -2,32 +2,40 @@ import { nearest } from "../kit/did-you-mean.ts";
 import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { maxScopes, scopeFault } from "../kit/scopes.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
+import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";
 import { emailFault, nameFault } from "./input.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-const newToken = compileRules({
+/** The rules of a new token. */
+export const newTokenRules: RuleSpecs = {
   name: "required|string|max:255",
   scopes: ["nullable", "array", { min: 1 }, { max: maxScopes }],
   "scopes.*": "required|string",
   expires_at: "nullable|string|date|after:now",
-});
+};
 
-const newUser = compileRules({
+/** The rules of a new user. */
+export const newUserRules: RuleSpecs = {
   name: "required|string|max:255",
   email: "required|string|max:254",
   is_admin: "boolean",
   subject: "nullable|string|max:255",
-});
+};
 
-const changedUser = compileRules({
+/** The rules of a changed user. */
+export const changedUserRules: RuleSpecs = {
   name: "sometimes|required|string|max:255",
   email: "sometimes|required|string|max:254",
   is_admin: "sometimes|required|boolean",
   is_disabled: "sometimes|required|boolean",
   subject: "sometimes|nullable|string|max:255",
-});
+};
+
+const newToken = compileRules(newTokenRules);
+const newUser = compileRules(newUserRules);
+const changedUser = compileRules(changedUserRules);
 
 /** The body of a new token. */
 export interface TokenBody {

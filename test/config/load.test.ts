@@ -48,6 +48,7 @@ describe("loadConfig", () => {
         rateLimit: undefined,
         authFailureLimit: { count: 600, windowMs: 60_000 },
         corsOrigins: [],
+        openApi: "token",
       },
       auth: { jwt: undefined },
       secretKey: undefined,
@@ -115,7 +116,7 @@ database: { url: "postgresql://db/svc", autoMigrate: true, poolSize: 4 }
 broker: { url: "amqps://mq" }
 http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7,
   hosts: [API.example.com], trustedProxies: [10.0.0.0/8], memoryBudget: 2gb, listTimeout: 1.5, concurrencyPerUser: 4, maxConnectionsPerAddress: 5,
-  authFailureLimit: 3/2, concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"] }
+  authFailureLimit: 3/2, concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"], openApi: public }
 log: { level: debug }
 metrics: { host: localhost, port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
@@ -158,6 +159,7 @@ webhooks:
         rateLimit: { count: 600, windowMs: 60_000 },
         authFailureLimit: { count: 3, windowMs: 2000 },
         corsOrigins: ["https://app.example.com", "http://localhost:3000"],
+        openApi: "public",
       },
       auth: { jwt: undefined },
       secretKey: Buffer.alloc(32, 7),

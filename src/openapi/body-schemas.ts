@@ -1,0 +1,109 @@
+import type { Definition, Field } from "../mapping/definition.ts";
+import { toPath } from "../validation/body-paths.ts";
+import { parseRules, type ParsedRule, type RuleName, type RuleSpecs } from "../validation/syntax.ts";
+import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
+import { alternativesOf, choicesOf, narrowed, unsaid } from "./rule-schemas.ts";
+import { sentAlternatives } from "./value-schemas.ts";
+
+/** The rules of a body as the tree of its keys. */
+interface Node {
+  readonly rules: ParsedRule[];
+  readonly children: Map<string, Node>;
+}
+
+/**
+ * Returns the schema of a body, by its rules and by the columns that it goes to. Keys without rules
+ * may be sent, and are not written.
+ *
+ * @param fields Of the resource; empty for a body of the service's own.
+ */
+export function bodySchema(specs: RuleSpecs, fields: readonly Field[]): JsonSchema {
+  const root = emptyNode();
+  for (const [key, spec] of Object.entries(specs)) {
+    let node = root;
+    for (const step of toPath(key)) {
+      const child = node.children.get(step) ?? emptyNode();
+      node.children.set(step, child);
+      node = child;
+    }
+    node.rules.push(...parseRules(spec));
+  }
+  return objectSchema(root, (name) => fields.find((field) => field.name === name));
+}
+
+/** The same for a resource: the key of a record is never changed. */
+export function resourceBodySchema(
+  specs: RuleSpecs,
+  { fields }: Definition,
+  { isNew }: { readonly isNew: boolean },
+): JsonSchema {
+  return bodySchema(specs, isNew ? fields : fields.filter(({ isKey }) => !isKey));
+}
+
+function emptyNode(): Node {
+  return { rules: [], children: new Map() };
+}
+
+const excluding: ReadonlySet<RuleName> = new Set<RuleName>(["exclude", "missing", "prohibited"]);
+
+function objectSchema({ children }: Node, fieldOf: (name: string) => Field | undefined): JsonSchema {
+  const named = [...children].filter(
+    ([name, { rules }]) => name !== "*" && !rules.some((rule) => excluding.has(rule.name)),
+  );
+  const required = named.filter(([, node]) => isRequired(node)).map(([name]) => name);
+  return {
+    type: "object",
+    ...(required.length > 0 && { required }),
+    properties: Object.fromEntries(named.map(([name, node]) => [name, valueSchema(node, fieldOf(name))])),
+  };
+}
+
+function isRequired({ rules }: Node): boolean {
+  const has = (name: RuleName): boolean => rules.some((rule) => rule.name === name);
+  return !has("sometimes") && (has("required") || has("present"));
+}
+
+function valueSchema(node: Node, field: Field | undefined): JsonSchema {
+  const { rules } = node;
+  const schemas = waysOf(node, field).map((schema) => withoutEmpty(narrowed(schema, rules), rules));
+  const schema: JsonSchema = schemas.length === 1 ? (schemas[0] as JsonSchema) : { anyOf: schemas };
+  const rest = unsaid(rules);
+  const described =
+    rest.length === 0 || "$ref" in schema ? schema : { description: `Rules: ${rest.join(", ")}.`, ...schema };
+  return rules.some(({ name }) => name === "nullable") ? nullable(described) : described;
+}
+
+/** Returns each way of writing the value. The rules decide, else the column. */
+function waysOf({ rules, children }: Node, field: Field | undefined): readonly JsonSchema[] {
+  const items = children.get("*");
+  const below = objectSchema({ rules, children }, () => undefined);
+  const hasKeys = [...children.keys()].some((name) => name !== "*");
+  if (items !== undefined && !hasKeys) return [listOf(itemSchema(items, field))];
+  if (hasKeys) return [below];
+  if (field?.isList === true) return [listOf(itemSchema(emptyNode(), field))];
+  const byRules = alternativesOf(rules);
+  const byColumn = field && sentAlternatives[field.type](field);
+  if (byRules === undefined) return byColumn ?? [choicesOf(rules) ?? {}];
+  return byRules.map((way) => withColumn(way, byColumn ?? []));
+}
+
+function itemSchema(node: Node, field: Field | undefined): JsonSchema {
+  return valueSchema(node, field && { ...field, isList: false });
+}
+
+/** Adds the limits of the column to a way that the rules allow. */
+function withColumn(way: JsonSchema, byColumn: readonly JsonSchema[]): JsonSchema {
+  const same = byColumn.find(({ type }) => type !== undefined && type === way["type"]);
+  return same === undefined ? way : { ...same, ...way };
+}
+
+/** A required text has a character, a required list an item (Laravel's `required`). */
+function withoutEmpty(schema: JsonSchema, rules: readonly ParsedRule[]): JsonSchema {
+  const isFilled = rules.some(({ name }) => name === "required" || name === "filled");
+  if (!isFilled || schema["enum"] !== undefined) return schema;
+  if (schema["type"] === "string")
+    return schema["pattern"] === undefined ? { minLength: 1, ...schema } : schema;
+  if (schema["type"] === "array") return { minItems: 1, ...schema };
+  if (schema["type"] === "object") return { minProperties: 1, ...schema };
+  return schema;
+}

@@ -1,0 +1,119 @@
+import { createRequire } from "node:module";
+import type { Config } from "../config/load.ts";
+import { errorStatus } from "../kit/errors.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { deliveryRequests } from "./delivery-requests.ts";
+import { deliveryOperations, deliverySchemas } from "./endpoints/deliveries.ts";
+import { bodySchemas, resourceOperations } from "./endpoints/resources.ts";
+import { serviceOperations } from "./endpoints/service.ts";
+import { userOperations, userSchemas } from "./endpoints/users.ts";
+import { webhookOperations, webhookSchemas } from "./endpoints/webhooks.ts";
+import { faultSchemas } from "./faults.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import type { Operation } from "./operation.ts";
+import { recordSchemas } from "./record-schemas.ts";
+import { renderPaths, scheme } from "./render.ts";
+import { answerHeaders, rateLimitHeaders, sharedHeaders } from "./shared-parameters.ts";
+
+const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
+
+/** The part of the settings that the document depends on. */
+export interface DocumentOptions {
+  readonly definitions: Definitions;
+  readonly config: {
+    readonly http: Pick<Config["http"], "routePrefix" | "publicUrl" | "maxPerPage" | "rateLimit" | "openApi">;
+    readonly auth: Pick<Config["auth"], "jwt">;
+  };
+}
+
+/**
+ * Describes everything that is served as OpenAPI 3.1: docs/openapi.md. Pure. The document depends
+ * on the configuration alone, and is the same for every token. It therefore leaves out what a
+ * mapping file keeps to itself: base queries, filters of `access`, defaults, tables and columns.
+ */
+export function createDocument({ definitions, config }: DocumentOptions): JsonSchema {
+  const { routePrefix, publicUrl = "" } = config.http;
+  const url = `${publicUrl}${routePrefix}`;
+  const schemas = schemasOf(definitions);
+  const { paths, responses } = renderPaths(operationsOf({ definitions, config }), {
+    schemas,
+    takesJwts: config.auth.jwt !== undefined,
+    hasRateLimit: config.http.rateLimit !== undefined,
+  });
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "svc",
+      version,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+      description: description(),
+    },
+    servers: [{ url: url === "" ? "/" : url }],
+    security: [{ [scheme]: [] }],
+    tags: tagsOf(definitions),
+    paths,
+    webhooks: deliveryRequests(definitions),
+    components: {
+      securitySchemes: {
+        [scheme]: {
+          type: "http",
+          scheme: "bearer",
+          description: `A token of the service, which begins with svc_${config.auth.jwt === undefined ? "" : ", or a JWT"}. Each operation names the scope that the token needs.`,
+        },
+      },
+      parameters: sharedHeaders,
+      headers:
+        config.http.rateLimit === undefined ? answerHeaders : { ...answerHeaders, ...rateLimitHeaders },
+      schemas,
+      responses,
+    },
+  };
+}
+
+function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
+  const ofResources = [...definitions.values()].map((definition) => ({
+    ...recordSchemas(definition, definitions),
+    ...bodySchemas(definition),
+  }));
+  return Object.assign(
+    {},
+    ...ofResources,
+    webhookSchemas(definitions),
+    deliverySchemas(),
+    userSchemas,
+    faultSchemas,
+  ) as Readonly<Record<string, JsonSchema>>;
+}
+
+function operationsOf({ definitions, config }: DocumentOptions): readonly Operation[] {
+  const { maxPerPage, openApi } = config.http;
+  const lists = { maxPerPage };
+  return [
+    ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
+    ...webhookOperations(lists),
+    ...deliveryOperations(lists),
+    ...userOperations(lists),
+    ...serviceOperations({ isPublic: openApi === "public" }),
+  ];
+}
+
+function tagsOf(definitions: Definitions): readonly JsonSchema[] {
+  return [
+    ...[...definitions.keys()].map((name) => ({ name, description: `Records of ${name}.` })),
+    { name: "Webhooks", description: "Subscriptions, and the requests that they bring." },
+    { name: "Deliveries", description: "What was sent to subscriptions, and how that went." },
+    { name: "Tokens", description: "The caller, and the caller's own tokens." },
+    { name: "Users", description: "Users, for admins." },
+    { name: "Service", description: "What is served." },
+  ];
+}
+
+function description(): string {
+  const codes = Object.entries(errorStatus).map(([code, status]) => `| ${status} | \`${code}\` |`);
+  return [
+    "REST API over PostgreSQL, with signed webhooks. This document describes the configuration of the service, and is the same for every token: what a token may see and do is decided by each request.",
+    "`HEAD` works wherever `GET` does. `OPTIONS` answers 204 with `Allow`; a method that a path does not have is 405, with `Allow`.",
+    `Errors are \`{"message", "code", "errors"}\`; those from 500 on have a message only.`,
+    `| Status | Code |\n|---|---|\n${codes.join("\n")}`,
+  ].join("\n\n");
+}

@@ -1,0 +1,124 @@
+import { deliveryStatuses } from "../../deliveries/delivery.ts";
+import { deliveryShape } from "../../deliveries/list.ts";
+import { listSchema } from "../envelopes.ts";
+import { ofIdempotency, ofBody } from "../faults.ts";
+import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
+import { pathParameter, type Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
+import { dateTime, uuid } from "../value-schemas.ts";
+
+const path = "/webhook-deliveries";
+const rowId: JsonSchema = { type: "integer", minimum: 1 };
+const status: JsonSchema = { type: "string", enum: deliveryStatuses };
+const text: JsonSchema = { type: "string" };
+const whole: JsonSchema = { type: "integer", minimum: 0 };
+
+/** Schemas of the keys of a delivery (docs/webhooks.md, "Deliveries"). */
+const keys: Readonly<Record<string, JsonSchema>> = {
+  id: rowId,
+  uuid,
+  event_id: rowId,
+  event_uuid: uuid,
+  subscription_id: rowId,
+  parent_delivery_id: nullable(rowId),
+  root_delivery_id: rowId,
+  trigger_kind: { type: "string", enum: ["automatic", "manual"] },
+  status,
+  attempt: whole,
+  max_attempts: whole,
+  url: text,
+  next_attempt_at: nullable(dateTime),
+  last_error: nullable(text),
+  created_at: dateTime,
+  updated_at: dateTime,
+};
+
+const attempt = objectOf({
+  number: { type: "integer", minimum: 1 },
+  started_at: dateTime,
+  duration_ms: whole,
+  status_code: nullable({ type: "integer" }),
+  error: nullable({
+    ...text,
+    description: "dns, refused, timeout, tls, blocked, reset, unreachable, protocol, http.",
+  }),
+  response_headers: nullable({
+    type: "object",
+    additionalProperties: { anyOf: [text, listOf(text)] },
+  }),
+  response_body: nullable(text),
+  response_truncated: { type: "boolean" },
+});
+
+/** Parameters that only this list has. */
+const own: OwnParameters = {
+  webhook_id: {
+    schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
+    description: "Of this subscription.",
+  },
+  status: { schema: status, description: "With this status." },
+  event_id: { schema: rowId, description: "Of this event." },
+};
+
+/** The schemas of deliveries. */
+export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
+  const shown = [...(deliveryShape.places?.keys() ?? [])].map((name) => {
+    const schema = keys[name];
+    if (schema === undefined)
+      throw new Error(`The key ${name} of deliveries has no schema in openapi/endpoints.`);
+    return [name, schema] as const;
+  });
+  const delivery = Object.fromEntries(shown);
+  return {
+    Delivery: objectOf(delivery),
+    "Delivery.shown": objectOf({ ...delivery, attempts: listOf(attempt) }),
+    "Delivery.listed": objectOf(delivery, { optional: "all" }),
+  };
+}
+
+/** The operations of `webhook-deliveries`. */
+export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+  const common = { tag: "Deliveries", scope: "webhooks" } as const;
+  const id = pathParameter("id", rowId, 1);
+  return [
+    {
+      ...common,
+      method: "get",
+      path,
+      id: "svc.deliveries.list",
+      summary: "Lists the deliveries of the caller's subscriptions; of all for admins",
+      description: listRemarks(deliveryShape),
+      parameters: listParameters(deliveryShape, { maxPerPage, count: "estimated", own }),
+      answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Delivery.listed")) } },
+      errors: ["validation.failed"],
+    },
+    {
+      ...common,
+      method: "get",
+      path: `${path}/{id}`,
+      id: "svc.deliveries.show",
+      summary: "Shows a delivery with its attempts",
+      parameters: [id],
+      answers: { 200: { description: "The delivery.", schema: schemaNamed("Delivery.shown") } },
+      errors: ["delivery.not_found"],
+    },
+    {
+      ...common,
+      method: "post",
+      path: `${path}/{id}/retry`,
+      id: "svc.deliveries.retry",
+      summary: "Makes a new delivery of a failed one",
+      parameters: [id, ...idempotencyKey],
+      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      answers: {
+        201: {
+          description: "The new delivery.",
+          schema: schemaNamed("Delivery"),
+          headers: ["Location", "Idempotent-Replayed"],
+        },
+      },
+      errors: ["delivery.not_found", "delivery.forbidden", "retry.refused", ...ofBody, ...ofIdempotency],
+    },
+  ];
+}

@@ -1,0 +1,202 @@
+import type { ErrorCode } from "../../kit/errors.ts";
+import type { Definition, Definitions } from "../../mapping/definition.ts";
+import { listShapeOf } from "../../querying/shown-paths.ts";
+import { maxOperations } from "../../resources/batch-body.ts";
+import { createRulesOf, updateRulesOf } from "../../resources/rules.ts";
+import { resourceBodySchema } from "../body-schemas.ts";
+import { listSchema } from "../envelopes.ts";
+import { exampleOf } from "../examples.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
+import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { listParameters, listRemarks } from "../list-parameters.ts";
+import { pathParameter, type Operation, type OperationAnswer, type Parameter } from "../operation.ts";
+import { listedName } from "../record-schemas.ts";
+import { idempotencyKey, readConditions, writeConditions } from "../shared-parameters.ts";
+import { keySchema } from "../value-schemas.ts";
+
+/** What the operations of a resource are made of. */
+interface Resource {
+  readonly definition: Definition;
+  readonly path: string;
+  readonly id: Parameter;
+  readonly record: OperationAnswer;
+}
+
+const missing: readonly ErrorCode[] = ["record.not_found"];
+const others: readonly ErrorCode[] = ["record.forbidden"];
+
+/** The schemas of the bodies that a resource takes, by their names in the components. */
+export function bodySchemas(definition: Definition): Readonly<Record<string, JsonSchema>> {
+  const { name, supportsCreate, supportsUpdate } = definition;
+  return {
+    ...(supportsCreate && {
+      [`${name}.create`]: resourceBodySchema(createRulesOf(definition), definition, { isNew: true }),
+    }),
+    ...(supportsUpdate && {
+      [`${name}.update`]: resourceBodySchema(updateRulesOf(definition), definition, { isNew: false }),
+    }),
+  };
+}
+
+/** The operations of a resource: docs/api.md, "Lists" and "Single records and writes". */
+export function resourceOperations(
+  definition: Definition,
+  definitions: Definitions,
+  { maxPerPage }: { readonly maxPerPage: number },
+): readonly Operation[] {
+  const { name, key, supportsCreate, supportsUpdate, supportsDelete } = definition;
+  const schema = keySchema(key);
+  const resource: Resource = {
+    definition,
+    path: `/resources/${name}`,
+    id: pathParameter("id", schema, exampleOf(schema, "id")),
+    record: { description: "The record.", schema: schemaNamed(name), headers: ["ETag"] },
+  };
+  return [
+    listOperation(resource, definitions, maxPerPage),
+    ...(supportsCreate ? [createOperation(resource)] : []),
+    showOperation(resource),
+    ...(supportsUpdate ? [updateOperation(resource, "put"), updateOperation(resource, "patch")] : []),
+    ...(supportsDelete ? [deleteOperation(resource)] : []),
+    ...(supportsCreate || supportsUpdate || supportsDelete ? [batchOperation(resource)] : []),
+  ];
+}
+
+function listOperation(
+  { definition, path }: Resource,
+  definitions: Definitions,
+  maxPerPage: number,
+): Operation {
+  const { name, count, code } = definition;
+  const shape = listShapeOf(definition, definitions, code.baseQuery === undefined ? undefined : "any");
+  return {
+    method: "get",
+    path,
+    id: `${name}.list`,
+    tag: name,
+    summary: `Lists the ${name} that the caller may read`,
+    description: listRemarks(shape),
+    scope: `${name}:read`,
+    parameters: listParameters(shape, { maxPerPage, count }),
+    answers: { 200: { description: "A page.", schema: listSchema(schemaNamed(listedName(definition))) } },
+    errors: ["validation.failed"],
+  };
+}
+
+function createOperation({ definition: { name }, path, record }: Resource): Operation {
+  return {
+    method: "post",
+    path,
+    id: `${name}.create`,
+    tag: name,
+    summary: `Creates one of ${name}`,
+    scope: `${name}:write`,
+    parameters: idempotencyKey,
+    body: { schema: schemaNamed(`${name}.create`) },
+    answers: { 201: { ...record, headers: ["ETag", "Location", "Idempotent-Replayed"] } },
+    errors: [...ofBody, ...ofIdempotency, ...others],
+  };
+}
+
+function showOperation({ definition: { name }, path, id, record }: Resource): Operation {
+  return {
+    method: "get",
+    path: `${path}/{id}`,
+    id: `${name}.show`,
+    tag: name,
+    summary: `Shows one of ${name}`,
+    scope: `${name}:read`,
+    parameters: [id, ...readConditions],
+    answers: { 200: record, 304: { description: "If-None-Match names the record.", headers: ["ETag"] } },
+    errors: [...missing, ...others],
+  };
+}
+
+function updateOperation(
+  { definition: { name }, path, id, record }: Resource,
+  method: "put" | "patch",
+): Operation {
+  return {
+    method,
+    path: `${path}/{id}`,
+    id: `${name}.${method === "put" ? "update" : "patch"}`,
+    tag: name,
+    summary: `Changes the fields of one of ${name} that are sent`,
+    scope: `${name}:write`,
+    parameters: [id, ...writeConditions],
+    body: { schema: schemaNamed(`${name}.update`) },
+    answers: { 200: record },
+    errors: [...ofBody, "record.too_large", ...missing, ...others, "record.changed"],
+  };
+}
+
+function deleteOperation({ definition: { name }, path, id }: Resource): Operation {
+  return {
+    method: "delete",
+    path: `${path}/{id}`,
+    id: `${name}.delete`,
+    tag: name,
+    summary: `Deletes one of ${name}`,
+    scope: `${name}:write`,
+    parameters: [id, ...writeConditions],
+    answers: { 204: { description: "It is gone." } },
+    errors: [...missing, ...others, "record.referenced", "record.changed"],
+  };
+}
+
+function batchOperation({ definition, path }: Resource): Operation {
+  const { name } = definition;
+  return {
+    method: "post",
+    path: `${path}/batch`,
+    id: `${name}.batch`,
+    tag: name,
+    summary: `Makes up to ${maxOperations} writes to ${name}, all or none`,
+    scope: `${name}:write`,
+    parameters: idempotencyKey,
+    body: { schema: batchSchema(definition) },
+    answers: {
+      200: {
+        description: "One result for each.",
+        schema: batchAnswer(name),
+        headers: ["Idempotent-Replayed"],
+      },
+    },
+    errors: [...ofBody, ...ofIdempotency, ...missing, ...others, "record.referenced", "record.changed"],
+  };
+}
+
+function closed(properties: Readonly<Record<string, JsonSchema>>, optional: readonly string[]): JsonSchema {
+  return { ...objectOf(properties, { optional }), additionalProperties: false };
+}
+
+function methodNamed(word: string): JsonSchema {
+  return { type: "string", const: word };
+}
+
+function batchSchema({ name, key, supportsCreate, supportsUpdate, supportsDelete }: Definition): JsonSchema {
+  const written = keySchema(key);
+  const id = written["type"] === "string" ? written : { anyOf: [written, { type: "string" }] };
+  const tags = { if_match: { type: "string", description: "As the header If-Match." } };
+  const operations = [
+    ...(supportsUpdate
+      ? [
+          closed({ method: methodNamed("update"), id, data: schemaNamed(`${name}.update`), ...tags }, [
+            "if_match",
+          ]),
+        ]
+      : []),
+    ...(supportsDelete ? [closed({ method: methodNamed("delete"), id, ...tags }, ["if_match"])] : []),
+    ...(supportsCreate
+      ? [closed({ method: methodNamed("create"), data: schemaNamed(`${name}.create`) }, [])]
+      : []),
+  ];
+  const list = listOf({ anyOf: operations }, { minItems: 1, maxItems: maxOperations });
+  return closed({ operations: list }, []);
+}
+
+function batchAnswer(name: string): JsonSchema {
+  const written = objectOf({ status: { type: "integer", enum: [200, 201] }, record: schemaNamed(name) });
+  const deleted = objectOf({ status: { type: "integer", const: 204 } });
+  return objectOf({ data: listOf({ anyOf: [written, deleted] }) });
+}

@@ -1,0 +1,52 @@
+import { triggers } from "../../mapping/definition.ts";
+import { listOf, objectOf } from "../json-schema.ts";
+import type { Operation } from "../operation.ts";
+import { readConditions } from "../shared-parameters.ts";
+
+/**
+ * The operations that say what the service has.
+ *
+ * @param isPublic Whether this document needs no token.
+ */
+export function serviceOperations({ isPublic }: { readonly isPublic: boolean }): readonly Operation[] {
+  const text = { type: "string" } as const;
+  return [
+    {
+      method: "get",
+      path: "/resources",
+      id: "svc.resources.list",
+      tag: "Service",
+      summary: "Lists the resources",
+      scope: "any",
+      answers: {
+        200: {
+          description: "All of them.",
+          schema: objectOf({
+            data: listOf(
+              objectOf({ name: text, model: text, triggers: listOf({ type: "string", enum: triggers }) }),
+            ),
+          }),
+        },
+      },
+      errors: [],
+    },
+    {
+      method: "get",
+      path: "/openapi.json",
+      id: "svc.openapi",
+      tag: "Service",
+      summary: "Shows this document, which is the same for every token",
+      scope: isPublic ? "none" : "any",
+      parameters: readConditions,
+      answers: {
+        200: {
+          description: "An OpenAPI 3.1 document.",
+          schema: { type: "object", required: ["openapi"], properties: { openapi: text } },
+          headers: ["ETag"],
+        },
+        304: { description: "If-None-Match names it.", headers: ["ETag"] },
+      },
+      errors: [],
+    },
+  ];
+}

@@ -1,0 +1,168 @@
+import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
+import { bodySchema } from "../body-schemas.ts";
+import { pageSchema } from "../envelopes.ts";
+import { ofBody } from "../faults.ts";
+import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { pageParameters } from "../list-parameters.ts";
+import { idParameter, type Operation } from "../operation.ts";
+import { dateTime } from "../value-schemas.ts";
+
+const id: JsonSchema = { type: "integer" };
+const text: JsonSchema = { type: "string" };
+const date = nullable(dateTime);
+
+const token = {
+  id,
+  user_id: id,
+  name: text,
+  scopes: listOf(text),
+  parent_id: nullable(id),
+  created_at: dateTime,
+  last_used_at: date,
+  expires_at: date,
+  revoked_at: date,
+};
+
+/** The schemas of users and tokens (docs/authentication.md, "Own tokens" and "Users"). */
+export const userSchemas: Readonly<Record<string, JsonSchema>> = {
+  Caller: objectOf({ id, name: text, email: text }),
+  Token: objectOf(token),
+  "Token.made": objectOf({ ...token, token: { ...text, description: "Shown this once." } }),
+  "Token.create": closed(bodySchema(newTokenRules, [])),
+  User: objectOf({
+    id,
+    name: text,
+    email: text,
+    is_admin: { type: "boolean" },
+    is_disabled: { type: "boolean" },
+    disabled_at: date,
+    subject: nullable(text),
+    created_at: dateTime,
+    updated_at: dateTime,
+  }),
+  "User.create": closed(bodySchema(newUserRules, [])),
+  "User.update": closed(bodySchema(changedUserRules, [])),
+};
+
+function closed(schema: JsonSchema): JsonSchema {
+  return { ...schema, additionalProperties: false };
+}
+
+/** The operations of `whoami`, `tokens` and `users`. */
+export function userOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+  return [
+    {
+      method: "get",
+      path: "/whoami",
+      id: "svc.whoami",
+      tag: "Tokens",
+      summary: "Shows the token's user",
+      scope: "any",
+      answers: { 200: { description: "The user.", schema: schemaNamed("Caller") } },
+      errors: [],
+    },
+    ...tokenOperations(maxPerPage),
+    ...adminOperations(maxPerPage),
+  ];
+}
+
+const newToken = {
+  body: { schema: schemaNamed("Token.create"), example: { name: "import", scopes: ["read"] } },
+  answers: { 201: { description: "The token, shown this once.", schema: schemaNamed("Token.made") } },
+} as const;
+
+function tokenOperations(maxPerPage: number): readonly Operation[] {
+  const common = { tag: "Tokens", scope: "any" } as const;
+  return [
+    {
+      ...common,
+      method: "get",
+      path: "/tokens",
+      id: "svc.tokens.list",
+      summary: "Lists the caller's own tokens, spent ones too",
+      parameters: pageParameters(maxPerPage),
+      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("Token")) } },
+      errors: ["validation.failed"],
+    },
+    {
+      ...common,
+      ...newToken,
+      method: "post",
+      path: "/tokens",
+      id: "svc.tokens.create",
+      summary: "Makes a token with at most the scopes of this one",
+      errors: [...ofBody, "token.scope"],
+    },
+    {
+      ...common,
+      method: "delete",
+      path: "/tokens/{id}",
+      id: "svc.tokens.delete",
+      summary: "Revokes a token, and those that were made with it",
+      parameters: [idParameter],
+      answers: { 204: { description: "It is revoked." } },
+      errors: ["token.not_found", "token.scope"],
+    },
+  ];
+}
+
+function adminOperations(maxPerPage: number): readonly Operation[] {
+  const common = { tag: "Users", scope: "admin" } as const;
+  const user = { description: "The user.", schema: schemaNamed("User") };
+  return [
+    {
+      ...common,
+      method: "get",
+      path: "/users",
+      id: "svc.users.list",
+      summary: "Lists the users",
+      parameters: pageParameters(maxPerPage),
+      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("User")) } },
+      errors: ["user.forbidden", "validation.failed"],
+    },
+    {
+      ...common,
+      method: "post",
+      path: "/users",
+      id: "svc.users.create",
+      summary: "Makes a user, who has no token yet",
+      body: {
+        schema: schemaNamed("User.create"),
+        example: { name: "Grace", email: "grace@example.com", is_admin: false },
+      },
+      answers: { 201: user },
+      errors: ["user.forbidden", ...ofBody],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/users/{id}",
+      id: "svc.users.show",
+      summary: "Shows a user",
+      parameters: [idParameter],
+      answers: { 200: user },
+      errors: ["user.forbidden", "user.not_found"],
+    },
+    {
+      ...common,
+      method: "put",
+      path: "/users/{id}",
+      id: "svc.users.update",
+      summary: "Changes the fields of a user that are sent",
+      parameters: [idParameter],
+      body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
+      answers: { 200: user },
+      errors: ["user.forbidden", "user.not_found", "user.last_admin", ...ofBody],
+    },
+    {
+      ...common,
+      ...newToken,
+      method: "post",
+      path: "/users/{id}/tokens",
+      id: "svc.users.createToken",
+      summary: "Makes a token of a user's",
+      parameters: [idParameter],
+      errors: ["user.forbidden", "user.not_found", ...ofBody],
+    },
+  ];
+}

@@ -1,0 +1,115 @@
+import { triggers, type Definitions } from "../../mapping/definition.ts";
+import { subscriptionRules } from "../../subscriptions/check.ts";
+import { subscriptionShape } from "../../subscriptions/list.ts";
+import { bodySchema } from "../body-schemas.ts";
+import { cursorPageSchema, pageSchema } from "../envelopes.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
+import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { listParameters, listRemarks } from "../list-parameters.ts";
+import { idParameter, type Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
+import { shownSchema } from "../value-schemas.ts";
+
+const tag = "Webhooks";
+const path = "/webhooks";
+const events = listOf({ type: "string", enum: triggers }, { minItems: 1, uniqueItems: true });
+
+/** The schemas of subscriptions (docs/webhooks.md, "Subscriptions"). */
+export function webhookSchemas(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
+  const { masked_secret: masked = {}, ...shown } = {
+    ...Object.fromEntries(
+      [...(subscriptionShape.places ?? [])].map(([name, { field }]) => [
+        name,
+        field === undefined ? {} : shownSchema(field, { isManaged: true }),
+      ]),
+    ),
+    events,
+  } as Record<string, JsonSchema>;
+  const all = { ...shown, masked_secret: masked };
+  const body = bodySchema(subscriptionRules, []);
+  const resource = { type: "string", enum: [...definitions.keys()] };
+  const sent = { ...(body["properties"] as Readonly<Record<string, JsonSchema>>), resource, events };
+  const { resource: _never, ...changed } = sent;
+  return {
+    Webhook: objectOf(all),
+    "Webhook.made": objectOf({ ...shown, secret: { type: "string", description: "Shown this once." } }),
+    "Webhook.listed": objectOf(all, { optional: "all" }),
+    "Webhook.create": { ...body, properties: sent, additionalProperties: false },
+    "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
+  };
+}
+
+/** The operations of `webhooks`. */
+export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+  const common = { tag, scope: "webhooks" } as const;
+  const one = { description: "The subscription.", schema: schemaNamed("Webhook") };
+  const listed = schemaNamed("Webhook.listed");
+  const update = {
+    ...common,
+    path: `${path}/{id}`,
+    summary: "Changes the fields of a subscription that are sent",
+    parameters: [idParameter],
+    body: { schema: schemaNamed("Webhook.update"), isOptional: true },
+    answers: { 200: one },
+    errors: [...ofBody, "webhook.not_found"],
+  } as const;
+  return [
+    {
+      ...common,
+      method: "get",
+      path,
+      id: "svc.webhooks.list",
+      summary: "Lists the caller's subscriptions",
+      description: `All of them without page, per_page, count and cursor. ${listRemarks(subscriptionShape)}`,
+      parameters: listParameters(subscriptionShape, { maxPerPage }),
+      answers: {
+        200: {
+          description: "All of them, or a page.",
+          schema: {
+            anyOf: [pageSchema(listed), cursorPageSchema(listed), objectOf({ data: listOf(listed) })],
+          },
+        },
+      },
+      errors: ["validation.failed"],
+    },
+    {
+      ...common,
+      method: "post",
+      path,
+      id: "svc.webhooks.create",
+      summary: "Subscribes a URL to the events of a resource",
+      parameters: idempotencyKey,
+      body: { schema: schemaNamed("Webhook.create") },
+      answers: {
+        201: {
+          description: "The subscription with its secret, shown this once.",
+          schema: schemaNamed("Webhook.made"),
+          headers: ["Location", "Idempotent-Replayed"],
+        },
+      },
+      errors: [...ofBody, ...ofIdempotency, "webhook.refused"],
+    },
+    {
+      ...common,
+      method: "get",
+      path: `${path}/{id}`,
+      id: "svc.webhooks.show",
+      summary: "Shows a subscription",
+      parameters: [idParameter],
+      answers: { 200: one },
+      errors: ["webhook.not_found"],
+    },
+    { ...update, method: "put", id: "svc.webhooks.update" },
+    { ...update, method: "patch", id: "svc.webhooks.patch" },
+    {
+      ...common,
+      method: "delete",
+      path: `${path}/{id}`,
+      id: "svc.webhooks.delete",
+      summary: "Deletes a subscription",
+      parameters: [idParameter],
+      answers: { 204: { description: "It is gone." } },
+      errors: ["webhook.not_found"],
+    },
+  ];
+}

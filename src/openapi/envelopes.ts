@@ -1,0 +1,39 @@
+import { listOf, nullable, objectOf, type JsonSchema } from "./json-schema.ts";
+
+const url: JsonSchema = { type: ["string", "null"], format: "uri" };
+const cursor: JsonSchema = { type: ["string", "null"] };
+const whole: JsonSchema = { type: "integer", minimum: 0 };
+
+/** A page by number (docs/lists.md, "Pages"). */
+export function pageSchema(record: JsonSchema): JsonSchema {
+  return objectOf(
+    {
+      data: listOf(record),
+      current_page: whole,
+      last_page: nullable(whole),
+      per_page: whole,
+      total: nullable(whole),
+      total_is_estimate: { type: "boolean", const: true },
+      next_page_url: url,
+      prev_page_url: url,
+    },
+    { optional: ["total_is_estimate"] },
+  );
+}
+
+/** A page by cursor. */
+export function cursorPageSchema(record: JsonSchema): JsonSchema {
+  return objectOf({
+    data: listOf(record),
+    per_page: whole,
+    next_cursor: cursor,
+    prev_cursor: cursor,
+    next_page_url: url,
+    prev_page_url: url,
+  });
+}
+
+/** Either page: the parameter `cursor` decides. */
+export function listSchema(record: JsonSchema): JsonSchema {
+  return { anyOf: [pageSchema(record), cursorPageSchema(record)] };
+}

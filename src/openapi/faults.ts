@@ -1,0 +1,116 @@
+import { errorStatus, type ErrorCode } from "../kit/errors.ts";
+import { schemaNamed, type JsonSchema } from "./json-schema.ts";
+
+/** What any request may be refused with, whatever it is for. */
+const ofEvery: readonly ErrorCode[] = [
+  "request.malformed",
+  "request.timeout",
+  "request.target_too_long",
+  "request.headers_too_large",
+  "server.error",
+  "server.unavailable",
+  "server.overloaded",
+];
+
+/** What a request that needs a token may be refused with. */
+const ofToken: readonly ErrorCode[] = [
+  "token.missing",
+  "token.invalid",
+  "token.expired",
+  "token.revoked",
+  "user.disabled",
+  "rate.exceeded",
+];
+
+/** The same with JWTs. */
+const ofJwt: readonly ErrorCode[] = ["user.unknown", "user.email_taken", "issuer.unavailable"];
+
+/** What a request with a body may be refused with. */
+export const ofBody: readonly ErrorCode[] = ["request.too_large", "request.media_type", "validation.failed"];
+
+/** What a request with an Idempotency-Key may be refused with. */
+export const ofIdempotency: readonly ErrorCode[] = [
+  "idempotency.in_progress",
+  "idempotency.mismatch",
+  "idempotency.exhausted",
+  "record.too_large",
+];
+
+/** Returns every code that a request may be refused with. */
+export function faultsOf(
+  own: readonly ErrorCode[],
+  { hasToken, hasScope, takesJwts }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean },
+): readonly ErrorCode[] {
+  const scope: readonly ErrorCode[] = hasScope ? ["token.scope"] : [];
+  const token = hasToken ? [...ofToken, ...(takesJwts ? ofJwt : []), ...scope] : [];
+  return [...new Set([...ofEvery, ...token, ...own])];
+}
+
+const message: JsonSchema = { type: "string", description: "A sentence that says what was wrong." };
+
+/** Schemas of the bodies of errors (docs/errors.md, "Errors"). */
+export const faultSchemas: Readonly<Record<string, JsonSchema>> = {
+  Fault: {
+    type: "object",
+    required: ["message", "code"],
+    properties: {
+      message,
+      code: { type: "string", description: "Says what was wrong, for programs." },
+      errors: {
+        type: "object",
+        description: "Messages by field, with dots for what is within it, or by parameter as it was written.",
+        additionalProperties: { type: "array", items: { type: "string" } },
+      },
+    },
+  },
+  ServerFault: {
+    type: "object",
+    required: ["message"],
+    properties: { message: { type: "string", const: "Server Error" } },
+  },
+};
+
+const retried: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "rate.exceeded",
+  "idempotency.in_progress",
+  "server.overloaded",
+  "issuer.unavailable",
+]);
+
+/** A response of the components, and its name. */
+export interface FaultResponse {
+  readonly status: number;
+  readonly name: string;
+  readonly response: JsonSchema;
+}
+
+/** Groups codes by status: each status of an operation has one response. */
+export function faultResponses(codes: readonly ErrorCode[]): readonly FaultResponse[] {
+  const statuses = [...new Set(codes.map((code) => errorStatus[code]))].toSorted((a, b) => a - b);
+  return statuses.map((status) => {
+    const here = codes.filter((code) => errorStatus[code] === status).toSorted();
+    return { status, name: [status, ...here].join("-"), response: responseOf(status, here) };
+  });
+}
+
+function responseOf(status: number, codes: readonly ErrorCode[]): JsonSchema {
+  const names = ["X-Request-Id", ...(codes.some((code) => retried.has(code)) ? ["Retry-After"] : [])];
+  const challenges = status === 401 || codes.includes("token.scope") ? ["WWW-Authenticate"] : [];
+  const headers = [...names, ...challenges].map((name) => [name, headerOf(name, status)] as const);
+  const schema =
+    status >= 500
+      ? schemaNamed("ServerFault")
+      : { allOf: [schemaNamed("Fault"), { type: "object", properties: { code: { enum: codes } } }] };
+  return {
+    description: `${codes.join(", ")}.`,
+    headers: Object.fromEntries(headers),
+    content: { "application/json": { schema } },
+  };
+}
+
+function headerOf(name: string, status: number): JsonSchema {
+  // Of a 403, only that of a token without the scope has it.
+  const isSometimes = name === "WWW-Authenticate" && status !== 401;
+  const header = { $ref: `#/components/headers/${name}` };
+  return isSometimes ? { description: "With token.scope.", schema: { type: "string" } } : header;
+}

@@ -1,0 +1,38 @@
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 takes as it is. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Refers to a schema of the document's components. */
+export function schemaNamed(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** Returns a schema that null fits, too. */
+export function nullable(schema: JsonSchema): JsonSchema {
+  const { type, enum: values } = schema;
+  if (Object.keys(schema).every((key) => key === "description")) return schema;
+  if (Array.isArray(values))
+    return values.includes(null)
+      ? schema
+      : { ...schema, ...nullType(type), enum: [...(values as unknown[]), null] };
+  if (typeof type === "string" || Array.isArray(type)) return { ...schema, ...nullType(type) };
+  return { anyOf: [schema, { type: "null" }] };
+}
+
+function nullType(type: unknown): JsonSchema {
+  if (type === undefined) return {};
+  const types = [type].flat();
+  return { type: types.includes("null") ? types : [...types, "null"] };
+}
+
+/** Returns the schema of an object whose keys are all there, save those that are named. */
+export function objectOf(
+  properties: Readonly<Record<string, JsonSchema>>,
+  { optional = [] }: { readonly optional?: readonly string[] | "all" } = {},
+): JsonSchema {
+  const required = optional === "all" ? [] : Object.keys(properties).filter((key) => !optional.includes(key));
+  return { type: "object", ...(required.length > 0 && { required }), properties };
+}
+
+export function listOf(items: JsonSchema, limits: JsonSchema = {}): JsonSchema {
+  return { type: "array", items, ...limits };
+}

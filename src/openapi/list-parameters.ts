@@ -1,0 +1,154 @@
+import type { CountMode } from "../mapping/definition.ts";
+import { operatorsOf, textOperators, type Operator } from "../querying/operators.ts";
+import type { ListShape, PathTable, ShownPath } from "../querying/shown-paths.ts";
+import { listOf, type JsonSchema } from "./json-schema.ts";
+import type { Parameter } from "./operation.ts";
+import { askedSchemas } from "./value-schemas.ts";
+
+/** A parameter that only one list has, by name: its schema and what it means. */
+export type OwnParameters = Readonly<
+  Record<string, { readonly schema: JsonSchema; readonly description: string }>
+>;
+
+export interface ListParametersOptions {
+  readonly maxPerPage: number;
+  /** What a request without `count` gets. */
+  readonly count?: CountMode;
+  /** One for each of the shape's own. */
+  readonly own?: OwnParameters;
+}
+
+/** Returns what a list takes (docs/lists.md). */
+export function listParameters(
+  shape: ListShape,
+  { maxPerPage, count, own = {} }: ListParametersOptions,
+): readonly Parameter[] {
+  return [
+    ...pageParameters(maxPerPage),
+    query("cursor", { type: "string" }, "A page by cursor: empty for the first one. Not with page or count."),
+    query(
+      "count",
+      { type: "string", enum: shape.counts, ...(count !== undefined && { default: count }) },
+      "Whether total is exact, estimated above 10,000, or left out.",
+    ),
+    ...(shape.hasSearch ? [query("search", { type: "string", maxLength: 100 }, "A part of a text.")] : []),
+    ...[...shape.own.keys()].map((name) => ownParameter(name, own)),
+    ...sortParameter(shape.sortable),
+    fieldsParameter(shape),
+    ...(shape.includes.length > 0 ? [includeParameter(shape.includes)] : []),
+    ...openPaths(shape.filterable).flatMap(filterParameter),
+  ];
+}
+
+/** What the lists take that have pages only. */
+export function pageParameters(maxPerPage: number): readonly Parameter[] {
+  return [
+    query(
+      "page",
+      { type: "integer", minimum: 1, default: 1 },
+      "Anything but a whole number from 1 counts as 1.",
+    ),
+    query(
+      "per_page",
+      { type: "integer", minimum: 1, default: Math.min(15, maxPerPage) },
+      `Records of a page. More than ${maxPerPage} counts as ${maxPerPage}.`,
+    ),
+  ];
+}
+
+/** Says what no parameter can: groups, and paths within Json values. */
+export function listRemarks(shape: ListShape): string {
+  const short = "`filter[path]=value` is short for `filter[path][eq]=value`.";
+  const groups = shape.hasGroups
+    ? " Conditions go into groups as `filter[or][0][path][operator]=value`, `filter[and][0]…` and `filter[not]…`."
+    : "";
+  const within = [...shape.filterable.paths.values()].filter(isWay).map(({ path }) => `filter[${path}.key]`);
+  const json = within.length > 0 ? ` Keys within Json values: ${within.join(", ")}.` : "";
+  return openPaths(shape.filterable).length + within.length > 0 ? `${short}${groups}${json}` : "";
+}
+
+function query(name: string, schema: JsonSchema, description: string): Parameter {
+  return { name, in: "query", description, schema, ...(name === "cursor" && { allowEmptyValue: true }) };
+}
+
+function ownParameter(name: string, own: OwnParameters): Parameter {
+  const known = own[name];
+  if (known === undefined) throw new Error(`The list parameter ${name} has no description for OpenAPI.`);
+  return query(name, known.schema, known.description);
+}
+
+/** A whole Json value is on the way to the paths within it, and no path itself. */
+function isWay({ field, jsonPath }: ShownPath): boolean {
+  return field.type === "Json" && !field.isList && jsonPath === undefined;
+}
+
+function openPaths({ paths, faults }: PathTable): readonly ShownPath[] {
+  return [...paths.values()].filter((shown) => !faults.has(shown.path) && !isWay(shown));
+}
+
+function sortParameter(table: PathTable): readonly Parameter[] {
+  const paths = openPaths(table).map(({ path }) => path);
+  if (paths.length === 0) return [];
+  const items = { type: "string", enum: paths.flatMap((path) => [path, `-${path}`]) };
+  const description = "Paths to sort by, - before one for descending. Nulls come last.";
+  return [
+    {
+      ...query("sort", listOf(items, { minItems: 1, maxItems: 5 }), description),
+      style: "form",
+      explode: false,
+    },
+  ];
+}
+
+function fieldsParameter({ places }: ListShape): Parameter {
+  const known = places && [...places.keys()];
+  const json = [...(places?.values() ?? [])].some(({ field }) => field?.type === "Json" && !field.isList);
+  const isOpen = known === undefined || json;
+  const path = { type: "string", pattern: "^[^,]+$" };
+  const items = isOpen ? path : { type: "string", enum: known };
+  const description = `Only these paths of each record.${
+    isOpen && known !== undefined ? ` ${known.join(", ")}, and keys within Json values.` : ""
+  }`;
+  return {
+    ...query("fields", listOf(items, { minItems: 1, maxItems: 100 }), description),
+    style: "form",
+    explode: false,
+  };
+}
+
+function includeParameter(includes: readonly string[]): Parameter {
+  const schema = listOf({ type: "string", enum: includes }, { minItems: 1 });
+  return {
+    ...query("include", schema, "Relations to show with each record."),
+    style: "form",
+    explode: false,
+  };
+}
+
+/** A field of such a name takes no operator in brackets: it would begin a group. */
+const groupWords: readonly string[] = ["or", "and", "not"];
+
+function filterParameter(shown: ShownPath): readonly Parameter[] {
+  if (groupWords.includes(shown.path)) return [];
+  const properties = operatorsOf(shown).map(
+    (operator) => [operator, operandSchema(shown, operator)] as const,
+  );
+  const schema = { type: "object", properties: Object.fromEntries(properties), additionalProperties: false };
+  return [{ name: `filter[${shown.path}]`, in: "query", style: "deepObject", explode: true, schema }];
+}
+
+const ofSeveral: readonly Operator[] = ["eq", "in", "not_in", "between", "has_any", "has_all"];
+
+function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
+  if (operator === "null") return { type: "boolean" };
+  if (textOperators.includes(operator)) return { type: "string" };
+  const one = shown.jsonPath === undefined ? askedSchemas[shown.field.type](shown.field) : { type: "string" };
+  const isOne = operator === "eq" && !operatorsOf(shown).includes("in");
+  if (!ofSeveral.includes(operator) || isOne) return one;
+  const description =
+    operator === "between" ? "Two values with a comma between them." : "Values with commas between them.";
+  const several = { type: "string", description };
+  return operator === "between" || one["type"] === "string" || operator.startsWith("has")
+    ? several
+    : { anyOf: [one, several] };
+}

@@ -1,0 +1,115 @@
+import type { Definition, Definitions, Relation, TransformNode } from "../mapping/definition.ts";
+import { leadsToMany, type Included } from "../mapping/shown.ts";
+import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
+import { shownSchema } from "./value-schemas.ts";
+
+/** Name of the schema of a record of a list. */
+export function listedName({ name }: Definition): string {
+  return `${name}.listed`;
+}
+
+/**
+ * Returns the schemas of a resource's JSON: of a whole record, and of one in a list, where `fields`
+ * may leave out keys and `include` adds relations.
+ */
+export function recordSchemas(
+  definition: Definition,
+  definitions: Definitions,
+): Readonly<Record<string, JsonSchema>> {
+  const of = (isPart: boolean): JsonSchema => schemaOfRecord({ definition, definitions, isPart });
+  return {
+    [definition.name]: of(false),
+    [listedName(definition)]: withIncludes(definition, definitions, of(true)),
+  };
+}
+
+interface Showing {
+  /** The resource of the record, or of the related one that a path has led to. */
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  /** Whether keys may be left out. */
+  readonly isPart: boolean;
+}
+
+function schemaOfRecord(showing: Showing): JsonSchema {
+  const { definition } = showing;
+  if (definition.code.transform !== undefined)
+    return { description: "What the code module of the mapping file makes of the record." };
+  if (definition.transform === undefined) return schemaOfFields(showing, { isLoose: false });
+  const included = definition.code.baseQuery === undefined ? definition.baseQuery.include : "any";
+  return schemaOfNode(definition.transform, showing, included);
+}
+
+function schemaOfNode(node: TransformNode, showing: Showing, included: Included): JsonSchema {
+  if (node.kind === "value") return constant(node.value);
+  if (node.kind === "path") return schemaOfPath(node.path, showing, { included, isLoose: false });
+  const properties = node.entries.map(
+    ([key, child]) => [key, schemaOfNode(child, showing, included)] as const,
+  );
+  return objectOf(Object.fromEntries(properties), { optional: showing.isPart ? "all" : [] });
+}
+
+function constant(value: unknown): JsonSchema {
+  return typeof value === "string" ? { type: "string", const: value } : { const: value };
+}
+
+interface Reach {
+  readonly included: Included;
+  /** Whether `include` may leave out fields of the related record, which are then null. */
+  readonly isLoose: boolean;
+}
+
+function schemaOfPath([name = "", ...rest]: readonly string[], showing: Showing, reach: Reach): JsonSchema {
+  const { definition, definitions } = showing;
+  const field = definition.fields.find((one) => one.name === name);
+  if (field !== undefined && rest.length === 0) {
+    const schema = shownSchema(field, definition);
+    return reach.isLoose ? nullable(schema) : schema;
+  }
+  const relation = definition.relations.find((one) => one.name === name);
+  const target = relation && definitions.get(relation.resource);
+  if (relation === undefined || target === undefined) return {};
+  const there = { ...showing, definition: target };
+  const beyond = reachBeyond(reach, name);
+  const one = rest.length === 0 ? schemaOfFields(there, beyond) : schemaOfPath(rest, there, beyond);
+  return related(relation, target, one);
+}
+
+/** Without the related record there is null, also where `include` leaves the relation out. */
+function related(relation: Relation, target: Definition, one: JsonSchema): JsonSchema {
+  return nullable(leadsToMany(relation, target) ? listOf(one) : one);
+}
+
+function reachBeyond({ included, isLoose }: Reach, name: string): Reach {
+  if (included === "any") return { included, isLoose: true };
+  const args = included?.[name];
+  if (typeof args !== "object" || args === null) return { included: undefined, isLoose };
+  const { include, select, omit } = args as Readonly<Record<string, unknown>>;
+  const isNarrowed = select !== undefined || omit !== undefined;
+  return { included: isNarrowed ? "any" : (include as Included), isLoose: isLoose || isNarrowed };
+}
+
+function schemaOfFields({ definition, isPart }: Showing, { isLoose }: Pick<Reach, "isLoose">): JsonSchema {
+  const properties = definition.fields.map((field) => {
+    const schema = shownSchema(field, definition);
+    return [field.name, isLoose ? nullable(schema) : schema] as const;
+  });
+  return objectOf(Object.fromEntries(properties), { optional: isPart ? "all" : [] });
+}
+
+/** Adds the relations of `include`; one takes the place of what has the same name. */
+function withIncludes(definition: Definition, definitions: Definitions, schema: JsonSchema): JsonSchema {
+  const added = definition.includes.flatMap((name) => {
+    const relation = definition.relations.find((one) => one.name === name);
+    const target = relation && definitions.get(relation.resource);
+    if (relation === undefined || target === undefined) return [];
+    const record = schemaNamed(target.name);
+    const isMany = leadsToMany(relation, target);
+    const whole = isMany ? listOf(record, { maxItems: 100 }) : nullable(record);
+    const own = (schema["properties"] as Readonly<Record<string, JsonSchema>> | undefined)?.[name];
+    return [[name, own === undefined ? whole : { anyOf: [own, whole] }] as const];
+  });
+  if (added.length === 0 || schema["type"] !== "object") return schema;
+  const properties = schema["properties"] as Readonly<Record<string, JsonSchema>>;
+  return { ...schema, properties: { ...properties, ...Object.fromEntries(added) } };
+}

@@ -1,0 +1,40 @@
+import { entityTagOf, isKnown } from "../http/conditional.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+
+export interface OpenApiRoutesOptions {
+  /** The setting `http.openApi`: token, public or off. */
+  readonly audience: string;
+  /** Holds the routes that need a token. */
+  readonly router: ApiRouter;
+  /** Holds those that need none. */
+  readonly openRouter: ApiRouter;
+  readonly makeDocument: () => unknown;
+}
+
+/**
+ * Adds `GET openapi.json`. The document is made at the first request, and kept: a reload makes new
+ * routes, and with them another document.
+ */
+export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
+  const { audience, router, openRouter, makeDocument } = options;
+  if (audience === "off") return;
+  let made: { readonly text: string; readonly tag: string } | undefined;
+  (audience === "public" ? openRouter : router).get("/openapi.json", (ctx) => {
+    made ??= documentOf(makeDocument());
+    sendKnown(ctx, made);
+  });
+}
+
+function documentOf(document: unknown): { readonly text: string; readonly tag: string } {
+  const text = JSON.stringify(document);
+  return { text, tag: entityTagOf(text) };
+}
+
+function sendKnown(ctx: ApiContext, { text, tag }: { readonly text: string; readonly tag: string }): void {
+  ctx.set("ETag", tag);
+  // May be kept, and is asked for again each time: a 304 then.
+  ctx.set("Cache-Control", "private, no-cache");
+  ctx.type = "json";
+  ctx.body = text;
+  if (isKnown(ctx, tag)) ctx.status = 304;
+}

@@ -1,0 +1,87 @@
+import type { Field, FieldType } from "../mapping/definition.ts";
+import { defaultLength } from "../mapping/storable.ts";
+import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
+
+type SchemaOf = (field: Field) => JsonSchema;
+
+export const dateTime: JsonSchema = { type: "string", format: "date-time" };
+export const uuid: JsonSchema = { type: "string", format: "uuid" };
+export const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
+
+/** The texts that the rules `integer` and `numeric` take; blanks around them are trimmed. */
+export const integerText: JsonSchema = { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" };
+export const numberText: JsonSchema = {
+  type: "string",
+  pattern: "^\\s*[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?\\s*$",
+};
+
+/** Values as answers and webhooks show them (docs/api.md, "Values"). */
+const shown: Readonly<Record<FieldType, SchemaOf>> = {
+  Int: () => ({ type: "integer" }),
+  BigInt: () => ({
+    type: ["integer", "string"],
+    description: "A text where a JSON number would lose digits.",
+  }),
+  Float: () => ({ type: "number" }),
+  Decimal: () => ({ type: "string", format: "decimal" }),
+  String: () => ({ type: "string" }),
+  Boolean: () => ({ type: "boolean" }),
+  DateTime: () => dateTime,
+  Json: () => ({}),
+  Bytes: () => ({ type: "string", contentEncoding: "base64" }),
+  Uuid: () => uuid,
+  Enum: ({ values = [] }) => ({ type: "string", enum: values }),
+};
+
+/**
+ * Returns the schema of a field in answers.
+ *
+ * @param isManaged Whether the table is the service's own. Others may hold what has no place in
+ *   JSON, such as NaN and infinite dates, which are shown as null.
+ */
+export function shownSchema(field: Field, { isManaged }: { readonly isManaged: boolean }): JsonSchema {
+  const one = shown[field.type](field);
+  const mayLack = !isManaged && (field.type === "Float" || field.type === "DateTime");
+  if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
+  return nullableIf(field.isOptional || mayLack, one);
+}
+
+function nullableIf(isNullable: boolean, schema: JsonSchema): JsonSchema {
+  return isNullable ? nullable(schema) : schema;
+}
+
+/** Each way in which a body may write a value; what both rules and column allow is among them. */
+export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => readonly JsonSchema[]>> = {
+  Int: () => [int32, integerText],
+  BigInt: () => [{ type: "integer" }, integerText],
+  Float: () => [{ type: "number" }, numberText],
+  Decimal: () => [{ type: "number" }, numberText],
+  String: ({ length = defaultLength }) => [{ type: "string", maxLength: length }],
+  Boolean: () => [{ enum: [true, false, 0, 1, "0", "1"] }],
+  DateTime: () => [dateTime],
+  Json: () => [{}],
+  Bytes: () => [{ type: "string", contentEncoding: "base64" }],
+  Uuid: () => [uuid],
+  Enum: ({ values = [] }) => [{ type: "string", enum: values }],
+};
+
+/** One value of a condition, as a query string has it (docs/lists.md, "Operators"). */
+export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
+  Int: () => int32,
+  BigInt: () => ({ type: "integer" }),
+  Float: () => ({ type: "number" }),
+  Decimal: () => ({ type: "number" }),
+  String: () => ({ type: "string" }),
+  Boolean: () => ({ type: "boolean" }),
+  DateTime: () => dateTime,
+  Json: () => ({ type: "string" }),
+  Bytes: () => ({ type: "string" }),
+  Uuid: () => uuid,
+  Enum: ({ values = [] }) => ({ type: "string", enum: values }),
+};
+
+/** The key of a record in a path. */
+export function keySchema(key: Field): JsonSchema {
+  const schema = askedSchemas[key.type](key);
+  return schema["type"] === "string" && schema["format"] === undefined ? { ...schema, minLength: 1 } : schema;
+}

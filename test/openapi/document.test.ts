@@ -1,0 +1,180 @@
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect } from "chai";
+import { signedHeaders } from "../../src/deliveries/attempt/sign.ts";
+import { scopeTable } from "../../src/http/scope-check.ts";
+import { errorStatus } from "../../src/kit/errors.ts";
+import { documentOf, type TestDocument } from "./documents.ts";
+
+const everyField = `
+name: things
+model: Thing
+fields:
+  id: { type: Uuid, id: true }
+  big: { type: BigInt }
+  rate: { type: Float, optional: true }
+  size: { type: Decimal, precision: 8, scale: 2, default: 1.5 }
+  meta: { type: Json, optional: true }
+  file: { type: Bytes, optional: true }
+  tags: { type: String, list: true, default: [secret-tag] }
+  kind: { type: Enum, values: [a, b], optional: true }
+  note: { type: String, default: secret-default }
+  user_id: { type: Int, index: true }
+table: secret_table
+triggers: [on_create]
+ownerColumn: user_id
+access: { read: { note: secret-of-access } }
+baseQuery: { where: { note: secret-of-query } }
+createRules:
+  meta: nullable|array
+  meta.plan: required|string|in:free,pro
+  meta.seats.*.name: required|string|max:20
+  big: required|integer|between:1,10
+  rate: nullable|numeric|gt:0
+  kind: [nullable, { in: [a, b] }]
+  tags: array|min:1
+  tags.*: string|regex:/^[a-z]+$/
+  note: exists:secret_lookup,secret_column
+`;
+
+describe("createDocument", () => {
+  let sample: TestDocument;
+  let things: TestDocument;
+  before(async () => {
+    sample = await documentOf();
+    things = await documentOf(
+      { "things.yaml": everyField },
+      { openApi: "public", rateLimit: { count: 1, windowMs: 1 } },
+    );
+  });
+
+  it("is valid by the schema of OpenAPI 3.1", async () => {
+    for (const document of [sample, things]) {
+      const result = await new Validator().validate(JSON.stringify(document));
+
+      expect(result.errors ?? []).to.deep.equal([]);
+    }
+  });
+
+  it("passes every recommended rule of Redocly, examples by their schemas included", async () => {
+    const config = await createConfig({ extends: ["recommended-strict"] });
+    for (const document of [sample, things]) {
+      const problems = await lintFromString({ source: JSON.stringify(document), config });
+
+      expect(
+        problems.map(({ ruleId, message, location: [at] }) => `${ruleId}: ${message} ${at?.pointer ?? ""}`),
+      ).to.deep.equal([]);
+    }
+  });
+
+  it("describes every route of the service, and no other", () => {
+    const described = new Set(
+      Object.entries(sample.paths).flatMap(([path, methods]) =>
+        Object.keys(methods).map((method) => routeOf(method.toUpperCase(), path)),
+      ),
+    );
+    const missing = Object.keys(scopeTable).filter((route) => !described.has(route));
+    const unknown = [...described].filter((route) => !(route in scopeTable));
+
+    expect(
+      missing,
+      "routes without a description: add each to the file of its room in src/openapi/endpoints",
+    ).to.deep.equal([]);
+    expect(unknown, "descriptions in src/openapi/endpoints of what is no route").to.deep.equal([]);
+  });
+
+  it("names the scope that scopeTable has for each route", () => {
+    const wrong = Object.entries(sample.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { security }]) => {
+        const needed = scopeTable[routeOf(method.toUpperCase(), path)];
+        const name = path.split("/")[2] ?? "";
+        const scopes =
+          needed === "any"
+            ? []
+            : needed === "resource"
+              ? [`${name}:${method === "get" ? "read" : "write"}`]
+              : [needed];
+        const expected = JSON.stringify([{ token: scopes }]);
+        return JSON.stringify(security) === expected
+          ? []
+          : [`${method} ${path}: ${JSON.stringify(security)}, expected ${expected}`];
+      }),
+    );
+
+    expect(wrong).to.deep.equal([]);
+  });
+
+  it("has an id of its own for every operation", () => {
+    const ids = Object.values(sample.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    );
+
+    expect(new Set(ids).size).to.equal(ids.length);
+  });
+
+  it("names every error code", () => {
+    const text = JSON.stringify(sample);
+
+    expect(Object.keys(errorStatus).filter((code) => !text.includes(code))).to.deep.equal([]);
+  });
+
+  it("has the request of each resource and trigger, with the headers that are sent", () => {
+    const sent = Object.keys(signedHeaders({ secret: "s", body: [], eventUuid: "e", deliveryUuid: "d" }));
+    const text = JSON.stringify(sample.webhooks);
+
+    expect(Object.keys(sample.webhooks)).to.have.members([
+      "customers.on_create",
+      "customers.on_update",
+      "customers.on_delete",
+      "orders.on_create",
+      "orders.on_update",
+      "orders.on_delete",
+      "tasks.on_create",
+      "tasks.on_update",
+    ]);
+    expect(sent.filter((name) => name !== "Content-Type" && !text.includes(`"${name}"`))).to.deep.equal([]);
+  });
+
+  it("says nothing of base queries, filters of access, defaults, tables and look-ups", () => {
+    expect(JSON.stringify(things)).not.to.match(/secret[-_](of|tag|default|table|lookup|column)/);
+  });
+
+  it("makes bodies of the rules, with nested keys", () => {
+    const body = things.components.schemas["things.create"];
+
+    expect(body).to.deep.include({ type: "object", required: ["big"] });
+    expect(body?.["properties"]).to.deep.include({
+      big: {
+        anyOf: [
+          { type: "integer", minimum: 1, maximum: 10 },
+          { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" },
+        ],
+      },
+      kind: { type: ["string", "null"], enum: ["a", "b", null] },
+      tags: { type: "array", items: { type: "string", maxLength: 65_536, pattern: "^[a-z]+$" }, minItems: 1 },
+      meta: {
+        type: ["object", "null"],
+        required: ["plan"],
+        properties: {
+          plan: { type: "string", enum: ["free", "pro"] },
+          seats: {
+            type: "array",
+            items: {
+              type: "object",
+              required: ["name"],
+              properties: { name: { type: "string", minLength: 1, maxLength: 20 } },
+            },
+          },
+        },
+      },
+    });
+  });
+});
+
+/** Returns a route of the document as the table of scopes has it. */
+function routeOf(method: string, path: string): string {
+  const [, root = "", name, id] = path.split("/");
+  if (root === "resources" && name !== undefined)
+    return id === undefined ? "* /resources/:name" : "* /resources/:name/:id";
+  return `${method} ${path.replaceAll(/\{(\w+)\}/g, ":$1")}`;
+}
