@@ -1,5 +1,6 @@
 import { deliveryStatuses } from "../../deliveries/delivery.ts";
 import { deliveryShape } from "../../deliveries/list.ts";
+import { triggers } from "../../mapping/definition.ts";
 import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
@@ -23,6 +24,10 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   subscription_id: rowId,
   parent_delivery_id: nullable(rowId),
   root_delivery_id: rowId,
+  resource: text,
+  event: { type: "string", enum: triggers },
+  record_id: text,
+  occurred_at: { ...dateTime, description: "With microseconds." },
   trigger_kind: { type: "string", enum: ["automatic", "manual"] },
   status,
   attempt: whole,
@@ -49,6 +54,17 @@ const attempt = objectOf({
   }),
   response_body: nullable(text),
   response_truncated: { type: "boolean" },
+  trigger: text,
+  address: nullable(text),
+  dns_ms: nullable(whole),
+  connect_ms: nullable(whole),
+  tls_ms: nullable(whole),
+  first_byte_ms: nullable(whole),
+});
+
+const request = objectOf({
+  headers: { type: "object", additionalProperties: text, description: "Signatures are cut." },
+  body: nullable({ ...text, description: "As every attempt sends it; null when the record was erased." }),
 });
 
 /** Parameters that only this list has. */
@@ -72,7 +88,7 @@ export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
   const delivery = Object.fromEntries(shown);
   return {
     Delivery: objectOf(delivery),
-    "Delivery.shown": objectOf({ ...delivery, attempts: listOf(attempt) }),
+    "Delivery.shown": objectOf({ ...delivery, request, attempts: listOf(attempt) }),
     "Delivery.listed": objectOf(delivery, { optional: "all" }),
   };
 }
