@@ -9,6 +9,7 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../outbound/targets.ts";
+import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
@@ -155,6 +156,7 @@ function createRecordDatabase(
 ): RecordDatabase {
   return {
     records: createTextSql(pool, names),
+    reads: createBatchedSql(pool, names),
     lists: createTextSql(lists, names),
     transact: createTextTransact(pool, names),
     models,

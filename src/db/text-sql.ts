@@ -74,7 +74,7 @@ export function createTextSql(over: Pool | ClientBase, names: (text: string) => 
  * Whether a prepared statement no longer fits its table: a column has another type since ("cached
  * plan must not change result type"). The connection keeps the statement for its life.
  */
-function isStalePlan(error: unknown): boolean {
+export function isStalePlan(error: unknown): boolean {
   return (error as { readonly code?: unknown }).code === "0A000";
 }
 

@@ -1,6 +1,6 @@
 /**
- * Gathers items while the previous batch runs. Batches grow with the load, and a single item does
- * not wait.
+ * Gathers items while as many batches run as may. Batches grow with the load, and a single item
+ * does not wait.
  */
 export interface Batcher<Item, Result> {
   /**
@@ -23,20 +23,26 @@ interface Waiting<Item, Result> {
  * @param handle Returns one result per item, in the items' order.
  * @param maxItems Most items of one batch.
  * @param maxWeight Most weight of one batch, unless its first item is heavier.
+ * @param atWork How many batches run at one time.
  */
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
   maxWeight = Infinity,
   weightOf = () => 0,
+  atWork = 1,
 }: {
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxItems: number;
   readonly maxWeight?: number;
   readonly weightOf?: (item: Item) => number;
+  readonly atWork?: number;
 }): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
-  let running: Promise<void> | undefined;
+  const runs = new Set<Promise<void>>();
+  let running = 0;
+  /** Whether the next batch is still being gathered. */
+  let isGathering = false;
 
   function takeBatch(): readonly Waiting<Item, Result>[] {
     let count = 0;
@@ -52,8 +58,11 @@ export function createBatcher<Item, Result>({
   async function run(): Promise<void> {
     // Lets everything that became ready in this turn of the event loop join the first batch.
     await new Promise((resolve) => setImmediate(resolve));
-    while (waiting.length > 0) {
+    isGathering = false;
+    // What another batch gathers is left to it.
+    while (waiting.length > 0 && !isGathering) {
       const batch = takeBatch();
+      if (waiting.length > 0) startOneMore();
       try {
         const results = await handle(batch.map(({ item }) => item));
         batch.forEach(({ resolve }, index) => resolve(results[index] as Result));
@@ -61,18 +70,26 @@ export function createBatcher<Item, Result>({
         for (const { reject } of batch) reject(error);
       }
     }
-    running = undefined;
+    running -= 1;
+  }
+
+  function startOneMore(): void {
+    if (isGathering || running >= atWork) return;
+    isGathering = true;
+    running += 1;
+    const one = run().finally(() => runs.delete(one));
+    runs.add(one);
   }
 
   return {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        running ??= run();
+        startOneMore();
       });
     },
     async drain() {
-      while (running !== undefined) await running;
+      while (runs.size > 0) await Promise.all(runs);
     },
   };
 }

@@ -10,6 +10,7 @@ export function databaseWithin(database: RecordDatabase, text: TextSql): RecordD
   return {
     ...database,
     records: text,
+    reads: text,
     lists: text,
     transact: (work) => work(text),
     onFallback(resource) {

@@ -37,6 +37,8 @@ import { accessOf, type View, type Views } from "./view.ts";
 /** How the stores reach the database. */
 export interface RecordDatabase {
   readonly records: TextSql;
+  /** For reads of one record, which may go to the server together. */
+  readonly reads: TextSql;
   readonly lists: TextSql;
   readonly transact: TextTransact;
   /** For the arguments of code modules that only Prisma knows. */
@@ -128,7 +130,7 @@ async function find(
   if (view === undefined || filter === undefined) return fallback().find(key, where, shape, access);
   const condition = allOf([keyCondition(definition, key), filter]);
   try {
-    const found = await readJudged(database.records, view.statement, { condition, judge: access });
+    const found = await readJudged(database.reads, view.statement, { condition, judge: access });
     return found && foundBy(view, found);
   } catch (error) {
     if (databaseFaultOf(error).kind === "bad_value") return undefined;

@@ -1,4 +1,3 @@
-import { timingSafeEqual } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
 import { handOver } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
@@ -8,6 +7,7 @@ import { AppError, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { noClaims } from "../kit/caller.ts";
 import { everything } from "../kit/scopes.ts";
+import { createBatcher } from "../kit/batcher.ts";
 import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
 import { hashToken, isToken, mintToken } from "./token.ts";
 
@@ -78,11 +78,14 @@ export interface TokenProvider {
 /** About 1.5 MB. */
 const maxFound = 10_000;
 
-const textOf = (hash: Uint8Array): string => Buffer.from(hash).toString("base64");
+/** Most tokens of one look-up, and how many look-ups run at one time. */
+const lookUps = { tokens: 100, atWork: 4 };
+
+const textOf = (token: string): string => Buffer.from(hashToken(token)).toString("hex");
 
 interface FoundToken {
   readonly tokenId: number;
-  readonly hash: Buffer;
+  readonly hash: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
   readonly state: "valid" | "revoked" | "expired" | "disabled";
@@ -95,14 +98,14 @@ interface FoundToken {
 
 // The database's clock decides on expiry, since every process shares it.
 const findText = `
-  SELECT token.id AS "tokenId", token.hash, token.scopes, token.expires_at AS "expiresAt",
+  SELECT token.id AS "tokenId", encode(token.hash, 'hex') AS hash, token.scopes, token.expires_at AS "expiresAt",
     owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
     CASE WHEN token.revoked_at IS NOT NULL THEN 'revoked' WHEN token.expires_at <= now() THEN 'expired'
       WHEN owner.disabled_at IS NOT NULL THEN 'disabled' ELSE 'valid' END AS state,
     token.last_used_at IS NULL OR token.last_used_at < now() - interval '1 minute' AS "isUseUnnoted"
   FROM svc.tokens AS token
   JOIN svc.users AS owner ON owner.id = token.user_id
-  WHERE token.hash = $1`;
+  WHERE token.hash = ANY($1::bytea[])`;
 
 /** Said only to who holds the token: its hash is the one that was looked up. */
 const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
@@ -157,6 +160,18 @@ export function createTokenProvider({
     if (found.size > maxFound && oldest !== undefined) found.delete(oldest);
   }
 
+  /** One statement for the tokens of all requests that come in one turn of the event loop. */
+  const lookUp = createBatcher<string, FoundToken | undefined>({
+    maxItems: lookUps.tokens,
+    atWork: lookUps.atWork,
+    async handle(hashes) {
+      const asked = [...new Set(hashes)].map((hash) => `\\x${hash}`);
+      const rows = new Map<string, FoundToken>();
+      for (const row of await sql<FoundToken>(findText, [asked])) rows.set(row.hash, row);
+      return hashes.map((hash) => rows.get(hash));
+    },
+  });
+
   return {
     async issue({ userId, name, expiresAt, scopes = everything, madeWith, actor: issuer = actor }) {
       const token = mintToken();
@@ -173,14 +188,13 @@ export function createTokenProvider({
     },
     async identify(token) {
       if (!isToken(token)) return invalidToken;
-      const hash = hashToken(token);
-      const [row] = await sql<FoundToken>(findText, [Buffer.from(hash)]);
-      const isOurs = row !== undefined && timingSafeEqual(row.hash, hash);
-      if (!isOurs || row.state !== "valid") {
-        found.delete(textOf(hash));
-        return isOurs && row.state !== "valid" ? refusals[row.state] : invalidToken;
+      const hash = textOf(token);
+      const row = await lookUp.add(hash);
+      if (row?.state !== "valid") {
+        found.delete(hash);
+        return row === undefined ? invalidToken : refusals[row.state];
       }
-      noteFound(textOf(hash));
+      noteFound(hash);
       if (row.isUseUnnoted) noteUse(row.tokenId);
       const { id, name, email, isAdmin, tokenId, scopes } = row;
       const grant = { scopes, expiresAt: row.expiresAt ?? undefined, isOfAdmin: isAdmin };
@@ -191,7 +205,7 @@ export function createTokenProvider({
         grant,
       };
     },
-    wasFound: (token) => isToken(token) && found.has(textOf(hashToken(token))),
+    wasFound: (token) => isToken(token) && found.has(textOf(token)),
     async list(userId) {
       return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
     },

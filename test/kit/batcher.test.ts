@@ -2,7 +2,10 @@ import { expect } from "chai";
 import { createBatcher, type Batcher } from "../../src/kit/batcher.ts";
 
 /** A batcher that doubles numbers, one batch at each `release`. */
-function createGated(maxItems = 100): {
+function createGated(
+  maxItems = 100,
+  atWork = 1,
+): {
   readonly batcher: Batcher<number, number>;
   readonly batches: (readonly number[])[];
   /** Lets the batch at work end; resolves once there is one. */
@@ -13,6 +16,7 @@ function createGated(maxItems = 100): {
   let arrived: (() => void) | undefined;
   const batcher = createBatcher<number, number>({
     maxItems,
+    atWork,
     async handle(items) {
       batches.push(items);
       const error = await new Promise<Error | undefined>((resolve) => {
@@ -60,6 +64,21 @@ describe("createBatcher", () => {
     expect(batches).to.deep.equal([[1], [2, 3]]);
   });
 
+  it("runs as many batches at one time as it may, and gathers beyond", async () => {
+    const { batcher, batches, release } = createGated(2, 2);
+    const results = Promise.all([1, 2, 3, 4, 5, 6].map((item) => batcher.add(item)));
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(batches).to.deep.equal([
+      [1, 2],
+      [3, 4],
+    ]);
+
+    for (let turn = 0; turn < 3; turn++) await release();
+
+    expect(await results).to.deep.equal([2, 4, 6, 8, 10, 12]);
+    expect(batches.at(-1)).to.deep.equal([5, 6]);
+  });
+
   it("splits what is more than a batch takes", async () => {
     const { batcher, batches, release } = createGated(2);
     const results = Promise.all([1, 2, 3, 4, 5].map((item) => batcher.add(item)));
@@ -86,9 +105,13 @@ describe("createBatcher", () => {
     const { batcher, batches, release } = createGated();
     await Promise.all([batcher.add(1), release()]);
 
-    await Promise.all([batcher.add(2), release()]);
+    // In the moment that the first is answered, and later.
+    const results = batcher.add(2).then(() => batcher.add(3));
+    await release();
+    await release();
+    await results;
 
-    expect(batches).to.deep.equal([[1], [2]]);
+    expect(batches).to.deep.equal([[1], [2], [3]]);
   });
 
   it("drains what waits and what is added meanwhile", async () => {

@@ -1,6 +1,7 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createBatchedSql } from "../../src/db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
@@ -177,6 +178,7 @@ export function recordDatabaseOf({
   const names = createStatementNames(false);
   return {
     records: createTextSql(database.pool, names),
+    reads: createBatchedSql(database.pool, names),
     lists: createTextSql(database.lists, names),
     transact: createTextTransact(database.pool, names),
     models,

@@ -75,6 +75,24 @@ describe("createTokenProvider", () => {
     expect(statements).to.deep.equal([]);
   });
 
+  it("looks up in one statement the tokens that come in one turn of the event loop, each with its own answer", async () => {
+    const [one, other] = [
+      await tokens.issue({ userId, name: "x" }),
+      await tokens.issue({ userId, name: "y" }),
+    ];
+    await tokens.revoke(other.id);
+    statements = [];
+
+    const found = await Promise.all(
+      [one.token, other.token, one.token, mintToken()].map((token) => tokens.identify(token)),
+    );
+
+    expect(
+      found.map((identity) => (identity.kind === "known" ? identity.tokenId : identity.code)),
+    ).to.deep.equal([one.id, "token.revoked", one.id, "token.invalid"]);
+    expect(statements.filter((text) => text.includes("FROM svc.tokens"))).to.have.length(1);
+  });
+
   it("finds nobody for a token that was never issued", async () => {
     expect(await callerOfToken(tokens, mintToken())).to.equal(undefined);
   });
