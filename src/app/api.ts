@@ -15,6 +15,7 @@ import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
+import { isCostly } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -174,6 +175,7 @@ function createRelayOf(
     outbox: createOutbox({ sql }),
     shares: createRelayShares({ sql, name: database.name }),
     resources: [...definitions.values()].map(({ name }) => name),
+    costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
     present: createEventPresenter({ definitions, models }),
     broker,
     seal,

@@ -83,6 +83,7 @@ export function createDispatcher({
     ...shared,
     seal,
     findSubscribers: createSubscriberFinder({ sql, eligibility }),
+    isCostly: (resource) => eligibility.isCostly(resource),
     admission,
     attempts,
     flightMs,

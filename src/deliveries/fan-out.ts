@@ -12,6 +12,7 @@ import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import { deadMessage, deliveryMessage } from "./messages.ts";
+import { createFanOutTurns } from "./fan-out-turns.ts";
 import { beginFanOut } from "./attempt/spans.ts";
 import { writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
 
@@ -22,6 +23,8 @@ export interface FanOutOptions extends WriteOptions {
   readonly findSubscribers: (
     events: readonly Pick<PublishedEvent, "id" | "event" | "resource" | "owner_id">[],
   ) => Promise<readonly (readonly Subscriber[])[]>;
+  /** Whether the events of a resource take turns of their own, since one may take long. */
+  readonly isCostly: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
   /** Called when deliveries were left to the queue. */
   readonly onParked: () => void;
@@ -33,6 +36,8 @@ export interface FanOutOptions extends WriteOptions {
 const batchSize = 200;
 /** Limit of the messages of one batch; a single one may be larger. */
 const batchBytes = 4 * 1024 ** 2;
+/** Most messages of costly resources that wait for their turns. */
+const mostCostly = 600;
 /** Most messages to other dispatchers about deliveries for which this one has no slot. */
 const mostAnnounced = 4;
 
@@ -40,6 +45,8 @@ const mostAnnounced = 4;
  * Turns each event into one delivery per matching subscription. The same commit ends the event's
  * place in the outbox. Starts the attempts for which this process has slots; the others wait in the
  * queue for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
+ *
+ * Costly resources have turns of their own, so that their events hold up no other resource's.
  */
 export function createFanOut(options: FanOutOptions): Worker {
   const { broker, attempts } = options;
@@ -55,17 +62,32 @@ export function createFanOut(options: FanOutOptions): Worker {
           return messages.map(() => undefined);
         },
       });
-      const consumption = await broker.consume({
-        queue: queues.fanout,
-        prefetch: 2 * batchSize,
-        onMessage: (message) => void batcher.add(message),
+      const turns = createFanOutTurns({
+        handle: (messages) => handleMessages(options, messages, signal),
+        maxItems: batchSize,
+        maxBytes: batchBytes,
+        mostWaiting: mostCostly,
+        now: () => performance.now(),
       });
+      const onMessage = (message: IncomingMessage): void => {
+        const resource = resourceOf(message);
+        if (!options.isCostly(resource)) void batcher.add(message);
+        // The event stays in the outbox, and the relay publishes it again later.
+        else if (!turns.add(resource, message)) message.ack();
+      };
+      const prefetch = 2 * batchSize + mostCostly;
+      const consumption = await broker.consume({ queue: queues.fanout, prefetch, onMessage });
       await aborted(signal);
       await consumption.stop();
-      await batcher.drain();
+      await Promise.all([batcher.drain(), turns.stop()]);
       await attempts.drain();
     },
   };
+}
+
+/** Decides on the turn only: the seal says later whose event it is. */
+function resourceOf({ routingKey }: IncomingMessage): string {
+  return routingKey.slice(0, Math.max(0, routingKey.lastIndexOf(".")));
 }
 
 async function handleMessages(

@@ -15,6 +15,9 @@ export interface PlaceOptions {
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
 }
 
+/** Until the next try, when a rule of access cannot be applied: its table may be away. */
+const unjudgedMs = 30_000;
+
 type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
 
 /**
@@ -40,7 +43,7 @@ export async function placeDeliveries(
 async function eligibleOf(
   { eligibility }: PlaceOptions,
   deliveries: readonly TakenDelivery[],
-): Promise<(delivery: TakenDelivery) => boolean> {
+): Promise<(delivery: TakenDelivery) => boolean | undefined> {
   const subscribed = deliveries.filter(({ subscription }) => subscription !== null);
   const judged = await eligibility.judge(
     subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
@@ -48,8 +51,8 @@ async function eligibleOf(
       user: { ...(subscription as TakenSubscription).user, claims: noClaims },
     })),
   );
-  const eligible = new Set(subscribed.filter((_, index) => judged[index]));
-  return (delivery) => eligible.has(delivery);
+  const verdicts = new Map(subscribed.map((delivery, index) => [delivery, judged[index]]));
+  return (delivery) => verdicts.get(delivery);
 }
 
 /** Returns whether an attempt was started. */
@@ -57,7 +60,7 @@ function place(
   options: PlaceOptions,
   delivery: TakenDelivery,
   flight: Flight,
-  isEligible: (delivery: TakenDelivery) => boolean,
+  isEligible: (delivery: TakenDelivery) => boolean | undefined,
 ): boolean {
   const { admission, attempts } = options;
   const { id, attempt, subscription } = delivery;
@@ -70,7 +73,12 @@ function place(
     attempts.putBack({ flight }, { id, delayMs: undefined });
     return false;
   }
-  if (!isEligible(delivery)) return cancel("The subscriber may no longer see this record.");
+  const verdict = isEligible(delivery);
+  if (verdict === undefined) {
+    attempts.putBack({ flight }, { id, delayMs: unjudgedMs });
+    return false;
+  }
+  if (!verdict) return cancel("The subscriber may no longer see this record.");
   const request: SlotRequest = {
     userId: subscription.user.id,
     url: subscription.url,

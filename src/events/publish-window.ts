@@ -18,6 +18,11 @@ export interface PublishWindow {
    * wait behind a backlog in the broker's one queue.
    */
   hasRoomToCatchUp(): boolean;
+  /**
+   * Returns how many more events of the resource fit. Those of a costly resource have a part of
+   * their own: the fan-out may take long over them, and the others do not wait for that.
+   */
+  roomOf(resource: string): number;
   /** Returns how many more events and bytes fit. */
   room(): { readonly events: number; readonly bytes: number };
   enter(event: WindowedEvent): void;
@@ -27,8 +32,12 @@ export interface PublishWindow {
    * it for long enough, and returns their ids.
    */
   note(asked: ReadonlySet<string>, waiting: ReadonlySet<string>): readonly string[];
-  /** Returns the ids of events that are still in the outbox after this time. */
-  olderThan(ms: number): readonly string[];
+  /**
+   * Returns the ids of events that are still in the outbox after this time.
+   *
+   * @param costlyMs For those of costly resources.
+   */
+  olderThan(ms: number, costlyMs: number): readonly string[];
 }
 
 interface Entry {
@@ -39,24 +48,35 @@ interface Entry {
   goneSinceMs: number | undefined;
 }
 
+/** Room of what is in flight together. */
+interface Part {
+  count: number;
+  bytes: number;
+}
+
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
+/** Of each costly resource, however many there are. */
+const leastOwnEvents = 10;
 /**
  * A crash of the database can bring an event back: the commit that removed it may not be on disk.
  * Without `synchronous_commit` that takes three times `wal_writer_delay`, 0.6 s.
  */
 const sureAfterMs = 2_000;
 
-/** @param now In ms, never going back. */
-export function createPublishWindow({ now }: { readonly now: () => number }): PublishWindow {
+/**
+ * @param costly Names of the resources whose events may take long at the fan-out.
+ * @param now In ms, never going back.
+ */
+export function createPublishWindow({
+  costly = [],
+  now,
+}: {
+  readonly costly?: readonly string[];
+  readonly now: () => number;
+}): PublishWindow {
   const entries = new Map<string, Entry>();
-  let count = 0;
-  let bytes = 0;
-
-  function countIn({ event }: Entry, direction: 1 | -1): void {
-    count += direction;
-    bytes += direction * event.bytes;
-  }
+  const { shared, own, roomOf, countIn } = createParts(costly);
 
   function leave(id: string): void {
     const entry = entries.get(id);
@@ -75,9 +95,10 @@ export function createPublishWindow({ now }: { readonly now: () => number }): Pu
       for (const [id, { transaction }] of entries) if (transaction >= least) found.push(id);
       return found;
     },
-    hasRoom: () => count < mostEvents && bytes < mostBytes,
-    hasRoomToCatchUp: () => count < mostEvents / 5 && bytes < mostBytes / 4,
-    room: () => ({ events: mostEvents - count, bytes: mostBytes - bytes }),
+    hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
+    hasRoomToCatchUp: () => shared.count < mostEvents / 5 && shared.bytes < mostBytes / 4,
+    roomOf,
+    room: () => ({ events: mostEvents - shared.count, bytes: mostBytes - shared.bytes }),
     enter({ id, uuid, transaction, resource, bytes: size }) {
       leave(id);
       const event = { id, uuid, transaction, resource, bytes: size };
@@ -108,9 +129,42 @@ export function createPublishWindow({ now }: { readonly now: () => number }): Pu
       }
       return left;
     },
-    olderThan: (ms) =>
+    olderThan: (ms, costlyMs) =>
       [...entries]
-        .filter(([, { sinceMs, goneSinceMs }]) => goneSinceMs === undefined && now() - sinceMs > ms)
+        .filter(([, { event, sinceMs, goneSinceMs }]) => {
+          const limitMs = own.has(event.resource) ? costlyMs : ms;
+          return goneSinceMs === undefined && now() - sinceMs > limitMs;
+        })
         .map(([id]) => id),
+  };
+}
+
+interface Parts {
+  readonly shared: Part;
+  /** Those of costly resources. */
+  readonly own: ReadonlyMap<string, Part>;
+  readonly roomOf: PublishWindow["roomOf"];
+  readonly countIn: (entry: Entry, direction: 1 | -1) => void;
+}
+
+function createParts(costly: readonly string[]): Parts {
+  const shared: Part = { count: 0, bytes: 0 };
+  const own = new Map(costly.map((resource): [string, Part] => [resource, { count: 0, bytes: 0 }]));
+  const mostOwn = Math.max(leastOwnEvents, Math.min(mostEvents / 5, Math.floor(mostEvents / costly.length)));
+  return {
+    shared,
+    own,
+    roomOf(resource) {
+      const part = own.get(resource);
+      if (part === undefined) return Infinity;
+      // Not one by one: each read looks at more events than it may take.
+      const isOpen = part.count <= mostOwn / 2 && part.bytes < mostBytes / 4;
+      return isOpen ? mostOwn - part.count : 0;
+    },
+    countIn({ event }, direction) {
+      const part = own.get(event.resource) ?? shared;
+      part.count += direction;
+      part.bytes += direction * event.bytes;
+    },
   };
 }

@@ -16,6 +16,8 @@ export interface RelayOptions extends PublishOptions {
    * Resources of the mapping files. Events of other resources wait until their resource is back.
    */
   readonly resources: readonly string[];
+  /** Those of which the fan-out may take long over an event. */
+  readonly costly?: readonly string[];
   /** Presents events of one resource. Never rejects. */
   readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
   readonly pollIntervalMs: number;
@@ -59,7 +61,7 @@ export const now = (): number => performance.now();
 export function createRelayState(options: RelayOptions): RelayState {
   return {
     options,
-    window: createPublishWindow({ now }),
+    window: createPublishWindow({ costly: options.costly ?? [], now }),
     failed: createFailedEvents({ longestPauseMs, now }),
     resting: createRestingResources({ longestPauseMs, now }),
     busy: new Set(),
@@ -115,7 +117,7 @@ export function restResource(
 }
 
 /** Leaves an event to a later read of the outbox. */
-function giveBack(
+export function giveBack(
   { window, failed, cursor }: RelayState,
   event: Pick<OutboxEvent, "id" | "transaction" | "resource">,
 ): void {

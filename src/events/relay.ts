@@ -6,6 +6,7 @@ import { publishEvents, uuidsOf, type PresentedEvent } from "./publish-events.ts
 import { isSameShare } from "./relay-shares.ts";
 import {
   createRelayState,
+  giveBack,
   isNew,
   now,
   readWhole,
@@ -83,7 +84,9 @@ async function turn(state: RelayState): Promise<boolean> {
 
 /** Returns whether there is something to read, and no room for it. */
 function isHeldUp({ window, cursor, options }: RelayState): boolean {
-  return !window.hasRoom() || (!window.hasRoomToCatchUp() && cursor.hasLeftOver(options.resources));
+  const isFull = (resource: string): boolean => window.roomOf(resource) === 0;
+  const held = window.hasRoomToCatchUp() ? options.resources.filter(isFull) : options.resources;
+  return !window.hasRoom() || cursor.hasLeftOver(held);
 }
 
 /** Renews this relay's share of the outbox. A share that has changed is read from its beginning. */
@@ -107,10 +110,11 @@ async function check(state: RelayState): Promise<void> {
   if (asked.size === 0 || now() < state.nextCheckMs) return;
   state.nextCheckMs = now() + (isHeldUp(state) ? urgentCheckMs : checkMs);
   for (const id of window.note(asked, await outbox.waiting([...asked]))) failed.forget(id);
-  if (now() < state.nextDepthMs || window.olderThan(lostAfterMs).length === 0) return;
+  if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
-  const lost = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs);
+  // An event of a costly resource may wait for its turn at the fan-out, in no queue.
+  const lost = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs, requeueAfterMs);
   // While all of them fit into the queue, no dispatcher takes them: more messages would only take
   // memory.
   if (lost.length === 0 || depth >= lost.length) return;
@@ -172,7 +176,9 @@ async function reportStrangers(state: RelayState): Promise<void> {
 async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const { window, cursor, busy, resting, sessions, options } = state;
   const room = window.room();
-  const readable = options.resources.filter((resource) => !busy.has(resource) && !resting.has(resource));
+  const isReadable = (resource: string): boolean =>
+    !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
+  const readable = options.resources.filter(isReadable);
   // Also with none readable: the cursor must learn which transactions become visible now.
   const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
   const { session, snapshot, events, scanned } = await options.outbox.read({
@@ -193,8 +199,12 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   }
   cursor.advance(snapshot, scanned);
   const fresh = events.filter((event) => isNew(state, event));
-  for (const [resource, group] of groupByResource(fresh)) begin(state, resource, group);
-  const idle = readable.filter((resource) => !busy.has(resource));
+  for (const [resource, group] of groupByResource(fresh)) {
+    const most = window.roomOf(resource);
+    for (const event of group.slice(most)) giveBack(state, event);
+    if (most > 0) begin(state, resource, group.slice(0, most));
+  }
+  const idle = readable.filter(isReadable);
   return window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
 }
 

@@ -6,7 +6,9 @@ import type { AccessRule, Definition, Definitions } from "../mapping/definition.
 import type { Condition } from "../querying/condition.ts";
 import { isAdminFor, type AccessConditions } from "../resources/access.ts";
 import { groupBy } from "../kit/group-by.ts";
-import { judgeSnapshots, pairKey, type JudgedPair } from "./snapshot-judge.ts";
+import { alternativesOf } from "../querying/alternatives.ts";
+import { findReaders, type EventReaders } from "./find-readers.ts";
+import { judgeSnapshots, pairKey } from "./snapshot-judge.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
@@ -25,8 +27,20 @@ export type Audience =
 export interface Readers {
   /** Ids of the users who get every event of the resource. */
   readonly ofAll: ReadonlySet<number>;
-  /** Ids of the other users who get each event, in the events' order. */
-  readonly ofEach: readonly (readonly number[])[];
+  /** The other users who get each event, in the events' order. */
+  readonly ofEach: readonly EventReaders[];
+}
+
+/** Who may get some events of one resource. */
+export interface Circle {
+  /**
+   * Returns groups that together include every user who gets any of these events.
+   *
+   * @param places Of the events, in the order in which they were given.
+   */
+  audiencesOf(places: readonly number[]): readonly Audience[];
+  /** Judges users of these groups, each user once. */
+  choose(users: readonly Caller[]): Readers;
 }
 
 /**
@@ -37,19 +51,19 @@ export interface Readers {
  */
 export interface Eligibility {
   /**
-   * Returns groups that together include every user who gets any of these events of one resource.
+   * Whether the cost of an event of the resource may grow with the number of its subscriptions, or
+   * with what a filter looks up.
    */
-  audiencesOf(resource: string, events: readonly JudgedEvent[]): readonly Audience[];
-  /** Judges users against events of one resource, each user once. */
-  readersOf(options: {
-    readonly resource: string;
-    readonly events: readonly JudgedEvent[];
-    readonly users: readonly Caller[];
-  }): Promise<Readers>;
-  /** Returns for each pair whether the user gets the event. */
+  isCostly(resource: string): boolean;
+  /** Finds out who may get some events of one resource. A filter takes a statement. */
+  circleOf(resource: string, events: readonly JudgedEvent[]): Promise<Circle>;
+  /**
+   * Returns for each pair whether the user gets the event; undefined when the filter fails, so that
+   * it cannot be said now.
+   */
   judge(
     pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
-  ): Promise<readonly boolean[]>;
+  ): Promise<readonly (boolean | undefined)[]>;
 }
 
 export interface EligibilityOptions {
@@ -61,52 +75,88 @@ export interface EligibilityOptions {
 }
 
 export function createEligibility(options: EligibilityOptions): Eligibility {
-  const { definitions } = options;
+  const { definitions, access } = options;
   const ruleOf = (resource: string): AccessRule["kind"] =>
     definitions.get(resource)?.access.read.kind ?? "owner";
+  /** Undefined for a resource whose rule is no filter. */
+  const filterOf = (resource: string): Filter | undefined => {
+    const definition = definitions.get(resource);
+    const condition = definition && access.readFilter(definition);
+    return definition && condition && { definition, condition };
+  };
   return {
-    audiencesOf(resource, events) {
-      const rule = ruleOf(resource);
-      // A filter may let everyone in; it decides on those who subscribe.
-      if (rule === "everyone" || rule === "filter") return [{ kind: "everybody" }];
-      const admins = adminsOf(definitions, resource);
-      return rule === "admin" ? admins : [...admins, ...ownersOf(events)];
-    },
-    async readersOf({ resource, events, users }) {
-      const isOfAll = (user: Caller): boolean =>
-        ruleOf(resource) === "everyone" || isAdminOf(options, resource, user);
-      const ofAll = new Set(users.filter(isOfAll).map(({ id }) => id));
-      const others = users.filter(({ id }) => !ofAll.has(id));
-      return { ofAll, ofEach: await readersOfEach(options, resource, events, others) };
+    isCostly: (resource) => isCostly(definitions.get(resource)),
+    async circleOf(resource, events) {
+      const filter = filterOf(resource);
+      const ofEach = filter === undefined ? undefined : await filteredReaders(options, filter, events);
+      return {
+        audiencesOf: (places) => {
+          const asked = places.flatMap((place) => events[place] ?? []);
+          const readers = ofEach && places.flatMap((place) => [ofEach[place] ?? []]);
+          return audiencesOf(options, resource, asked, readers);
+        },
+        choose(users) {
+          const isOfAll = (user: Caller): boolean =>
+            ruleOf(resource) === "everyone" || isAdminOf(options, resource, user);
+          const ofAll = new Set(users.filter(isOfAll).map(({ id }) => id));
+          const others = users.filter(({ id }) => !ofAll.has(id));
+          if (ofEach !== undefined) return { ofAll, ofEach: ofEach.map((one) => within(one, others)) };
+          const isOwned = ruleOf(resource) === "owner";
+          return { ofAll, ofEach: isOwned ? ownersAmong(others, events) : events.map(() => []) };
+        },
+      };
     },
     async judge(pairs) {
-      const filtered = pairs.filter(({ event }) => ruleOf(event.resource) === "filter");
-      const readable = new Set<(typeof pairs)[number]>();
-      for (const [resource, own] of groupBy(filtered, ({ event }) => event.resource)) {
-        const passed = await judgeFilter(options, resource, own);
-        for (const pair of own)
-          if (passed.has(pairKey(pair.event.id ?? "", pair.user.id))) readable.add(pair);
+      const verdicts = new Map<(typeof pairs)[number], boolean | undefined>();
+      for (const [resource, own] of groupBy(pairs, ({ event }) => event.resource)) {
+        const filter = filterOf(resource);
+        if (filter === undefined) continue;
+        const passed = await judgeFilter(options, filter, own);
+        for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id ?? "", pair.user.id)));
       }
       return pairs.map((pair) => {
         const { event, user } = pair;
         const rule = ruleOf(event.resource);
         if (rule === "everyone" || isAdminOf(options, event.resource, user)) return true;
-        return rule === "owner" ? event.owner_id === ownerIdOf(user) : readable.has(pair);
+        if (rule === "filter") return verdicts.get(pair);
+        return rule === "owner" && event.owner_id === ownerIdOf(user);
       });
     },
   };
 }
 
-/** Returns for each event the ids of the users who read it. */
-async function readersOfEach(
-  options: EligibilityOptions,
+interface Filter {
+  readonly definition: Definition;
+  readonly condition: Condition;
+}
+
+/** See `Eligibility`. */
+export function isCostly(definition: Definition | undefined): boolean {
+  if (definition === undefined) return false;
+  const { access, code } = definition;
+  return access.read.kind === "everyone" || access.read.kind === "filter" || code.isAdmin !== undefined;
+}
+
+function audiencesOf(
+  { definitions }: EligibilityOptions,
   resource: string,
   events: readonly JudgedEvent[],
+  ofEach: readonly EventReaders[] | undefined,
+): readonly Audience[] {
+  const rule = definitions.get(resource)?.access.read.kind ?? "owner";
+  const admins = adminsOf(definitions, resource);
+  const isForAll = rule === "everyone" || ofEach?.includes("everybody") === true;
+  if (isForAll || admins.some(({ kind }) => kind === "everybody")) return [{ kind: "everybody" }];
+  if (ofEach === undefined) return rule === "admin" ? admins : [...admins, ...ownersOf(events)];
+  const ids = new Set(ofEach.flatMap((readers) => (readers === "everybody" ? [] : readers)));
+  return [...admins, ...[...ids].map((userId): Audience => ({ kind: "owner", userId }))];
+}
+
+/** Returns for each event the owner, where it is one of the users. */
+function ownersAmong(
   users: readonly Caller[],
-): Promise<readonly (readonly number[])[]> {
-  const rule = options.definitions.get(resource)?.access.read.kind ?? "owner";
-  if (rule === "filter") return filteredReaders(options, resource, events, users);
-  if (rule !== "owner") return events.map(() => []);
+  events: readonly JudgedEvent[],
+): readonly (readonly number[])[] {
   const byOwner = new Map(users.map((user) => [ownerIdOf(user), user.id]));
   return events.map(({ owner_id: owner }) => {
     const id = owner === null ? undefined : byOwner.get(owner);
@@ -114,74 +164,74 @@ async function readersOfEach(
   });
 }
 
-/**
- * Judges a few events at a time: 200 events and 100,000 users would be 20 million pairs in memory.
- */
+/** Leaves out those who are not among the users: they get every event anyway, or none. */
+function within(readers: EventReaders, users: readonly Caller[]): EventReaders {
+  if (readers === "everybody") return readers;
+  const ids = new Set(readers);
+  return users.flatMap(({ id }) => (ids.has(id) ? [id] : []));
+}
+
+/** Returns the readers of each event by the filter. */
 async function filteredReaders(
   options: EligibilityOptions,
-  resource: string,
+  { definition, condition }: Filter,
   events: readonly JudgedEvent[],
-  users: readonly Caller[],
-): Promise<readonly (readonly number[])[]> {
-  const readers: (readonly number[])[] = [];
-  const atOnce = Math.max(1, Math.floor(mostPairs / Math.max(1, users.length)));
-  for (let start = 0; start < events.length; start += atOnce) {
-    const portion = events.slice(start, start + atOnce);
-    const pairs = portion.flatMap((event) => users.map((user) => ({ event, user })));
-    const passed = await judgeFilter(options, resource, pairs);
-    for (const { id = "" } of portion)
-      readers.push(users.flatMap((user) => (passed.has(pairKey(id, user.id)) ? [user.id] : [])));
-  }
-  return readers;
-}
-
-/** Most pairs of an event and a user in one statement: each may look up related rows. */
-const mostPairs = 20_000;
-
-/** Returns the keys of the pairs that pass the filter of `access.read`. */
-async function judgeFilter(
-  options: EligibilityOptions,
-  resource: string,
-  pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
-): Promise<ReadonlySet<string>> {
-  const definition = options.definitions.get(resource);
-  const filter = definition && options.access.readFilter(definition);
-  if (definition === undefined || filter === undefined) return new Set();
-  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
-  const passed = new Set<string>();
-  for (let start = 0; start < known.length; start += mostPairs) {
-    const found = await judgeTogether(options, definition, filter, known.slice(start, start + mostPairs));
-    for (const key of found) passed.add(key);
-  }
-  return passed;
+): Promise<readonly EventReaders[]> {
+  const alternatives = alternativesOf(condition);
+  const ids = events.flatMap(({ id }) => id ?? []);
+  if (alternatives.length === 0 || ids.length === 0) return events.map(() => []);
+  const find = (eventIds: readonly string[]): ReturnType<typeof findReaders> =>
+    findReaders({ sql: options.sql, definition, eventIds }, alternatives);
+  const found = await withoutUnfit(options, { definition, ids }, find);
+  const readers = new Map(found.flatMap((one) => [...one]));
+  return events.map(({ id = "" }) => readers.get(id) ?? []);
 }
 
 /**
- * Judges snapshots in one statement. Only admins read a snapshot that no longer fits the table: the
- * type of a column has changed.
+ * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails.
  */
-async function judgeTogether(
+async function judgeFilter(
   options: EligibilityOptions,
-  definition: Definition,
-  filter: Condition,
-  pairs: readonly JudgedPair[],
-): Promise<ReadonlySet<string>> {
+  { definition, condition }: Filter,
+  pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
+): Promise<ReadonlySet<string> | undefined> {
+  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
+  const ids = [...new Set(known.map(({ eventId }) => eventId))];
   try {
-    return await judgeSnapshots(options.sql, definition, filter, pairs);
+    const found = await withoutUnfit(options, { definition, ids }, (some) => {
+      const own = known.filter(({ eventId }) => some.includes(eventId));
+      return judgeSnapshots(options.sql, definition, condition, own);
+    });
+    return new Set(found.flatMap((one) => [...one]));
   } catch (error) {
     if (databaseFaultOf(error).kind === "unavailable") throw error;
-    const ids = [...new Set(pairs.map(({ eventId }) => eventId))];
-    if (ids.length === 1) {
-      options.log.error({ err: error, resource: definition.name, eventId: ids[0] }, "access.read failed");
-      return new Set();
-    }
-    const passed = new Set<string>();
-    for (const id of ids) {
-      const own = pairs.filter(({ eventId }) => eventId === id);
-      for (const key of await judgeTogether(options, definition, filter, own)) passed.add(key);
-    }
-    return passed;
+    // The deliveries of other resources must not wait for this one.
+    options.log.error({ err: error, resource: definition.name }, "access.read failed");
+    return undefined;
   }
+}
+
+/**
+ * Asks for all events together, and for each alone when a snapshot no longer fits the table: the
+ * type of a column has changed. Only admins read such an event.
+ */
+async function withoutUnfit<T>(
+  { log }: Pick<EligibilityOptions, "log">,
+  { definition, ids }: { readonly definition: Definition; readonly ids: readonly string[] },
+  ask: (ids: readonly string[]) => Promise<T>,
+): Promise<readonly T[]> {
+  try {
+    return [await ask(ids)];
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "bad_value") throw error;
+    if (ids.length === 1) {
+      log.error({ err: error, resource: definition.name, eventId: ids[0] }, "access.read failed");
+      return [];
+    }
+  }
+  const answers: T[] = [];
+  for (const id of ids) answers.push(...(await withoutUnfit({ log }, { definition, ids: [id] }, ask)));
+  return answers;
 }
 
 /** Returns the `owner_id` of the events of a user's records. */

@@ -1,6 +1,6 @@
 import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
-import type { Audience, Eligibility } from "./eligibility.ts";
+import type { Audience, Circle, Eligibility } from "./eligibility.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 
@@ -35,44 +35,49 @@ type Question = readonly [
 
 /**
  * Finds the subscriptions that get each event of a batch, in the events' order and each answer by
- * id. One statement narrows: it goes from the distinct owners and admins to their subscriptions.
- * That takes 3 to 10 ms for 200 owners, however many users subscribe to the resource. `matchEvents`
- * then decides.
+ * id. One statement narrows: it goes from the distinct owners, readers and admins to their
+ * subscriptions. That takes 3 to 10 ms for 200 users, however many users subscribe to the resource.
+ * `matchEvents` then decides. A resource with a filter in `access.read` takes one more, see
+ * `findReaders`.
  *
- * Where a code module decides who is an admin, the statement reads all active subscriptions to the
- * resource's triggers. That happens once per batch: 100,000 take 1 to 3 s. `isAdmin` in the mapping
- * file has no such cost.
+ * Where a code module decides who is an admin, and where everyone reads, the statement reads all
+ * active subscriptions to the resource's triggers: 100,000 take 1 to 3 s.
  */
 export function createSubscriberFinder({
   sql,
   eligibility,
 }: {
   readonly sql: Sql;
-  readonly eligibility: Pick<Eligibility, "audiencesOf" | "readersOf">;
+  readonly eligibility: Pick<Eligibility, "circleOf">;
 }): (events: readonly MatchedEvent[]) => Promise<readonly (readonly Subscriber[])[]> {
   return async (events) => {
-    const questions = questionsOf(events, eligibility);
+    const circles = new Map<string, Circle>();
+    for (const [resource, own] of groupBy(events, (event) => event.resource))
+      circles.set(resource, await eligibility.circleOf(resource, own));
+    const questions = questionsOf(events, circles);
     if (questions.length === 0) return events.map(() => []);
     const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
     const rows = await sql<FoundRow>(findText, columns);
     const candidates = rows.map(({ userId: id, name, email, isAdmin, ...subscription }): Found => {
       return { ...subscription, user: { id, name, email, isAdmin, claims: noClaims } };
     });
-    return matchEvents({ events, candidates, eligibility });
+    return matchEvents({ events, candidates, circles });
   };
 }
 
 function questionsOf(
   events: readonly MatchedEvent[],
-  eligibility: Pick<Eligibility, "audiencesOf">,
+  circles: ReadonlyMap<string, Circle>,
 ): readonly Question[] {
-  const groups = groupBy(events, ({ resource, event }) => `${resource}.${event}`);
-  return [...groups.values()].flatMap((group) => {
-    const [{ resource, event: trigger }] = group as [MatchedEvent];
-    return eligibility.audiencesOf(resource, group).map((audience): Question => {
-      const userId = audience.kind === "owner" ? audience.userId : null;
-      const email = audience.kind === "email" ? audience.email : null;
-      return [resource, trigger, audience.kind, userId, email];
+  return [...circles].flatMap(([resource, circle]) => {
+    const own = events.filter((event) => event.resource === resource);
+    return [...new Set(own.map(({ event }) => event))].flatMap((trigger) => {
+      const places = own.flatMap(({ event }, place) => (event === trigger ? [place] : []));
+      return circle.audiencesOf(places).map((audience): Question => {
+        const userId = audience.kind === "owner" ? audience.userId : null;
+        const email = audience.kind === "email" ? audience.email : null;
+        return [resource, trigger, audience.kind, userId, email];
+      });
     });
   });
 }

@@ -1,7 +1,8 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { getOrSet, groupBy } from "../kit/group-by.ts";
-import type { Eligibility } from "./eligibility.ts";
+import type { Circle } from "./eligibility.ts";
+import type { EventReaders } from "./find-readers.ts";
 
 /** The part of an event that decides which subscriptions get it. */
 export interface MatchedEvent extends Pick<EventEnvelope, "resource" | "event" | "owner_id"> {
@@ -31,15 +32,16 @@ interface Listeners<C> {
  *
  * Takes time linear in the events, the candidates and the answers. Equal events share an answer.
  */
-export async function matchEvents<C extends Candidate>({
+export function matchEvents<C extends Candidate>({
   events,
   candidates,
-  eligibility,
+  circles,
 }: {
   readonly events: readonly MatchedEvent[];
   readonly candidates: readonly C[];
-  readonly eligibility: Pick<Eligibility, "readersOf">;
-}): Promise<readonly (readonly C[])[]> {
+  /** Of each resource; made of its events in the same order. */
+  readonly circles: ReadonlyMap<string, Pick<Circle, "choose">>;
+}): readonly (readonly C[])[] {
   const answers: (readonly C[])[] = events.map(() => []);
   const eventsOf = groupBy(
     events.map((event, index) => ({ ...event, index })),
@@ -48,12 +50,12 @@ export async function matchEvents<C extends Candidate>({
   for (const [resource, own] of groupBy(candidates, (candidate) => candidate.resource)) {
     const judged = eventsOf.get(resource) ?? [];
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
-    const { ofAll, ofEach } = await eligibility.readersOf({ resource, events: judged, users });
+    const { ofAll = new Set<number>(), ofEach = [] } = circles.get(resource)?.choose(users) ?? {};
     const listeners = listenersOf(own, ofAll);
     const known = new Map<string, readonly C[]>();
     judged.forEach(({ event, index }, place) => {
       const others = ofEach[place] ?? [];
-      const key = `${event} ${others.join()}`;
+      const key = `${event} ${String(others)}`;
       const answer = known.get(key) ?? answerOf(listeners.get(event), others);
       known.set(key, answer);
       answers[index] = answer;
@@ -79,9 +81,11 @@ function listenersOf<C extends Candidate>(
 
 function answerOf<C extends Candidate>(
   listeners: Listeners<C> | undefined,
-  users: readonly number[],
+  users: EventReaders,
 ): readonly C[] {
-  const own = users.flatMap((id) => listeners?.byUser.get(id) ?? []);
+  const { byUser = new Map<number, C[]>() } = listeners ?? {};
+  const own =
+    users === "everybody" ? [...byUser.values()].flat() : users.flatMap((id) => byUser.get(id) ?? []);
   if (own.length === 0) return listeners?.toAll ?? [];
   return [...(listeners?.toAll ?? []), ...own].toSorted(
     (one, other) => one.subscriptionId - other.subscriptionId,

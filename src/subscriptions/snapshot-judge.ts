@@ -1,10 +1,10 @@
-import { quoteTable, quoteText } from "../db/names.ts";
 import type { Sql } from "../db/sql.ts";
 import type { Caller } from "../kit/caller.ts";
-import type { Definition, Field } from "../mapping/definition.ts";
+import type { Definition } from "../mapping/definition.ts";
 import { conditionText, createParameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
 import { bindToUsers } from "../querying/user-values.ts";
+import { snapshotRow } from "./snapshot-row.ts";
 
 /** A user and an event that the user may be able to read. */
 export interface JudgedPair {
@@ -40,45 +40,8 @@ export async function judgeSnapshots(
   const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id
-    CROSS JOIN LATERAL jsonb_populate_record(NULL::${quoteTable(definition.table)}, ${rowText(condition)}) AS t
+    CROSS JOIN LATERAL ${snapshotRow(definition, [condition])}
     WHERE ${conditionText(condition, "t", parameters)}`;
   const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
   return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
-}
-
-/** Writes the columns that the condition asks for, from the snapshot, which goes by fields. */
-function rowText(condition: Condition): string {
-  const pairs = [...fieldsOf(condition)].map(
-    ([column, name]) => `${quoteText(column)}, e.snapshot -> ${quoteText(name)}`,
-  );
-  return `jsonb_build_object(${pairs.join(", ")})`;
-}
-
-/** Returns the record's own fields in a condition, by column. */
-function fieldsOf(condition: Condition): ReadonlyMap<string, string> {
-  const fields = new Map<string, string>();
-  const note = ({ column, name }: Field): void => void fields.set(column, name);
-  const visit = (one: Condition): void => {
-    switch (one.kind) {
-      case "all":
-      case "any":
-        return one.of.forEach(visit);
-      case "not":
-      case "notFalse":
-        return visit(one.of);
-      case "related":
-        return note(one.link.from);
-      case "version":
-        return;
-      case "compare":
-      case "in":
-      case "null":
-      case "like":
-      case "list":
-      case "json":
-        return note(one.field);
-    }
-  };
-  visit(condition);
-  return fields;
 }

@@ -166,4 +166,29 @@ describe("createFanOut", () => {
       500, 500, 101,
     ]);
   });
+
+  it("lets the events of other resources pass those of a costly one, however long these take", async () => {
+    const slow = await addEvents(30);
+    const slowIds = new Set(slow.map(({ id }) => String(id)));
+    let open: (() => void) | undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    start({
+      isCostly: (resource) => resource === "slow",
+      async findSubscribers(events) {
+        if (events.some(({ id }) => slowIds.has(id))) await gate;
+        return events.map(() => []);
+      },
+    });
+
+    await scene.broker.publish(slow.map((event) => ({ ...messageOf(event), routingKey: "slow.on_create" })));
+    await scene.broker.publish([messageOf(scene.event)]);
+    await until(async () => !(await scene.work.outbox()).includes(scene.event.id), {
+      what: "the other event",
+    });
+    const waiting = await scene.work.outbox();
+    open?.();
+    await until(async () => (await scene.work.outbox()).length === 0, { what: "the costly events" });
+
+    expect(waiting).to.have.length(30);
+  });
 });

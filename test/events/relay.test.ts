@@ -11,6 +11,7 @@ const refused: Presented = { kind: "refused", reason: "no price for this one" };
 describe("createRelay", () => {
   const scene = useRelayScene();
   const { start, addEvents, fanOut, published, untilPublished, untilLine, untilTurns } = scene;
+  const routingKeys = (): readonly string[] => scene.broker.published.map(({ routingKey }) => routingKey);
 
   it("publishes an event as the sealed envelope of the contract, once", async () => {
     const event = await scene.work.addEvent({ trigger: "on_update", ownerId: "7", snapshot: { text: "é" } });
@@ -193,6 +194,20 @@ describe("createRelay", () => {
         { what: "every event", timeoutMs: never },
       );
     });
+  });
+
+  it("publishes at most 200 events of a costly resource that are not fanned out, and leaves all room to others", async () => {
+    await addEvents(1_500, "papers");
+    start({ costly: ["papers"], batchSize: 500 });
+    await untilPublished(200);
+    await addEvents(3, "notes");
+    await until(() => routingKeys().includes("notes.on_create"), { what: "the others" });
+    await untilTurns(5);
+    expect(routingKeys().filter((key) => key === "papers.on_create")).to.have.length(200);
+
+    await fanOut();
+    await untilPublished(1_503);
+    expect(new Set(scene.broker.published.map(({ messageId }) => messageId)).size).to.equal(1_503);
   });
 
   it("publishes again what the broker does not confirm", async () => {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
+import type { Sql } from "../../src/db/sql.ts";
 import type { AccessRule } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -26,6 +27,8 @@ const resourceWith = (read: AccessRule): ReturnType<typeof definitionsOf> =>
         field("amount", "Decimal", { precision: 12, scale: 2 }),
         field("state", "Enum", { values: ["open", "secret"] }),
         field("email", "String"),
+        field("lead_id", "Int"),
+        field("reviewers", "Int", { isList: true }),
       ],
       isAdmin: { kind: "nobody" },
       access: { ...ownersOnly, read },
@@ -36,139 +39,256 @@ const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind
 const ada: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 const bob: Caller = { id: 8, name: "Bob", email: "bob@example.com", isAdmin: true, claims: {} };
 
-/** Ada is a member of the first team, Bob of the second. */
+const cases: readonly (readonly [
+  string,
+  Readonly<Record<string, unknown>>,
+  readonly number[],
+  readonly number[],
+])[] = [
+  ["the user's id through a relation", { team: { members: { some: { who: "$user.id" } } } }, [0, 2], [1]],
+  ["the user's id in a number", { lead_id: "$user.id" }, [0], [1]],
+  ["the user's id in a list", { reviewers: { has: "$user.id" } }, [1], [1, 2]],
+  ["the user's address", { email: "$user.email" }, [0], [1]],
+  ["values of the record", { amount: { gt: 15 }, state: { not: "secret" } }, [1], [1]],
+  ["a negation", { NOT: { team: { members: { some: { who: "$user.id" } } } } }, [1], [0, 2]],
+  ["a comparison that is no equality", { lead_id: { lt: "$user.id" } }, [2], [0, 2]],
+  ["a claim, which nobody has here", { OR: [{ email: "$user.claims.mail" }, { state: "secret" }] }, [2], [2]],
+  ["a claim that is negated", { NOT: { email: "$user.claims.mail" } }, [], []],
+  ["a list with the address in it", { email: { in: ["$user.email", "nobody@example.com"] } }, [0, 2], [1, 2]],
+  [
+    "ways that are open to different users",
+    {
+      team: { OR: [{ label: "blue" }, { members: { some: { who: "$user.id" } } }] },
+      OR: [{ state: "open" }, { NOT: { lead_id: "$user.id" } }],
+    },
+    [0, 1, 2],
+    [1],
+  ],
+  [
+    "two conditions that both ask who",
+    { lead_id: "$user.id", team: { members: { some: { who: "$user.id" } } } },
+    [0],
+    [1],
+  ],
+];
+
+const asEvents = (some: readonly string[]): readonly { id: string; resource: string; owner_id: null }[] =>
+  some.map((id) => ({ id, resource: "reports", owner_id: null }));
+
+/** Ada is a member of the first team, Bob of the second; Cleo is not asked about, and disabled. */
 describe("createEligibility, by a filter", () => {
   let core: CoreDatabase;
   const ids: string[] = [];
+  const addEvent = async (snapshot: object): Promise<string> => {
+    const [row] = await core.sql<{ readonly id: string }>(
+      "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('reports', 'on_delete', '1', $1) RETURNING id::text",
+      [JSON.stringify(snapshot)],
+    );
+    return row?.id ?? "";
+  };
+  const subscribe = (text: string): Promise<unknown> =>
+    core.sql(
+      `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint, is_active) ${text}`,
+    );
 
   before(async () => {
     core = await openCoreDatabase();
     await core.sql("CREATE TABLE teams (id int PRIMARY KEY, label text)");
     await core.sql("CREATE TABLE members (id serial PRIMARY KEY, team_id int, who text)");
-    await core.sql(
-      "CREATE TABLE team_reports (id int PRIMARY KEY, team int, amount numeric(12, 2), state text, email text)",
-    );
+    await core.sql("CREATE INDEX ON members (team_id)");
+    await core.sql(`CREATE TABLE team_reports (id int PRIMARY KEY, team int, amount numeric(12, 2), state text,
+      email text, lead_id int, reviewers int[])`);
     await core.sql("INSERT INTO teams VALUES (1, 'red'), (2, 'blue')");
-    await core.sql("INSERT INTO members (team_id, who) VALUES (1, '7'), (2, '8')");
+    await core.sql(
+      "INSERT INTO members (team_id, who) VALUES (1, '7'), (1, '9'), (1, 'x'), (2, '8'), (2, '99999999999')",
+    );
+    await core.sql(`INSERT INTO svc.users (id, name, email, is_admin, disabled_at) VALUES
+      (7, 'Ada', 'ada@example.com', false, NULL), (8, 'Bob', 'bob@example.com', true, NULL), (9, 'Cleo', 'cleo@example.com', true, now())`);
+    await subscribe(
+      `SELECT id, 'http://localhost', 'reports', '{on_delete}', '', 'abcd', true FROM svc.users`,
+    );
+    // None of these gets an event: inactive, to another trigger, of another resource.
+    await subscribe(`SELECT 7, 'http://localhost', 'others', '{on_delete}', '', 'abcd', true`);
     // The table is empty: what an event is about may be gone.
-    for (const [team, amount, state, email] of [
-      [1, "10.50", "open", "ada@example.com"],
-      [2, "20", "open", "bob@example.com"],
-      [1, "99.99", "secret", "nobody@example.com"],
-    ]) {
-      const snapshot = JSON.stringify({ id: 1, team_id: team, amount, state, email });
-      const [row] = await core.sql<{ readonly id: string }>(
-        "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('reports', 'on_delete', '1', $1) RETURNING id::text",
-        [snapshot],
-      );
-      ids.push(row?.id ?? "");
-    }
+    for (const [team, amount, state, email, lead, reviewers] of [
+      [1, "10.50", "open", "ada@example.com", 7, [9]],
+      [2, "20", "open", "bob@example.com", 8, [7, 8]],
+      [1, "99.99", "secret", "nobody@example.com", 5, [8]],
+    ])
+      ids.push(await addEvent({ id: 1, team_id: team, amount, state, email, lead_id: lead, reviewers }));
   });
   after(() => core.close());
 
-  for (const [what, where, ofAda, ofBob] of [
-    ["the user's id through a relation", { team: { members: { some: { who: "$user.id" } } } }, [0, 2], [1]],
-    ["the user's address", { email: "$user.email" }, [0], [1]],
-    ["values of the record", { amount: { gt: 15 }, state: { not: "secret" } }, [1], [1]],
-    ["a negation", { NOT: { team: { members: { some: { who: "$user.id" } } } } }, [1], [0, 2]],
-    [
-      "a claim, which nobody has here",
-      { OR: [{ email: "$user.claims.mail" }, { state: "secret" }] },
-      [2],
-      [2],
-    ],
-    ["a claim that is negated", { NOT: { email: "$user.claims.mail" } }, [], []],
-    [
-      "a list with the address in it",
-      { email: { in: ["$user.email", "nobody@example.com"] } },
-      [0, 2],
-      [1, 2],
-    ],
-  ] as const) {
-    it(`decides by ${what}`, async () => {
-      const definitions = resourceWith(filter(where));
-      const eligibility = eligibilityOf(definitions, { sql: core.sql });
-      const events = ids.map((id) => ({ id, resource: "reports", owner_id: null }));
+  const casesAmong = (crowd: string, some: typeof cases): void => {
+    for (const [what, where, ofAda, ofBob] of some) {
+      it(`decides by ${what}, ${crowd}`, async () => {
+        const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: core.sql });
+        const events = asEvents(ids);
 
-      const { ofAll, ofEach } = await eligibility.readersOf({
-        resource: "reports",
-        events,
-        users: [ada, bob],
+        const { ofAll, ofEach } = (await eligibility.circleOf("reports", events)).choose([ada, bob]);
+        const judged = await eligibility.judge(
+          [ada, bob].flatMap((user) => events.map((event) => ({ event, user }))),
+        );
+
+        const placesOf = (user: Caller): readonly number[] =>
+          ofEach.flatMap((readers, place) =>
+            readers === "everybody" || readers.includes(user.id) ? [place] : [],
+          );
+        expect([...ofAll]).to.deep.equal([]);
+        expect([placesOf(ada), placesOf(bob)]).to.deep.equal([ofAda, ofBob]);
+        expect(judged).to.deep.equal(
+          [ofAda, ofBob].flatMap((own) => ids.map((_, place) => own.includes(place))),
+        );
       });
-      const judged = await eligibility.judge(
-        [ada, bob].flatMap((user) => events.map((event) => ({ event, user }))),
-      );
+    }
+  };
+  casesAmong("among few subscriptions", cases);
 
-      const placesOf = (user: Caller): readonly number[] =>
-        ofEach.flatMap((readers, place) => (readers.includes(user.id) ? [place] : []));
-      expect([...ofAll]).to.deep.equal([]);
-      expect([placesOf(ada), placesOf(bob)]).to.deep.equal([ofAda, ofBob]);
-      expect(judged).to.deep.equal(
-        [ofAda, ofBob].flatMap((own) => ids.map((_, place) => (own as readonly number[]).includes(place))),
-      );
-    });
-  }
+  it("asks nobody who has no active subscription to the trigger", async () => {
+    const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql: core.sql });
+    const readersNow = async (): Promise<unknown> =>
+      (await eligibility.circleOf("reports", asEvents(ids))).audiencesOf([0, 1]);
 
-  it("takes one statement for all events and users of a resource", async () => {
-    let statements = 0;
-    const definitions = resourceWith(filter({ email: "$user.email" }));
-    const eligibility = eligibilityOf(definitions, {
-      sql: (text, values) => {
-        statements += 1;
-        return core.sql(text, values);
-      },
-    });
-    const events = ids.map((id) => ({ id, resource: "reports", owner_id: null }));
+    const before = await readersNow();
+    await core.sql("UPDATE svc.subscriptions SET is_active = false WHERE user_id = 7");
+    await core.sql("UPDATE svc.subscriptions SET events = '{on_create}' WHERE user_id = 8");
+    const after = await readersNow();
+    await core.sql("UPDATE svc.subscriptions SET is_active = true, events = '{on_delete}'");
 
-    await eligibility.readersOf({ resource: "reports", events, users: [ada, bob] });
-
-    expect(statements).to.equal(1);
+    expect(before).to.deep.equal([7, 8].map((userId) => ({ kind: "owner", userId })));
+    expect(after).to.deep.equal([]);
   });
 
-  it("asks for at most 20,000 pairs of an event and a user at a time", async () => {
-    const sizes: number[] = [];
-    const eligibility = eligibilityOf(resourceWith(filter({ email: "$user.email" })), {
-      sql: (text, values = []) => {
-        sizes.push((values[0] as readonly unknown[]).length);
-        return core.sql(text, values);
-      },
-    });
-    const crowd = Array.from({ length: 15_000 }, (_, index) => ({
-      ...bob,
-      id: 1000 + index,
-      email: `${index}@x`,
-    }));
-    const events = ids.map((id) => ({ id, resource: "reports", owner_id: null }));
+  it("takes one statement for all events of a resource, and none for what no subscriber can read", async () => {
+    let statements = 0;
+    const counting: Sql = (text, values) => {
+      statements += 1;
+      return core.sql(text, values);
+    };
+    const countFor = async (where: Readonly<Record<string, unknown>>): Promise<number> => {
+      statements = 0;
+      await eligibilityOf(resourceWith(filter(where)), { sql: counting }).circleOf("reports", asEvents(ids));
+      return statements;
+    };
 
-    const { ofEach } = await eligibility.readersOf({ resource: "reports", events, users: [...crowd, ada] });
-
-    expect(sizes).to.deep.equal([15_001, 15_001, 15_001]);
-    expect(ofEach).to.deep.equal([[7], [], []]);
+    expect(await countFor({ email: "$user.email" })).to.equal(1);
+    expect(await countFor({ OR: [{ lead_id: "$user.id" }, { state: "open" }] })).to.equal(1);
+    expect(await countFor({ email: "$user.claims.mail" })).to.equal(0);
   });
 
   it("holds a snapshot that does not fit the table back alone, and logs it", async () => {
     const { log, lines } = createMemoryLog();
-    const [row] = await core.sql<{ readonly id: string }>(
-      "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('reports', 'on_create', '1', $1) RETURNING id::text",
-      [JSON.stringify({ team_id: "red", amount: "1", state: "open", email: "ada@example.com" })],
-    );
-    const definitions = resourceWith(filter({ team_id: { gt: 0 } }));
-    const eligibility = eligibilityOf(definitions, { sql: core.sql, log });
-    const events = [...ids, row?.id ?? ""].map((id) => ({ id, resource: "reports", owner_id: null }));
+    const unfit = await addEvent({ team_id: "red", amount: "1", state: "open", email: "ada@example.com" });
+    const eligibility = eligibilityOf(resourceWith(filter({ team_id: { gt: 0 } })), { sql: core.sql, log });
 
-    const { ofEach } = await eligibility.readersOf({ resource: "reports", events, users: [ada] });
+    const circle = await eligibility.circleOf("reports", asEvents([...ids, unfit]));
 
-    expect(ofEach).to.deep.equal([[7], [7], [7], []]);
+    expect(circle.choose([ada]).ofEach).to.deep.equal(["everybody", "everybody", "everybody", []]);
     expect(lines.map(({ msg }) => msg)).to.deep.equal(["access.read failed"]);
+  });
+
+  it("leaves open what a rule decides whose table is away, and gives no event up", async () => {
+    const { log } = createMemoryLog();
+    const definitions = resourceWith(filter({ team: { label: "red" } }));
+    const eligibility = eligibilityOf(definitions, { sql: core.sql, log });
+    const [event] = asEvents(ids);
+    await core.sql("ALTER TABLE teams RENAME TO moved_teams");
+
+    try {
+      expect(await eligibility.judge([{ event: event as never, user: ada }])).to.deep.equal([undefined]);
+      let failure: unknown;
+      await eligibility.circleOf("reports", asEvents(ids)).catch((error: unknown) => (failure = error));
+      expect(failure).to.be.instanceOf(Error);
+    } finally {
+      await core.sql("ALTER TABLE moved_teams RENAME TO teams");
+    }
   });
 
   it("lets everybody, or admins only, in by the other rules", async () => {
     const event = { id: ids[0] ?? "", resource: "reports", owner_id: "7" };
-    const judgedBy = (read: AccessRule): Promise<readonly boolean[]> =>
+    const judgedBy = (read: AccessRule): Promise<readonly (boolean | undefined)[]> =>
       eligibilityOf(resourceWith(read)).judge([ada, bob].map((user) => ({ event, user })));
 
     expect(await judgedBy({ kind: "everyone" })).to.deep.equal([true, true]);
     expect(await judgedBy({ kind: "admin" })).to.deep.equal([false, false]);
     expect(await judgedBy({ kind: "owner" })).to.deep.equal([true, false]);
+  });
+
+  /** Runs the rule, and returns the blocks and the pairs that its statements took. */
+  async function costOf(
+    where: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly blocks: number; readonly rows: readonly number[]; readonly found: number }> {
+    const client = await core.database.pool.connect();
+    let blocks = 0;
+    const rows: number[] = [];
+    try {
+      const measuring: Sql = async (text, values = []) => {
+        type Explained = { "QUERY PLAN": readonly { Plan: Readonly<Record<string, number>> }[] };
+        const explained = await client.query<Explained>(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, [
+          ...values,
+        ]);
+        const plan = explained.rows[0]?.["QUERY PLAN"][0]?.Plan;
+        blocks += (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN);
+        const answer = await client.query({ text, values: [...values] });
+        rows.push(answer.rows.length);
+        return answer.rows;
+      };
+      const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: measuring });
+      const circle = await eligibility.circleOf("reports", asEvents(ids));
+      return { blocks, rows, found: circle.audiencesOf([0, 1, 2]).length };
+    } finally {
+      client.release();
+    }
+  }
+
+  describe("among 100,000 subscriptions of the resource", () => {
+    before(async () => {
+      // A replica's triggers are off: the audit trail would take longer than all the rest.
+      await core.database.pool.query(`
+        BEGIN;
+        SET LOCAL session_replication_role = replica;
+        INSERT INTO svc.users (id, name, email) SELECT n, 'u', n || '@example.com' FROM generate_series(1001, 101000) AS n;
+        INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
+        SELECT n, 'http://localhost', 'reports', '{on_delete}', '', 'abcd' FROM generate_series(1001, 101000) AS n;
+        INSERT INTO members (team_id, who) SELECT 3 + n % 10000, n FROM generate_series(1001, 101000) AS n;
+        INSERT INTO teams SELECT n, 'other' FROM generate_series(3, 10002) AS n;
+        COMMIT`);
+    });
+
+    // Those in which each user is asked take seconds; the last test is about them.
+    casesAmong(
+      "among 100,000",
+      cases.filter(([what]) => !/negation|no equality|different users/.test(what)),
+    );
+
+    const asked = 20_000;
+    for (const analyse of ["with statistics of few subscriptions", "with those of today"]) {
+      it(`reads the users that a record leads to alone, ${analyse}`, async () => {
+        await core.sql(analyse.endsWith("today") ? "ANALYZE" : "ANALYZE teams, members");
+        for (const [where, pairs, users] of [
+          [{ team: { members: { some: { who: "$user.id" } } } }, 3, 2],
+          [{ lead_id: "$user.id" }, 2, 2],
+          [{ email: "$user.email", NOT: { state: "closed" } }, 2, 2],
+        ] as const) {
+          const { blocks, rows, found } = await costOf(where);
+
+          expect([rows, found], JSON.stringify(where)).to.deep.equal([[pairs], users]);
+          // Some ten look-ups for each event: all subscriptions are more than 1,500 blocks.
+          expect(blocks, JSON.stringify(where)).to.be.lessThan(200);
+        }
+      });
+    }
+
+    it(`asks each user in statements of at most ${asked} pairs where the rule is a negation`, async () => {
+      const { rows, found } = await costOf({
+        NOT: { lead_id: { gte: "$user.id" } },
+        state: "open",
+        team_id: 1,
+      });
+
+      // The first event is all that passes the rest of the rule: 6,666 users of three events a time.
+      expect(rows).to.have.length(Math.ceil(100_002 / Math.floor(asked / 3)));
+      expect(found).to.equal(100_001);
+    });
   });
 });

@@ -53,17 +53,19 @@ describe("createEligibility", () => {
       });
 
       it("finds the same readers for many events at once", async () => {
-        const { ofAll, ofEach } = await eligibility.readersOf({ resource: "orders", events, users });
+        const { ofAll, ofEach } = (await eligibility.circleOf("orders", events)).choose(users);
 
         for (const user of users) {
-          const got = owners.filter((_, index) => ofAll.has(user.id) || ofEach[index]?.includes(user.id));
+          const got = owners.filter(
+            (_, index) => ofAll.has(user.id) || [ofEach[index]].flat().includes(user.id),
+          );
           expect(got, user.name).to.deep.equal(expected[user.id as 7 | 8]);
         }
       });
 
       it("has every reader in the audiences that a statement narrows by", async () => {
         for (const event of events) {
-          const audiences = eligibility.audiencesOf("orders", [event]);
+          const audiences = (await eligibility.circleOf("orders", [event])).audiencesOf([0]);
           const judged = await eligibility.judge(users.map((user) => ({ event, user })));
 
           const readers = users.filter((_, index) => judged[index]);
@@ -79,7 +81,8 @@ describe("createEligibility", () => {
     const event = { resource: "gone", owner_id: "7" };
 
     expect(await eligibility.judge(users.map((user) => ({ event, user })))).to.deep.equal([true, false]);
-    expect(eligibility.audiencesOf("gone", [event, event])).to.deep.equal([{ kind: "owner", userId: 7 }]);
+    const circle = await eligibility.circleOf("gone", [event, event]);
+    expect(circle.audiencesOf([0, 1])).to.deep.equal([{ kind: "owner", userId: 7 }]);
   });
 
   it("logs the fault of a code module", async () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { makeCaller } from "../support/callers.ts";
 import { matchEvents, type MatchedEvent } from "../../src/subscriptions/match.ts";
+import type { Circle } from "../../src/subscriptions/eligibility.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
@@ -23,7 +24,16 @@ async function match(
   const candidates = given.map((candidate, index) => ({ ...candidate, subscriptionId: index }));
   const resources = ["orders", "notes"].map((name) => definition({ name, fields: [], code: { isAdmin } }));
   const eligibility = eligibilityOf(definitionsOf(...resources));
-  const found = await matchEvents({ events, candidates, eligibility });
+  const circles = new Map<string, Circle>();
+  for (const { resource } of events)
+    circles.set(
+      resource,
+      await eligibility.circleOf(
+        resource,
+        events.filter((one) => one.resource === resource),
+      ),
+    );
+  const found = matchEvents({ events, candidates, circles });
   return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
 }
 

@@ -63,6 +63,7 @@ export function useFanOutScene(): FanOutScene {
         seal,
         store: scene.store,
         findSubscribers: createSubscriberFinder({ sql: scene.core.sql, eligibility: notesEligibility() }),
+        isCostly: () => false,
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
         admission: scene.admission,
         attempts: { start: (delivery) => void scene.started.push(delivery), drain: async () => undefined },

@@ -1,0 +1,171 @@
+import type { Field } from "../mapping/definition.ts";
+import { allOf, comparesWithNull, isNever, type Condition, type Parameter } from "./condition.ts";
+import type { Link } from "./links.ts";
+import { bindToUsers, isUserValue } from "./user-values.ts";
+
+/**
+ * One way to meet a rule of access: a rule is met by whoever meets one of its alternatives. `when`
+ * has the values of users still open.
+ */
+export type Alternative =
+  /** It asks nothing of the user. */
+  | { readonly kind: "everybody"; readonly when: Condition }
+  /** Its users are in a field of the record, or of those that the links lead to. */
+  | { readonly kind: "found"; readonly when: Condition; readonly place: UserPlace }
+  /** Each user has to be asked. */
+  | { readonly kind: "judged"; readonly when: Condition };
+
+/** Where a record, or one that it leads to, names a user. */
+export interface UserPlace {
+  readonly links: readonly Link[];
+  /** A list of users where the field is one. */
+  readonly field: Field;
+  readonly by: "id" | "email";
+}
+
+/** A rule with more alternatives is taken as one, in which each user has to be asked. */
+const mostAlternatives = 16;
+
+/**
+ * Turns a rule around: it says for a user which records pass, the alternatives say for a record
+ * which users do. None that only a claim of a JWT can meet: no event has a JWT.
+ */
+export function alternativesOf(rule: Condition): readonly Alternative[] {
+  return (split(rule) ?? [rule]).filter((when) => !isImpossible(when)).map(alternativeOf);
+}
+
+function alternativeOf(when: Condition): Alternative {
+  if (!asksUser(when)) return { kind: "everybody", when };
+  const place = placeOf(when);
+  return place === undefined ? { kind: "judged", when } : { kind: "found", when, place };
+}
+
+/** Splits a condition at its ORs; undefined for too many parts. */
+function split(condition: Condition): readonly Condition[] | undefined {
+  switch (condition.kind) {
+    case "any":
+      return limited(condition.of.map(split));
+    case "all": {
+      let rows: readonly (readonly Condition[])[] = [[]];
+      for (const one of condition.of) {
+        const parts = split(one);
+        if (parts === undefined || parts.length * rows.length > mostAlternatives) return undefined;
+        rows = rows.flatMap((row) => parts.map((part) => [...row, part]));
+      }
+      return rows.map(allOf);
+    }
+    case "related":
+      // "A related record meets A or B" is "one meets A, or one meets B".
+      return split(condition.of)?.map((of) => ({ ...condition, of }));
+    case "in": {
+      const { field, values } = condition;
+      const own = values.filter(isUserValue);
+      if (own.length === 0) return [condition];
+      const rest = values.filter((value) => !isUserValue(value));
+      return [
+        ...own.map((value): Condition => ({ kind: "compare", field, operator: "=", value })),
+        ...(rest.length === 0 ? [] : [{ ...condition, values: rest }]),
+      ];
+    }
+    case "not":
+    case "notFalse":
+    case "compare":
+    case "null":
+    case "like":
+    case "list":
+    case "json":
+    case "version":
+      return [condition];
+  }
+}
+
+function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly Condition[] | undefined {
+  const all: Condition[] = [];
+  for (const part of parts) {
+    if (part === undefined) return undefined;
+    all.push(...part);
+  }
+  return all.length > mostAlternatives ? undefined : all;
+}
+
+/** Whether a part that must hold compares with what no user has at an event. */
+function isImpossible(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "all":
+      return condition.of.some(isImpossible);
+    case "any":
+      return condition.of.every(isImpossible);
+    case "related":
+      return isImpossible(condition.of);
+    case "compare":
+      return comparesWithNull(bindToUsers(condition, "u"));
+    case "list":
+      return condition.operator !== "&&" && comparesWithNull(bindToUsers(condition, "u"));
+    case "not":
+    case "notFalse":
+      return isNever(bindToUsers(condition, "u"));
+    case "in":
+    case "null":
+    case "like":
+    case "json":
+    case "version":
+      return false;
+  }
+}
+
+/** Returns the place with the fewest links among those that every reader must be in. */
+function placeOf(condition: Condition): UserPlace | undefined {
+  switch (condition.kind) {
+    case "all":
+      return condition.of
+        .flatMap((one) => placeOf(one) ?? [])
+        .toSorted((one, other) => one.links.length - other.links.length)[0];
+    case "related": {
+      const place = placeOf(condition.of);
+      return place && { ...place, links: [condition.link, ...place.links] };
+    }
+    case "compare":
+      return condition.operator === "=" ? placeAt(condition.field, condition.value) : undefined;
+    case "list":
+      return condition.operator === "@>" ? placeAt(condition.field, condition.values[0] ?? null) : undefined;
+    case "any":
+    case "not":
+    case "notFalse":
+    case "in":
+    case "null":
+    case "like":
+    case "json":
+    case "version":
+      return undefined;
+  }
+}
+
+function placeAt(field: Field, value: Parameter): UserPlace | undefined {
+  const isIdentifier = field.type === "Int" || field.type === "BigInt" || field.type === "String";
+  if (value === "$user.id" && isIdentifier) return { links: [], field, by: "id" };
+  if (value === "$user.email" && field.type === "String") return { links: [], field, by: "email" };
+  return undefined;
+}
+
+/** Whether the condition has a value of the user. */
+function asksUser(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "all":
+    case "any":
+      return condition.of.some(asksUser);
+    case "not":
+    case "notFalse":
+    case "related":
+      return asksUser(condition.of);
+    case "compare":
+      return isUserValue(condition.value);
+    case "in":
+    case "list":
+      return condition.values.some(isUserValue);
+    case "like":
+    case "null":
+    case "json":
+    case "version":
+      return false;
+  }
+}

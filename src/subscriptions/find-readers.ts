@@ -1,0 +1,174 @@
+import { quoteTable } from "../db/names.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Definition } from "../mapping/definition.ts";
+import type { Alternative, UserPlace } from "../querying/alternatives.ts";
+import { columnText, conditionText, createParameters, type Parameters } from "../querying/condition-text.ts";
+import type { Condition } from "../querying/condition.ts";
+import { bindToUsers } from "../querying/user-values.ts";
+import { snapshotRow } from "./snapshot-row.ts";
+
+/** Who reads an event: ids of users, or every user. */
+export type EventReaders = readonly number[] | "everybody";
+
+/** A rule of access, turned around for the events of one resource. */
+interface Question {
+  readonly sql: Sql;
+  readonly definition: Definition;
+  /** Row ids, as decimal strings. */
+  readonly eventIds: readonly string[];
+}
+
+interface Found {
+  readonly eventId: string;
+  /** Null: every user. */
+  readonly userId: number | null;
+}
+
+/**
+ * With at most this many subscriptions of a resource, their users are judged one by one: a record
+ * may name a million users.
+ */
+const mostJudgedFirst = 20;
+/** Most pairs of an event and a user in one statement: each may look up related rows. */
+const mostPairs = 20_000;
+
+/**
+ * Finds the users who read events and have an active subscription to them, by the rule
+ * `access.read`. The rule is applied to the snapshot, with the related rows as they are.
+ *
+ * One statement goes from the snapshots to the users that they lead to, and reads no more than
+ * these: the number of subscriptions does not matter. The alternatives in which each user has to be
+ * asked take one more for 20,000 pairs.
+ */
+export async function findReaders(
+  question: Question,
+  alternatives: readonly Alternative[],
+): Promise<ReadonlyMap<string, EventReaders>> {
+  const readers = new Map<string, Set<number> | "everybody">();
+  const note = ({ eventId, userId }: Found): void => {
+    const known = readers.get(eventId) ?? new Set<number>();
+    if (userId === null) readers.set(eventId, "everybody");
+    else if (known !== "everybody") readers.set(eventId, known.add(userId));
+  };
+  const direct = alternatives.filter(({ kind }) => kind !== "judged");
+  if (direct.length > 0) (await findNamed(question, direct)).forEach(note);
+  const judged = alternatives.filter(({ kind }) => kind === "judged").map(({ when }) => when);
+  if (judged.length > 0) {
+    const eventIds = question.eventIds.filter((id) => readers.get(id) !== "everybody");
+    for await (const found of findJudged({ ...question, eventIds }, { kind: "any", of: judged }))
+      found.forEach(note);
+  }
+  return new Map([...readers].map(([id, found]) => [id, found === "everybody" ? found : [...found]]));
+}
+
+async function findNamed(
+  { sql, definition, eventIds }: Question,
+  alternatives: readonly Alternative[],
+): Promise<readonly Found[]> {
+  const parameters = createParameters();
+  const events = parameters.add(eventIds);
+  const resource = parameters.add(definition.name);
+  const places = alternatives.filter((one) => one.kind === "found");
+  const branches = alternatives.map((one) =>
+    one.kind === "found"
+      ? placeText(one.place, one.when, resource, parameters)
+      : `SELECT NULL::int AS user_id WHERE ${conditionText(one.when, "t", parameters)}`,
+  );
+  if (places.length > 0) {
+    const when = bindToUsers({ kind: "any", of: places.map((one) => one.when) }, "u");
+    const few = "(SELECT DISTINCT user_id AS id FROM sample) AS given";
+    branches.push(
+      `SELECT u.id FROM ${few} ${userText("id = given.id", resource)}
+       WHERE (SELECT are_few FROM size) AND (${conditionText(when, "t", parameters)})`,
+    );
+  }
+  const conditions = alternatives.map(({ when }) => when);
+  return sql<Found & Record<string, unknown>>(
+    `WITH sample AS MATERIALIZED (
+       SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active
+       ORDER BY user_id LIMIT ${mostJudgedFirst + 1}
+     ), size AS MATERIALIZED (SELECT count(*) <= ${mostJudgedFirst} AS are_few FROM sample)
+     SELECT e.id AS "eventId", reader.user_id AS "userId"
+     FROM svc.events AS e
+     CROSS JOIN LATERAL ${snapshotRow(definition, conditions)}
+     CROSS JOIN LATERAL (${branches.join(" UNION ")}) AS reader (user_id)
+     WHERE e.id = ANY(${events}::bigint[])`,
+    parameters.values,
+  );
+}
+
+/** Goes from the row `t` to the users that it leads to, and keeps those for whom `when` holds. */
+function placeText(
+  { links, field, by }: UserPlace,
+  when: Condition,
+  resource: string,
+  parameters: Parameters,
+): string {
+  let alias = "t";
+  const steps = links.map(({ target, from, to }): string => {
+    const next = parameters.alias();
+    const step = `${quoteTable(target.table)} AS ${next} ON ${columnText(next, to)} = ${columnText(alias, from)}`;
+    alias = next;
+    return step;
+  });
+  const column = columnText(alias, field);
+  const value = field.isList ? `unnest(${column})` : column;
+  const text = `SELECT DISTINCT ${value} AS named FROM (SELECT) AS one ${steps.map((step) => `JOIN ${step}`).join(" ")}`;
+  return `SELECT u.id FROM (${text} OFFSET 0) AS given ${userText(sameUser(field.type, by), resource)}
+    WHERE NOT (SELECT are_few FROM size) AND (${conditionText(bindToUsers(when, "u"), "t", parameters)})`;
+}
+
+/** A text that is no id, or too large, names no user. */
+function sameUser(type: string, by: UserPlace["by"]): string {
+  if (by === "email") return "lower(email) = lower(given.named)";
+  if (type !== "String") return "id = given.named";
+  return "id = CASE WHEN given.named ~ '^[1-9][0-9]{0,9}$' THEN given.named::bigint END";
+}
+
+// OFFSET 0 keeps the order: one look-up for each user that is named, whatever the statistics say.
+// With LIMIT 1 the planner may hope to meet the row soon, and reads all subscriptions.
+function userText(condition: string, resource: string): string {
+  return `CROSS JOIN LATERAL (
+    SELECT id, email FROM svc.users WHERE ${condition} AND disabled_at IS NULL OFFSET 0
+  ) AS u CROSS JOIN LATERAL (
+    SELECT FROM svc.subscriptions AS subscription
+    WHERE subscription.resource = ${resource} AND subscription.user_id = u.id AND is_active AND e.trigger = ANY(events)
+    OFFSET 0
+  ) AS wanted`;
+}
+
+/** Asks each user with a subscription, as many in one statement as make 20,000 pairs. */
+async function* findJudged(
+  { sql, definition, eventIds }: Question,
+  when: Condition,
+): AsyncGenerator<readonly Found[]> {
+  const usersAtOnce = Math.max(1, Math.floor(mostPairs / Math.max(1, eventIds.length)));
+  for (let after = 0; eventIds.length > 0;) {
+    const parameters = createParameters();
+    const events = parameters.add(eventIds);
+    const resource = parameters.add(definition.name);
+    const bounds = { after: parameters.add(after), take: parameters.add(usersAtOnce) };
+    const condition = conditionText(bindToUsers(when, "u"), "t", parameters);
+    const rows = await sql<{ eventId: string | null; userId: number; last: number | null; count: number }>(
+      `WITH portion AS MATERIALIZED (
+         SELECT DISTINCT user_id AS id FROM svc.subscriptions
+         WHERE resource = ${resource} AND is_active AND user_id > ${bounds.after}::int
+         ORDER BY user_id LIMIT ${bounds.take}::int
+       )
+       SELECT bounds.last, bounds.count, reader."eventId", reader."userId"
+       FROM (SELECT max(id) AS last, count(*)::int AS count FROM portion) AS bounds
+       LEFT JOIN LATERAL (
+         SELECT e.id AS "eventId", u.id AS "userId"
+         FROM svc.events AS e
+         CROSS JOIN LATERAL ${snapshotRow(definition, [when])}
+         CROSS JOIN portion AS given ${userText("id = given.id", resource)}
+         WHERE e.id = ANY(${events}::bigint[]) AND (${condition})
+       ) AS reader ON true`,
+      parameters.values,
+    );
+    yield rows.flatMap(({ eventId, userId }) => (eventId === null ? [] : [{ eventId, userId }]));
+    const [first] = rows;
+    if (first === undefined || first.last === null || first.count < usersAtOnce) return;
+    after = first.last;
+  }
+}

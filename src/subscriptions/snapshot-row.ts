@@ -1,0 +1,43 @@
+import { quoteTable, quoteText } from "../db/names.ts";
+import type { Definition, Field } from "../mapping/definition.ts";
+import type { Condition } from "../querying/condition.ts";
+
+/**
+ * Writes the snapshot of the event `e` as a row of the resource's table, `t`: so a condition holds
+ * for deleted records too. It has the columns that the conditions ask for.
+ */
+export function snapshotRow(definition: Definition, conditions: readonly Condition[]): string {
+  const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
+  // The snapshot goes by fields.
+  const pairs = [...fields].map(([column, name]) => `${quoteText(column)}, e.snapshot -> ${quoteText(name)}`);
+  return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, jsonb_build_object(${pairs.join(", ")})) AS t`;
+}
+
+/** Returns the record's own fields in a condition, by column. */
+function fieldsOf(condition: Condition): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  const note = ({ column, name }: Field): void => void fields.set(column, name);
+  const visit = (one: Condition): void => {
+    switch (one.kind) {
+      case "all":
+      case "any":
+        return one.of.forEach(visit);
+      case "not":
+      case "notFalse":
+        return visit(one.of);
+      case "related":
+        return note(one.link.from);
+      case "version":
+        return;
+      case "compare":
+      case "in":
+      case "null":
+      case "like":
+      case "list":
+      case "json":
+        return note(one.field);
+    }
+  };
+  visit(condition);
+  return fields;
+}

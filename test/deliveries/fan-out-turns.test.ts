@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import type { IncomingMessage } from "../../src/broker/broker.ts";
+import { createFanOutTurns, type FanOutTurns } from "../../src/deliveries/fan-out-turns.ts";
+import { until } from "../support/wait.ts";
+
+interface Scene {
+  readonly turns: FanOutTurns;
+  /** Ids of the messages of each turn. */
+  readonly handled: string[][];
+  readonly acked: string[];
+  readonly requeued: string[];
+  /** Adds a message, and returns whether it was taken. */
+  readonly add: (resource: string, id: string) => boolean;
+  /** What a turn of one event takes. */
+  costMs: number;
+  /** Holds turns up while it is set. */
+  gate: Promise<void> | undefined;
+}
+
+function makeScene({ mostWaiting = 1_000 } = {}): Scene {
+  let nowMs = 0;
+  const scene: Scene = {
+    handled: [],
+    acked: [],
+    requeued: [],
+    costMs: 0,
+    gate: undefined,
+    turns: createFanOutTurns({
+      async handle(messages) {
+        scene.handled.push(messages.map(({ messageId }) => messageId));
+        await scene.gate;
+        nowMs += messages.length * scene.costMs;
+      },
+      maxItems: 200,
+      maxBytes: 1_000,
+      mostWaiting,
+      now: () => nowMs,
+    }),
+    add: (resource, messageId) =>
+      scene.turns.add(resource, {
+        messageId,
+        routingKey: `${resource}.on_create`,
+        body: Buffer.from("1"),
+        headers: {},
+        isRedelivered: false,
+        ack: () => void scene.acked.push(messageId),
+        requeue: () => void scene.requeued.push(messageId),
+      } satisfies IncomingMessage),
+  };
+  return scene;
+}
+
+const count = ({ handled }: Scene): number => handled.flat().length;
+
+describe("createFanOutTurns", () => {
+  it("takes fewer events at a time when they take long, and more when they do not", async () => {
+    const scene = makeScene();
+    for (let one = 0; one < 100; one++) scene.add("slow", `${one}`);
+    await until(() => count(scene) === 100, { what: "all events" });
+    scene.costMs = 1_000;
+    for (let one = 0; one < 200; one++) scene.add("heavy", `h${one}`);
+    await until(() => count(scene) === 300, { what: "the events that take long" });
+
+    const sizes = scene.handled.map((ids) => ids.length);
+    expect(sizes.slice(0, 4)).to.deep.equal([10, 20, 40, 30]);
+    expect(sizes.slice(4, 9)).to.deep.equal([10, 5, 2, 1, 1]);
+  });
+
+  it("lets the event of one resource pass the backlogs of two others", async () => {
+    const scene = makeScene();
+    scene.costMs = 1_000;
+    for (let one = 0; one < 50; one++) for (const other of ["a", "b"]) scene.add(other, `${other}${one}`);
+    scene.add("c", "late");
+    await until(() => count(scene) === 101, { what: "all events" });
+
+    // The first turns of the two, and no second one.
+    expect(scene.handled.flat().indexOf("late")).to.equal(20);
+  });
+
+  it("acknowledges an event that waits already", async () => {
+    const scene = makeScene();
+
+    expect([scene.add("a", "1"), scene.add("a", "1")]).to.deep.equal([true, true]);
+    await until(() => count(scene) === 1, { what: "the event" });
+
+    expect([scene.acked, scene.handled]).to.deep.equal([["1"], [["1"]]]);
+  });
+
+  it("takes no more than may wait, and gives back what waits when it stops", async () => {
+    const scene = makeScene({ mostWaiting: 30 });
+    let open: (() => void) | undefined;
+    scene.gate = new Promise((resolve) => (open = resolve));
+    for (let one = 0; one < 10; one++) scene.add("a", `${one}`);
+    await until(() => scene.handled.length === 1, { what: "the first turn" });
+    const taken = Array.from({ length: 40 }, (_, one) => scene.add("a", `more${one}`));
+
+    const stopped = scene.turns.stop();
+    open?.();
+    await stopped;
+
+    expect(taken.filter(Boolean)).to.have.length(30);
+    expect(scene.requeued).to.have.length(30);
+    expect(scene.handled).to.have.length(1);
+  });
+});
