@@ -15,7 +15,8 @@ import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
-import { isCostly } from "../subscriptions/eligibility.ts";
+import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
+import { mayStillRead } from "../deliveries/retry-right.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -30,7 +31,8 @@ import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
-import { createAccessConditions, refusalOfWebhook } from "../resources/access.ts";
+import { createAccessConditions } from "../resources/access.ts";
+import { refusalOfWebhook } from "../resources/silent-webhooks.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
@@ -80,6 +82,8 @@ export function createApi({
     inTransaction: createInTransaction(database.pool, names),
     answerPost: createAnswerPost({ seal: secretBox }),
   };
+  const access = createAccessConditions(definitions);
+  const eligibility = createEligibility({ definitions, access, sql, log });
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -91,7 +95,7 @@ export function createApi({
     listTurns,
     resourceTurns,
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
-    access: createAccessConditions(definitions),
+    access,
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
@@ -100,7 +104,7 @@ export function createApi({
     ...lists,
     triggersOf: (resource) => definitions.get(resource)?.triggers,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
-    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), caller),
+    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), definitions, caller),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ sql, listSql, transact, tracing }),
@@ -108,6 +112,7 @@ export function createApi({
     ...lists,
     listTurns,
     manualRetryLimit: config.webhooks.manualRetryLimit,
+    mayStillRead: (delivery) => mayStillRead({ sql, eligibility }, delivery),
   });
 
   const users = createUserStore({ ...database, actor: serviceActor("api") });

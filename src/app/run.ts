@@ -1,8 +1,11 @@
 import type { ProgramName } from "../config/contradictions.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { findSilentSubscriptions } from "../subscriptions/silent-subscriptions.ts";
 import { greeting } from "./greeting.ts";
 import { createReadiness, startHealth } from "./readiness.ts";
+import { silentWebhooks } from "../resources/silent-webhooks.ts";
 import { unreachableFields } from "../resources/unreachable.ts";
 import { openHostsWarning } from "../http/url-of.ts";
 import { createLog, isForPeople, type Log } from "../telemetry/log.ts";
@@ -52,6 +55,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (name !== "dispatcher")
     for (const warning of [...checked.definitions.values()].flatMap(unreachableFields))
       log.warn({ event: "field.unreachable" }, warning);
+  if (name !== "dispatcher")
+    for (const warning of silentWebhooks(checked.definitions))
+      log.warn({ event: "webhooks.silent" }, warning);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });
   const readiness = createReadiness();
@@ -72,6 +78,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       log.info({ program: name, port: service.program.port }, "started");
       try {
         await greet({ service, log, print });
+        if (name !== "dispatcher") await warnOfSilentSubscriptions(service, checked.definitions, log);
         await Promise.race([aborted(stopping), service.failed]);
       } finally {
         // Also without a signal, when a part has failed.
@@ -85,6 +92,23 @@ export async function serve(options: ServeOptions): Promise<number> {
   } finally {
     await health.close();
     await flushed(log);
+  }
+}
+
+/** A start does not depend on it. */
+async function warnOfSilentSubscriptions(
+  { infrastructure: { sql } }: Service,
+  definitions: Definitions,
+  log: Log,
+): Promise<void> {
+  try {
+    for (const { resource, count } of await findSilentSubscriptions(sql, definitions))
+      log.warn(
+        { event: "webhooks.silent", resource, subscriptions: count },
+        "active webhooks can never fire: their users may read no record of the resource",
+      );
+  } catch (error) {
+    log.warn({ reason: messageOf(error) }, "webhooks that can never fire were not looked for");
   }
 }
 

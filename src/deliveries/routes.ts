@@ -20,6 +20,8 @@ export interface DeliveryRoutesOptions {
   /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
+  /** Returns whether the subscriber of a delivery may still read its record. */
+  readonly mayStillRead: (delivery: DeliveryRow) => Promise<boolean>;
   readonly bodyLimitBytes: number;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
@@ -62,6 +64,8 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
+        if (!(await options.mayStillRead(delivery)))
+          throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
         const answer = await history.retry({
           id: delivery.id,
           limit: manualRetryLimit,

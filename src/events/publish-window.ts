@@ -56,7 +56,7 @@ interface Part {
 
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
-/** Of each costly resource, however many there are. */
+/** Room of each costly resource, however many there are. */
 const leastOwnEvents = 10;
 /**
  * A crash of the database can bring an event back: the commit that removed it may not be on disk.

@@ -4,8 +4,8 @@ import type { Link } from "./links.ts";
 import { bindToUsers, isUserValue } from "./user-values.ts";
 
 /**
- * One way to meet a rule of access: a rule is met by whoever meets one of its alternatives. `when`
- * has the values of users still open.
+ * One way to meet a rule of access: who meets one of its alternatives meets the rule. `when` has
+ * the values of users still open.
  */
 export type Alternative =
   /** It asks nothing of the user. */

@@ -127,7 +127,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
  * Whether the mapping file says nothing of access and has no owner: such records are shown wherever
  * a `transform` names them, as before the key `access`.
  */
-function isUnguarded({ access: { read, reference }, ownerColumn }: Definition): boolean {
+export function isUnguarded({ access: { read, reference }, ownerColumn }: Definition): boolean {
   return read.kind === "owner" && ownerColumn === undefined && reference.kind === "everyone";
 }
 
@@ -150,13 +150,4 @@ export function ownerFieldOf(definition: Definition): Field | undefined {
 export function ownerValue(owner: Field, caller: Caller): number | bigint | string {
   if (owner.type === "BigInt") return BigInt(caller.id);
   return owner.type === "String" ? String(caller.id) : caller.id;
-}
-
-/**
- * Returns why a webhook of the user for the resource would never fire; undefined when it may. A
- * resource without rules of access takes the webhooks of every user, as before.
- */
-export function refusalOfWebhook(definition: Definition | undefined, caller: Caller): string | undefined {
-  if (definition?.access.read.kind !== "admin" || isAdminFor(definition, caller)) return undefined;
-  return `Only admins read ${definition.name}, so that the webhook would never fire.`;
 }

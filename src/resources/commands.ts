@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { printDone, printRows, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
+import { silentWebhooks } from "./silent-webhooks.ts";
 import { unreachableFields } from "./unreachable.ts";
 
 interface Json {
@@ -26,7 +27,10 @@ export function addResourceCommands(
       const { definitions, faults } = await checkDefinitions(configDir);
       if (definitions !== undefined || json) {
         const count = definitions?.size ?? 0;
-        const warnings = [...(definitions?.values() ?? [])].flatMap(unreachableFields);
+        const warnings = [
+          ...[...(definitions?.values() ?? [])].flatMap(unreachableFields),
+          ...silentWebhooks(definitions ?? new Map()),
+        ];
         const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;
         const row = { resources: [...(definitions?.keys() ?? [])], faults, warnings };
         printDone(terminal, { row, sentence, json });

@@ -51,8 +51,8 @@ export interface Circle {
  */
 export interface Eligibility {
   /**
-   * Whether the cost of an event of the resource may grow with the number of its subscriptions, or
-   * with what a filter looks up.
+   * Whether an event of the resource may take long: its cost grows with the subscriptions, or with
+   * what a filter looks up.
    */
   isCostly(resource: string): boolean;
   /** Finds out who may get some events of one resource. A filter takes a statement. */

@@ -40,8 +40,8 @@ type Question = readonly [
  * `matchEvents` then decides. A resource with a filter in `access.read` takes one more, see
  * `findReaders`.
  *
- * Where a code module decides who is an admin, and where everyone reads, the statement reads all
- * active subscriptions to the resource's triggers: 100,000 take 1 to 3 s.
+ * Where code decides who is an admin, and where everyone reads, the statement reads all active
+ * subscriptions to the triggers. That takes 1 to 3 s for 100,000.
  */
 export function createSubscriberFinder({
   sql,

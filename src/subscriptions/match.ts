@@ -39,7 +39,7 @@ export function matchEvents<C extends Candidate>({
 }: {
   readonly events: readonly MatchedEvent[];
   readonly candidates: readonly C[];
-  /** Of each resource; made of its events in the same order. */
+  /** By resource; made of its events in the same order. */
   readonly circles: ReadonlyMap<string, Pick<Circle, "choose">>;
 }): readonly (readonly C[])[] {
   const answers: (readonly C[])[] = events.map(() => []);

@@ -227,14 +227,14 @@ for (const mode of modes) {
       await sql("UPDATE svc.users SET is_admin = false WHERE id = $1", [users.keeper.id]);
 
       const retried = await users.keeper.request("POST", `/webhook-deliveries/${failed.id}/retry`);
+      const byAdmin = await users.admin.request("POST", `/webhook-deliveries/${failed.id}/retry`);
       await untilQuiet();
 
-      expect(retried.status).to.equal(201);
-      expect((await deliveriesOf(webhook))[0]).to.include({
-        id: retried.body.id,
-        status: "cancelled",
-        attempt: 0,
-      });
+      for (const { status, body } of [retried, byAdmin]) {
+        expect([status, body.code]).to.deep.equal([403, "delivery.forbidden"]);
+        expect(body.message).to.equal("The subscriber may no longer see this record.");
+      }
+      expect(await deliveriesOf(webhook)).to.have.length(1);
       expect(receiver.received).to.have.length(2);
     });
 

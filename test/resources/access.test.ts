@@ -1,12 +1,7 @@
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { always, never, type Condition } from "../../src/querying/condition.ts";
-import {
-  createAccessConditions,
-  isAdminFor,
-  ownerValue,
-  refusalOfWebhook,
-} from "../../src/resources/access.ts";
+import { createAccessConditions, isAdminFor, ownerValue } from "../../src/resources/access.ts";
 import type { AccessOperation, AccessRule, Definition } from "../../src/mapping/definition.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, field, ownersOnly } from "../support/definitions.ts";
@@ -140,15 +135,5 @@ describe("createAccessConditions", () => {
     const resource = withRead({ kind: "filter", where: { user_id: "seven" } });
 
     expect(() => createAccessConditions(new Map([["orders", resource]]))).to.throw(/access/);
-  });
-});
-
-describe("refusalOfWebhook", () => {
-  it("is said to whom a webhook would never fire, by a rule of the file", () => {
-    const adminsOnly = withRead({ kind: "admin" });
-
-    expect(refusalOfWebhook(adminsOnly, user)).to.match(/never fire/);
-    expect(refusalOfWebhook(adminsOnly, admin)).to.equal(undefined);
-    expect(refusalOfWebhook(owned(), user)).to.equal(undefined);
   });
 });

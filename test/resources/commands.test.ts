@@ -4,7 +4,7 @@ import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
 
 const good =
-  "name: notes\nmodel: Note\ntriggers: [on_create, on_delete]\nfields: { id: { type: Int, id: true } }\n";
+  "name: notes\nmodel: Note\ntriggers: [on_create, on_delete]\naccess: { read: everyone }\nfields: { id: { type: Int, id: true } }\n";
 
 async function run(
   files: Readonly<Record<string, string>>,
@@ -34,7 +34,7 @@ describe("svc-admin resources check", () => {
       "fields:\n  id: { type: Int, id: true }\n  text: { type: String }\n  lost: { type: String, optional: true }\n";
     const file = `${good.split("fields:")[0]}${fields}createRules: { text: required }\nupdateRules: { text: sometimes }\n`;
     const told =
-      "config/resources/n.yaml:7:3: fields.lost: no rule of createRules or updateRules names this field, so that no request can set it";
+      "config/resources/n.yaml:8:3: fields.lost: no rule of createRules or updateRules names this field, so that no request can set it";
 
     const text = await run({ "n.yaml": file }, "check");
     const json = await run({ "n.yaml": file }, "check", "--json");
@@ -42,6 +42,17 @@ describe("svc-admin resources check", () => {
     expect([text.status, text.stderr]).to.deep.equal([0, `warning: ${told}\n`]);
     expect([json.status, json.stderr]).to.deep.equal([0, ""]);
     expect(JSON.parse(json.stdout)).to.have.property("warnings").with.length(1);
+  });
+
+  it("warns of triggers whose webhooks only admins get", async () => {
+    const file = good.replace("access: { read: everyone }\n", "");
+
+    const { status, stderr } = await run({ "n.yaml": file }, "check");
+
+    expect(status).to.equal(0);
+    expect(stderr).to.equal(
+      "warning: config/resources/n.yaml:3:1: triggers: only admins get webhooks: the file has no ownerColumn, and access.read is owner\n",
+    );
   });
 
   it("ends with status 1 and every fault on stderr", async () => {
@@ -54,7 +65,7 @@ describe("svc-admin resources check", () => {
     expect(stdout).to.equal("");
     expect(stderr.split("\n")[0]).to.equal("svc-admin: 6 faults in the mapping files:");
     expect(stderr).to.contain(
-      "  config/resources/a.yaml:4:23: fields.id.type: expected one of Int, BigInt, String, Uuid for the key\n",
+      "  config/resources/a.yaml:5:23: fields.id.type: expected one of Int, BigInt, String, Uuid for the key\n",
     );
   });
 
@@ -67,7 +78,7 @@ describe("svc-admin resources check", () => {
       faults: [
         {
           file: "resources/a.yaml",
-          line: 4,
+          line: 5,
           column: 23,
           key: "fields.id.type",
           message: "expected one of Int, BigInt, String, Uuid for the key",

@@ -73,6 +73,7 @@ export async function startListApi(): Promise<ListApi> {
     maxPerPage: 100,
     listTurns: createTurns(2),
     cursors,
+    mayStillRead: async () => true,
     manualRetryLimit: 5,
   });
   const failures = createFailureLimit({ count: 100, windowMs: 60_000 });
