@@ -148,6 +148,20 @@ describe("the core migrations", () => {
       });
       expect(bytes).to.be.above(8);
     });
+
+    it("give each event a UUID that begins with its id", async () => {
+      await client.query("TRUNCATE svc.events, svc.outbox");
+      const { rows } = await client.query<{ id: string; uuid: string }>(
+        `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+         SELECT 'notes', 'on_create', '1', '{}' FROM generate_series(1, 2) RETURNING id, uuid`,
+      );
+
+      expect(
+        rows.map(({ uuid }) => String(Number.parseInt(uuid.replaceAll("-", "").slice(0, 12), 16))),
+      ).to.deep.equal(rows.map(({ id }) => id));
+      expect(rows[0]?.uuid).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(rows[0]?.uuid.slice(14)).to.not.equal(rows[1]?.uuid.slice(14));
+    });
   });
 
   it("take what waited in a database of the version before over into the queues", async () => {

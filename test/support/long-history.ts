@@ -33,8 +33,8 @@ export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory
   );
   await sql("ALTER TABLE svc.events DISABLE TRIGGER enqueue_event");
   await sql(
-    `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot, occurred_at)
-    SELECT 'notes', 'on_create', number::text, '1', '{"id": 1, "title": "A record as records are", "user_id": 1}',
+    `INSERT INTO svc.events (uuid, resource, trigger, record_id, owner_id, snapshot, occurred_at)
+    SELECT gen_random_uuid(), 'notes', 'on_create', number::text, '1', '{"id": 1, "title": "A record as records are", "user_id": 1}',
       now() - CASE WHEN number <= $1 / 2 THEN interval '31 days' ELSE interval '1 day' END
     FROM generate_series(1, $1::int) AS number`,
     [events],
