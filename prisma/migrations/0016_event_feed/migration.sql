@@ -1,4 +1,4 @@
--- Events that can be listed and looked up (docs/webhooks.md, "Events").
+-- Events that can be listed, and looked up by their UUID and by their record.
 
 -- A UUID is found without an index of random values, each entry of which is a page of its own to write: its first 48 bits are the event's id.
 -- 74 random bits are left, and the form is that of version 4.
