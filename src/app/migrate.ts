@@ -9,7 +9,7 @@ import {
   type Installed,
   type InstalledResource,
 } from "../migration/installed.ts";
-import { readColumns, readSchema, type LiveSchema } from "../migration/live-tables.ts";
+import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
 import { planTables } from "../migration/managed-tables.ts";
 import {
   coreSteps,
@@ -28,7 +28,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { checkExistingTable } from "../migration/existing-table.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
-import { columnWishOf, prismaSchemaOf, tableModelOf } from "../mapping/models.ts";
+import { columnWishOf, prismaSchemaOf, schemasOf, tableModelOf } from "../mapping/models.ts";
 
 /** The plan of a migration. */
 export interface MigrationPlan {
@@ -143,7 +143,7 @@ async function plan({
 }): Promise<MigrationPlan> {
   const installed = await findInstalledInTransaction(client);
   const core = coreSteps(pendingMigrations(await loadCoreMigrations(), installed.migrations));
-  const live = await readSchema(client);
+  const live = await readSchema(client, schemasOf(definitions));
   const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
   const findings = await checkTables({ client, definitions, live });
   const changes = await planTables({
@@ -207,15 +207,15 @@ async function checkTables({
 }): Promise<readonly string[]> {
   const all = [...definitions.values()];
   const existing = all.filter(({ isManaged }) => !isManaged);
-  const columns = await readColumns(
-    client,
-    existing.map(({ table }) => table),
-  );
+  const tables = existing.map(({ table }) => table);
+  const columns = await readColumns(client, tables);
+  const uniques = await readUniques(client, tables);
   const findings = existing.map((definition) =>
     checkExistingTable({
       definition,
       relations: live.relations,
       columns: columns.filter(({ table }) => table === definition.table),
+      uniques: uniques.filter(({ table }) => table === definition.table),
     }),
   );
   const faults = [

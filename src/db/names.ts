@@ -1,10 +1,7 @@
 import { createHash } from "node:crypto";
 import { escapeIdentifier, escapeLiteral } from "pg";
 
-/**
- * Names the PostgreSQL schema of every resource's table, which the models client names in its
- * statements.
- */
+/** The PostgreSQL schema of a table whose mapping file names none. */
 export const tablesSchema = "public";
 
 /** PostgreSQL cuts longer identifiers without a word, and then two may become one. */
@@ -22,7 +19,25 @@ export function quoteText(text: string): string {
 
 /** A resource's table with its schema, quoted for SQL. */
 export function quoteTable(table: string): string {
-  return `${quoteName(tablesSchema)}.${quoteName(table)}`;
+  const { schema, name } = partsOfTable(table);
+  return `${quoteName(schema)}.${quoteName(name)}`;
+}
+
+/**
+ * Returns the schema and the name of a table as mapping files write it: `orders`, `sales.orders`.
+ * The name of a table that a mapping file names has no dot in it.
+ */
+export function partsOfTable(table: string): { readonly schema: string; readonly name: string } {
+  const dot = table.indexOf(".");
+  return dot < 0
+    ? { schema: tablesSchema, name: table }
+    : { schema: table.slice(0, dot), name: table.slice(dot + 1) };
+}
+
+/** Returns the table as mapping files write it, without the schema `public`. */
+export function shortTable(table: string): string {
+  const { schema, name } = partsOfTable(table);
+  return schema === tablesSchema ? name : table;
 }
 
 /**
@@ -36,4 +51,14 @@ export function fittingName(stem: string, ending = ""): string {
   // Streaming, the decoder keeps back a character that was cut in two.
   const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });
   return cut + hash + ending;
+}
+
+/**
+ * Returns SQL for the table of a row of `pg_class`, as mapping files write it.
+ *
+ * @param relation Alias of that row.
+ */
+export function tableSql(relation: string): string {
+  const schema = `${relation}.relnamespace`;
+  return `(CASE WHEN ${schema} = to_regnamespace('${tablesSchema}') THEN ${relation}.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = ${schema}), '.', ${relation}.relname) END)`;
 }

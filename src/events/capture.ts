@@ -263,11 +263,33 @@ function insertOf({
   const values = [
     quoteText(definition.name),
     quoteText(trigger),
-    asText(definition.key),
+    recordIdOf(definition, row),
     owner === undefined ? "NULL" : asText(owner),
     snapshot,
   ];
   return `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) SELECT ${values.join(", ")}`;
+}
+
+/** Writes the id of a row as `idOf` of resources/record-id.ts does. */
+function recordIdOf({ key, keys }: Definition, row: string): string {
+  const textOf = ({ column }: Field): string => `${row}.${quoteName(column)}::text`;
+  if (keys.length === 1) return textOf(key);
+  const parts = keys.map((field) => {
+    if (field.type === "Date") return `to_char(${row}.${quoteName(field.column)}, 'YYYY-MM-DD')`;
+    return plainTypes.includes(field.type) ? textOf(field) : percentEncoded(textOf(field));
+  });
+  return parts.join(" || ',' || ");
+}
+
+/** Types whose texts have no character that an id would encode. */
+const plainTypes: readonly FieldType[] = ["Int", "BigInt", "Uuid"];
+
+/** Writes what `encodeURIComponent` makes of a text, byte by byte. */
+function percentEncoded(text: string): string {
+  const kept = `one COLLATE "C" ~ '[A-Za-z0-9_.!~*''()-]'`;
+  const escaped = `regexp_replace(upper(encode(convert_to(one, 'UTF8'), 'hex')), '(..)', '%\\1', 'g')`;
+  const characters = `regexp_split_to_table(${text}, '') WITH ORDINALITY AS part (one, place)`;
+  return `(SELECT coalesce(string_agg(CASE WHEN ${kept} THEN one ELSE ${escaped} END, '' ORDER BY place), '') FROM ${characters})`;
 }
 
 function snapshotOf(definition: Definition, row: string): string {
@@ -293,14 +315,18 @@ const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
   String: "json",
   Boolean: "json",
   DateTime: "json",
+  Date: "json",
+  Time: "json",
+  Interval: "json",
   Json: "text",
   Bytes: "base64",
   Uuid: "json",
   Enum: "json",
 };
 
-function encoded({ type, isList }: Field, column: string): string {
-  const encoding = encodings[type];
+function encoded({ type, isList, native }: Field, column: string): string {
+  // JSON would show a type of its own, such as a composite one, in parts.
+  const encoding = native === undefined ? encodings[type] : "text";
   if (encoding === "json") return column;
   if (encoding === "text") return `${column}::${isList ? "text[]" : "text"}`;
   return isList ? base64ListOf(column) : base64Of(column);
@@ -352,6 +378,9 @@ const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
   String: asIs,
   Boolean: asIs,
   DateTime: (value) => dateOf(String(value)),
+  Date: asIs,
+  Time: asIs,
+  Interval: asIs,
   Json: (value) => JSON.parse(String(value)) as unknown,
   Bytes: (value) => new Uint8Array(Buffer.from(String(value), "base64")),
   Uuid: asIs,

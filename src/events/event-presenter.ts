@@ -4,6 +4,7 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
+import { isUniqueAlone } from "../mapping/keys.ts";
 import { baseQueryOf } from "../resources/query.ts";
 import { createTransform } from "../querying/transform.ts";
 
@@ -163,7 +164,7 @@ async function findRelated({
   });
 
   const foreign = target.fields.find(({ name }) => name === foreignField) as Field;
-  if (kind === "many" && !foreign.isUnique && !foreign.isKey) {
+  if (kind === "many" && !isUniqueAlone(foreign, target)) {
     // Not batched, since `take` and `orderBy` of the include apply to each record.
     const findOf = async (value: unknown): Promise<readonly Row[]> =>
       value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });

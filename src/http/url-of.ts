@@ -32,8 +32,13 @@ export function createUrlOf({
 
 /** Returns the absolute URL of something in the collection that a request is for. */
 export function urlBelow(collection: URL, id: string | number): string {
+  return urlAt(collection, encodeURIComponent(id));
+}
+
+/** Does the same for the last part of its path, which is percent-encoded already. */
+export function urlAt(collection: URL, last: string): string {
   const url = new URL(collection);
-  url.pathname = `${withoutSlashes(collection.pathname)}/${encodeURIComponent(id)}`;
+  url.pathname = `${withoutSlashes(collection.pathname)}/${last}`;
   url.search = "";
   return url.href;
 }

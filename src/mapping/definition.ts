@@ -14,6 +14,9 @@ export const fieldTypes = [
   "String",
   "Boolean",
   "DateTime",
+  "Date",
+  "Time",
+  "Interval",
   "Json",
   "Bytes",
   "Uuid",
@@ -21,10 +24,13 @@ export const fieldTypes = [
 ] as const;
 export type FieldType = (typeof fieldTypes)[number];
 
-/** The default of a field: a literal, or a value that the database makes. */
+/**
+ * The default of a field: a literal, or a value that the database makes. `database` is a default
+ * that the table has of its own, whatever it is.
+ */
 export type FieldDefault =
   | { readonly kind: "literal"; readonly value: unknown }
-  | { readonly kind: "now" | "autoincrement" | "uuid" };
+  | { readonly kind: "now" | "autoincrement" | "uuid" | "database" };
 
 /** What happens to a record when the one that it references is deleted. */
 export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
@@ -46,10 +52,15 @@ export interface Field {
   readonly column: string;
   readonly isList: boolean;
   readonly isOptional: boolean;
+  /** Whether it is the key, or a part of it. */
   readonly isKey: boolean;
   readonly isUnique: boolean;
   readonly isIndexed: boolean;
   readonly isUpdatedAt: boolean;
+  /** Whether the database computes the column, so that nothing ever writes it. */
+  readonly isGenerated?: true;
+  /** String only: the column's type in PostgreSQL, whose values are read and written as texts. */
+  readonly native?: string;
   readonly length?: number;
   readonly precision?: number;
   readonly scale?: number;
@@ -134,16 +145,37 @@ export interface CodeModule {
   readonly webhookBackoff?: () => readonly number[];
 }
 
+/** The ways in which PostgreSQL keeps an index. */
+export const indexTypes = ["btree", "hash", "gin", "gist", "spgist", "brin"] as const;
+
+/** An index of a managed table that the file asks for beside those of single fields. */
+export interface TableIndex {
+  /** Names of fields. */
+  readonly fields: readonly string[];
+  /** SQL: which rows it has. Undefined: all. */
+  readonly where?: string;
+  readonly type: (typeof indexTypes)[number];
+}
+
 /** One mapping file, checked and with every default filled in. */
 export interface Definition {
   /** Path of the mapping file, relative to the configuration folder. */
   readonly file: string;
   readonly name: string;
   readonly model: string;
+  /** `orders` in the schema `public`, `sales.orders` in another. */
   readonly table: string;
   readonly isManaged: boolean;
+  /** Whether the table is a view, whose records cannot be changed. */
+  readonly isView: boolean;
   readonly fields: readonly Field[];
+  /** The key, or the first field of a key of several. */
   readonly key: Field;
+  /** Every field of the key, in the order of the file. */
+  readonly keys: readonly Field[];
+  /** Names of fields whose values together are unique. */
+  readonly uniques: readonly (readonly string[])[];
+  readonly indexes: readonly TableIndex[];
   readonly relations: readonly Relation[];
   readonly triggers: readonly Trigger[];
   /** Undefined: every field under its own name. */

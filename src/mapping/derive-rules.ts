@@ -1,4 +1,4 @@
-import type { Definition, Field, FieldType } from "./definition.ts";
+import type { Definition, Field, FieldDefault, FieldType } from "./definition.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { defaultLength } from "./storable.ts";
 
@@ -32,8 +32,16 @@ function rulesOf(definition: Definition, mayBeAbsent: (field: Field) => boolean)
 
 /** Returns whether a client may set the field: neither the database nor the service fills it. */
 function isSettable(field: Field, { ownerColumn }: Definition): boolean {
-  const isGenerated = field.default !== undefined && field.default.kind !== "literal";
+  const isGenerated = field.isGenerated === true || isMade(field.default);
   return !isGenerated && !field.isUpdatedAt && field.name !== ownerColumn;
+}
+
+/**
+ * Returns whether the database makes the value where no other is asked for. Of a default of the
+ * table's own nothing is known, so that a client may give a value.
+ */
+export function isMade(given: FieldDefault | undefined): boolean {
+  return given !== undefined && given.kind !== "literal" && given.kind !== "database";
 }
 
 function presenceOf(field: Field, mayBeAbsent: boolean): Rules {
@@ -53,6 +61,10 @@ const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
     scale === undefined ? ["numeric"] : ["bail", "numeric", { decimal: scale === 0 ? 0 : [0, scale] }],
   Boolean: () => ["boolean"],
   DateTime: () => ["date"],
+  Date: () => [{ date_format: "Y-m-d" }],
+  // `coerce` knows their forms, for which Laravel has no rules.
+  Time: () => ["string"],
+  Interval: () => ["string"],
   Uuid: () => ["uuid"],
   Enum: ({ values = [] }) => [{ in: values }],
   Bytes: () => ["string", "base64"],

@@ -13,6 +13,7 @@ import { checkNames } from "./read/check-names.ts";
 import { checkIncludes, checkListPaths } from "./read/list-keys.ts";
 import { linkRelations } from "./read/relations.ts";
 import { checkRules } from "./read/check-rules.ts";
+import { checkGenerated, checkView, readIndexes, readTable, readUniques } from "./read/table-keys.ts";
 import { readTransform } from "./read/transform-tree.ts";
 
 /** The definitions of the mapping files, or their faults. */
@@ -127,20 +128,30 @@ function toDefinition({
   checkSearchableColumns(draft);
   checkTriggers(draft);
   checkIncludes(draft);
+  checkView(draft);
+  checkGenerated(draft);
+  const uniques = readUniques(draft);
+  const indexes = readIndexes(draft);
 
   const fields = [...draft.fields.values()].filter((field) => field !== undefined);
-  const key = fields.find(({ isKey }) => isKey);
+  const keys = fields.filter(({ isKey }) => isKey);
+  const [key] = keys;
   const { name, model, triggers } = content;
   if (key === undefined || name === undefined || model === undefined || triggers === undefined)
     return undefined;
+  const isView = content.view ?? false;
   return {
     file: source.file,
     name,
     model,
-    table: content.table ?? name,
+    table: readTable(draft, name),
     isManaged: content.managed ?? true,
+    isView,
     fields,
     key,
+    keys,
+    uniques,
+    indexes,
     relations: [...draft.relations.values()].filter((relation) => relation !== undefined),
     triggers,
     ...(transform !== undefined && { transform }),
@@ -155,9 +166,9 @@ function toDefinition({
     includes: content.includes ?? [],
     count: content.count ?? "exact",
     baseQuery,
-    supportsCreate: content.supportsCreate ?? true,
-    supportsUpdate: content.supportsUpdate ?? true,
-    supportsDelete: content.supportsDelete ?? true,
+    supportsCreate: !isView && (content.supportsCreate ?? true),
+    supportsUpdate: !isView && (content.supportsUpdate ?? true),
+    supportsDelete: !isView && (content.supportsDelete ?? true),
     ...(content.webhookMaxAttempts !== undefined && { webhookMaxAttempts: content.webhookMaxAttempts }),
     ...(content.webhookBackoff !== undefined && { webhookBackoff: content.webhookBackoff }),
     code: draft.code,

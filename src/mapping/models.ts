@@ -1,5 +1,7 @@
 import { Decimal } from "@prisma/client/runtime/client";
+import { partsOfTable, quoteText, tablesSchema } from "../db/names.ts";
 import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
+import { isUniqueAlone } from "./keys.ts";
 
 /** Prisma's names of the referential actions. */
 const deleteActions: Readonly<Record<DeleteAction, string>> = {
@@ -17,9 +19,20 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
  * Prisma's default).
  */
 export function prismaSchemaOf(definitions: Definitions): string {
-  const header = block("datasource db", [`provider = "postgresql"`]);
-  const models = [...definitions.values()].map((definition) => modelOf(definition, definitions));
+  const schemas = schemasOf(definitions);
+  const header = block("datasource db", [
+    `provider = "postgresql"`,
+    ...(schemas.length > 1 ? [`schemas = [${schemas.map(quote).join(", ")}]`] : []),
+  ]);
+  const hasSchemas = schemas.length > 1;
+  const models = [...definitions.values()].map((definition) => modelOf(definition, definitions, hasSchemas));
   return `${[header, ...models].join("\n\n")}\n`;
+}
+
+/** Returns the PostgreSQL schemas of the tables, `public` first. */
+export function schemasOf(definitions: Definitions): readonly string[] {
+  const named = [...definitions.values()].map(({ table }) => partsOfTable(table).schema);
+  return [...new Set([tablesSchema, ...named])];
 }
 
 /**
@@ -28,7 +41,8 @@ export function prismaSchemaOf(definitions: Definitions): string {
  */
 export function tableModelOf(definition: Definition, definitions: Definitions): string {
   const relations = definition.relations.filter(({ kind }) => kind === "one");
-  return modelOf({ ...definition, relations }, definitions);
+  const hasSchema = partsOfTable(definition.table).schema !== tablesSchema;
+  return modelOf({ ...definition, relations }, definitions, hasSchema);
 }
 
 /**
@@ -44,30 +58,40 @@ export function columnWishOf(field: Field): Readonly<Record<"type" | "nullabilit
   };
 }
 
-function modelOf(definition: Definition, definitions: Definitions): string {
+/** @param hasSchema Whether the model names its PostgreSQL schema. */
+function modelOf(definition: Definition, definitions: Definitions, hasSchema: boolean): string {
+  const { keys, uniques } = definition;
+  const { schema, name: table } = partsOfTable(definition.table);
   return block(`model ${definition.model}`, [
-    ...definition.fields.map((field) => fieldLine(field, definition.isManaged)),
+    ...definition.fields.map((field) => fieldLine(field, definition)),
     ...definition.relations.map((relation) => relationLine(relation, definition, definitions)),
-    ...definition.fields.filter(isIndexDue).map(({ name }) => `@@index([${name}])`),
-    `@@map(${quote(definition.table)})`,
+    ...(keys.length > 1 ? [`@@id([${keys.map(({ name }) => name).join(", ")}])`] : []),
+    ...uniques.map((names) => `@@unique([${names.join(", ")}])`),
+    ...definition.fields
+      .filter((field) => isIndexDue(field, definition))
+      .map(({ name }) => `@@index([${name}])`),
+    `@@map(${quote(table)})`,
+    ...(hasSchema ? [`@@schema(${quote(schema)})`] : []),
   ]);
 }
 
 /**
- * Returns whether the field needs an index. Key and unique columns have one; PostgreSQL makes none
- * for a foreign key.
+ * Returns whether the field needs an index. Unique columns and the first of the key have one;
+ * PostgreSQL makes none for a foreign key.
  */
-function isIndexDue(field: Field): boolean {
-  return !field.isKey && !field.isUnique && (field.isIndexed || field.references !== undefined);
+export function isIndexDue(field: Field, { key }: Pick<Definition, "key">): boolean {
+  const isServed = field.name === key.name || field.isUnique;
+  return !isServed && (field.isIndexed || field.references !== undefined);
 }
 
-function fieldLine(field: Field, isManaged: boolean): string {
+function fieldLine(field: Field, { isManaged, keys }: Definition): string {
+  const isSoleKey = field.isKey && keys.length === 1;
   const suffix = field.isList ? "[]" : field.isOptional ? "?" : "";
   return [
     field.name,
     `${prismaType(field)}${suffix}`,
-    field.isKey && "@id",
-    field.isUnique && !field.isKey && "@unique",
+    isSoleKey && "@id",
+    field.isUnique && !isSoleKey && "@unique",
     ...defaultOf(field, isManaged),
     field.column !== field.name && `@map(${quote(field.column)})`,
     nativeType(field, isManaged),
@@ -76,16 +100,37 @@ function fieldLine(field: Field, isManaged: boolean): string {
     .join(" ");
 }
 
-function prismaType({ type }: Field): string {
+function prismaType(field: Field): string {
+  const { type, native } = field;
+  if (isUnsupported(field)) return `Unsupported(${quote(native ?? "interval")})`;
+  if (type === "Date" || type === "Time") return "DateTime";
   return type === "Enum" || type === "Uuid" ? "String" : type;
+}
+
+/** Types of PostgreSQL that Prisma reads as texts. */
+const nativeTypes: ReadonlyMap<string, string> = new Map([
+  ["inet", "@db.Inet"],
+  ["citext", "@db.Citext"],
+  ["xml", "@db.Xml"],
+]);
+
+/**
+ * Returns whether the Prisma client does not know the field, so that it can answer no query about
+ * its resource.
+ */
+export function isUnsupported({ type, native }: Field): boolean {
+  return type === "Interval" || (native !== undefined && !nativeTypes.has(native));
 }
 
 /**
  * Returns the `@db` attribute of a column of a managed table. An existing table keeps its own
- * types, so none is given, except `Uuid`: PostgreSQL cannot compare a uuid column with text.
+ * types, so none is given where PostgreSQL can compare the column with what Prisma sends.
  */
 function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Uuid") return "@db.Uuid";
+  if (field.type === "Date") return "@db.Date";
+  if (field.type === "Time") return "@db.Time(6)";
+  if (field.native !== undefined) return nativeTypes.get(field.native);
   if (!isManaged) return undefined;
   if (field.type === "DateTime") return "@db.Timestamptz(3)";
   if (field.type === "String" && field.length !== undefined) return `@db.VarChar(${field.length})`;
@@ -97,8 +142,10 @@ function nativeType(field: Field, isManaged: boolean): string | undefined {
 function defaultOf(field: Field, isManaged: boolean): string[] {
   if (field.isUpdatedAt) return ["@default(now())", "@updatedAt"];
   if (field.default === undefined) return [];
+  if (field.default.kind === "database") return ["@default(dbgenerated())"];
   if (field.default.kind === "literal") {
-    const expression = isManaged ? expressionOf(field, field.default.value) : undefined;
+    const isForeign = temporalTypes.includes(field.type) || isUnsupported(field);
+    const expression = isManaged || isForeign ? expressionOf(field, field.default.value) : undefined;
     if (expression !== undefined) return [`@default(dbgenerated(${quote(expression)}))`];
     return [`@default(${literalOf(field, field.default.value)})`];
   }
@@ -117,16 +164,32 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
  */
 function expressionOf(field: Field, value: unknown): string | undefined {
   const { type, isList, precision, scale } = field;
-  const name = forgottenTypes[type];
-  if (name === undefined || (type !== "Uuid" && !isList)) return undefined;
+  const name = field.native ?? forgottenTypes[type];
+  const isExpressed = field.native !== undefined || expressedTypes.includes(type) || isList;
+  if (name === undefined || !isExpressed) return undefined;
   const digits =
     type === "Decimal" ? `(${precision ?? 65},${precision === undefined ? 30 : (scale ?? 0)})` : "";
-  const text = Array.isArray(value) ? `{${value.join(",")}}` : String(value);
-  return `('${text}'::text)::${name}${digits}${isList ? "[]" : ""}`;
+  const text = Array.isArray(value) ? listText(field, value) : String(value);
+  return `(${quoteText(text)}::text)::${name}${digits}${isList ? "[]" : ""}`;
 }
+
+/** The items of a native type may have any character. */
+function listText({ native }: Field, values: readonly unknown[]): string {
+  const items = values.map((value) =>
+    native === undefined ? String(value) : `"${String(value).replaceAll(/["\\]/g, "\\$&")}"`,
+  );
+  return `{${items.join(",")}}`;
+}
+
+/** Types whose literals Prisma cannot write, or writes in another form than PostgreSQL keeps. */
+const temporalTypes: readonly FieldType[] = ["Date", "Time", "Interval"];
+const expressedTypes: readonly FieldType[] = ["Uuid", ...temporalTypes];
 
 /** Their literals contain no character that is special in a text or in an array. */
 const forgottenTypes: Partial<Record<FieldType, string>> = {
+  Date: "date",
+  Time: "time",
+  Interval: "interval",
   BigInt: "bigint",
   Float: "double precision",
   Decimal: "numeric",
@@ -154,7 +217,7 @@ function relationLine(relation: Relation, definition: Definition, definitions: D
   // A unique referencing field has at most one record at the other end, which Prisma's schema must
   // say.
   if (foreign !== undefined) {
-    const suffix = foreign.isUnique || foreign.isKey ? "?" : "[]";
+    const suffix = isUniqueAlone(foreign, other) ? "?" : "[]";
     return `${relation.name} ${other.model}${suffix} @relation(${name})`;
   }
   const local = fieldOf(definition, relation.localField);

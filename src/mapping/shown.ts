@@ -1,4 +1,5 @@
 import type { Definition, Definitions, Field, Relation, TransformNode } from "./definition.ts";
+import { isUniqueAlone } from "./keys.ts";
 
 /** A relation on the way to a field, with the resources at its ends. */
 export interface Step {
@@ -106,7 +107,7 @@ function includedAt(included: Included, name: string): Included | "hidden" {
 /** Returns whether the other end may have several records: a unique field there allows one. */
 export function leadsToMany(relation: Relation, to: Definition): boolean {
   const field = to.fields.find(({ name }) => name === relation.foreignField);
-  return relation.kind === "many" && field?.isUnique !== true && field?.isKey !== true;
+  return relation.kind === "many" && (field === undefined || !isUniqueAlone(field, to));
 }
 
 /** A requested place, and the keys below it inside a Json field. */

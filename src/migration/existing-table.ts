@@ -1,4 +1,4 @@
-import type { LiveColumn, LiveRelation } from "./live-tables.ts";
+import type { LiveColumn, LiveRelation, LiveUnique } from "./live-tables.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
@@ -24,6 +24,9 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
   String: [...text, "inet", "cidr", "xml"],
   Boolean: ["bool"],
   DateTime: ["timestamptz", "timestamp", "date"],
+  Date: ["date"],
+  Time: ["time"],
+  Interval: ["interval"],
   Json: ["jsonb", "json"],
   Bytes: ["bytea"],
   Uuid: ["uuid"],
@@ -36,15 +39,18 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
  * @param relations Every table, view and foreign table of the schema; the definition's may be
  *   missing.
  * @param columns Columns of the table.
+ * @param uniques Its unique indexes.
  */
 export function checkExistingTable({
   definition,
   relations,
   columns,
+  uniques,
 }: {
   readonly definition: Definition;
   readonly relations: readonly LiveRelation[];
   readonly columns: readonly LiveColumn[];
+  readonly uniques: readonly LiveUnique[];
 }): TableFindings {
   const { table, fields, key, remark } = definition;
   const tablePath = [table === definition.name ? "name" : "table"];
@@ -57,16 +63,30 @@ export function checkExistingTable({
     const message = `"${table}" is a ${found.kind}, whose changes cannot be captured; use the table beneath it, or no triggers`;
     return only(remark(tablePath, message));
   }
+  const viewFault = viewFaultOf(definition, found);
+  if (viewFault !== undefined) return only(remark(tablePath, viewFault));
 
   const faults: string[] = [];
   const byName = new Map(columns.map((column) => [column.name, column]));
   for (const field of fields) {
     const column = byName.get(field.column);
-    const fault = column === undefined ? missing(field, columns) : mismatch(field, column);
+    const fault =
+      column === undefined
+        ? missing(field, columns)
+        : (mismatch(field, column) ?? generatedFault(field, column, definition));
     if (fault !== undefined) faults.push(remark(["fields", field.name], fault));
   }
-  const keyFault = found.kind === "table" ? keyFaultOf(definition, columns) : undefined;
-  if (keyFault !== undefined) faults.push(remark(["fields", key.name], keyFault));
+  if (found.kind === "table") {
+    const keyFault = keyFaultOf(definition, columns, uniques);
+    if (keyFault !== undefined) faults.push(remark(["fields", key.name], keyFault));
+    for (const [index, names] of definition.uniques.entries()) {
+      const wanted = names.map((name) => fields.find((field) => field.name === name)?.column ?? name);
+      if (!isUnique(wanted, uniques))
+        faults.push(
+          remark(["unique", index], `no unique index of "${table}" has the columns ${wanted.join(", ")}`),
+        );
+    }
+  }
   return { faults, notes: notesOn(definition, columns) };
 }
 
@@ -74,14 +94,37 @@ function only(fault: string): TableFindings {
   return { faults: [fault], notes: [] };
 }
 
-function keyFaultOf({ table, key }: Definition, columns: readonly LiveColumn[]): string | undefined {
-  const column = columns.find(({ name }) => name === key.column);
-  if (column?.isKey === true) return undefined;
+function viewFaultOf(
+  { table, isView, supportsCreate, supportsUpdate, supportsDelete }: Definition,
+  found: LiveRelation,
+): string | undefined {
+  if (isView) return found.kind === "view" ? undefined : `"${table}" is a ${found.kind}, not a view`;
+  const isWritten = supportsCreate || supportsUpdate || supportsDelete;
+  return found.kind === "view" && isWritten
+    ? `"${table}" is a view: say "view: true", which makes its records read-only`
+    : undefined;
+}
+
+/** Returns whether no two rows have the same values there. */
+function isUnique(columns: readonly string[], uniques: readonly LiveUnique[]): boolean {
+  return uniques.some((unique) => unique.columns.every((name) => columns.includes(name)));
+}
+
+function keyFaultOf(
+  { table, keys, key }: Definition,
+  columns: readonly LiveColumn[],
+  uniques: readonly LiveUnique[],
+): string | undefined {
+  const names = keys.map(({ column }) => column);
+  if (isUnique(names, uniques)) return undefined;
   const primary = columns.filter(({ isPrimary }) => isPrimary).map(({ name }) => name);
   if (primary.length > 1)
-    return `the key of "${table}" has several columns (${primary.join(", ")}), which is not supported`;
+    return `the key of "${table}" has several columns (${primary.join(", ")}): say "id: true" at the field of each`;
+  const column = columns.find(({ name }) => name === key.column);
   // The missing column is reported already.
   if (column === undefined) return undefined;
+  if (keys.length > 1)
+    return `no unique index of "${table}" has only columns of the key (${names.join(", ")})`;
   return primary.length === 0
     ? `the table "${table}" has no primary key, and its column "${column.name}" is not unique by itself`
     : `the primary key of "${table}" is "${primary.join("")}", and its column "${column.name}" is not unique by itself`;
@@ -93,12 +136,38 @@ function missing(field: Field, columns: readonly LiveColumn[]): string {
   return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
 }
 
-function mismatch({ type, isList }: Field, column: LiveColumn): string | undefined {
+/** Refuses to write what PostgreSQL computes. */
+function generatedFault(
+  { name, isGenerated, default: given }: Field,
+  column: LiveColumn,
+  { createRules }: Definition,
+): string | undefined {
+  if (!column.isGenerated || isGenerated === true) return undefined;
+  const isLeft = given?.kind === "autoincrement" && createRules?.[name] === undefined;
+  return isLeft ? undefined : 'the database always computes the column: say "generated: true"';
+}
+
+/** Returns whether the column is of the type of PostgreSQL that the field names. */
+function isNative(native: string, { type, baseType, ownType }: LiveColumn): boolean {
+  const [last = ""] = plainType(native).split(".").toReversed();
+  return [plainType(type), baseType, ownType].some((name) => name === last || name === plainType(native));
+}
+
+/** Returns a type without its arguments: `bit` for `bit(8)`. */
+function plainType(name: string): string {
+  return name.replace(/\(.*\)|\[\]$/g, "").toLowerCase();
+}
+
+function mismatch({ type, isList, native }: Field, column: LiveColumn): string | undefined {
   if (isList !== column.isList)
     return `the column is ${column.type}, ${column.isList ? 'a list: say "list: true"' : "no list"}`;
+  if (native !== undefined)
+    return isNative(native, column) ? undefined : `the column is ${column.type}, not ${native}`;
   if (columnTypes[type].includes(column.baseType)) return undefined;
   const fitting = Object.entries(columnTypes).find(([, types]) => types.includes(column.baseType))?.[0];
-  return `the column is ${column.type}, which ${fitting === undefined ? "no field type fits" : `is ${fitting}`}, not ${type}`;
+  if (fitting === undefined)
+    return `the column is ${column.type}, which no field type fits: a String with "native: ${column.ownType}" has it as text`;
+  return `the column is ${column.type}, which is ${fitting}, not ${type}`;
 }
 
 function notesOn(definition: Definition, columns: readonly LiveColumn[]): readonly string[] {

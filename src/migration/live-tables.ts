@@ -1,8 +1,9 @@
 import type { ClientBase, Pool } from "pg";
-import { tablesSchema } from "../db/names.ts";
+import { quoteTable, tableSql } from "../db/names.ts";
 
-/** A table, view or foreign table in the schema of the resources. */
+/** A table, view or foreign table in a schema of the resources. */
 export interface LiveRelation {
+  /** As mapping files write it: with its schema where that is not `public`. */
   readonly name: string;
   /** `table` includes partitioned ones. */
   readonly kind: "table" | "view" | "foreign table";
@@ -23,57 +24,80 @@ export interface LiveColumn {
   readonly isNullable: boolean;
   /** Whether it has a default, is an identity, or is generated. */
   readonly isFilled: boolean;
-  /** Whether it is the primary key, or unique, by itself. */
-  readonly isKey: boolean;
+  /** Whether PostgreSQL refuses values for it: a generated column, an identity that is always so. */
+  readonly isGenerated: boolean;
+  /** Name of the type itself, or of a list's items: of the domain, of the enum. */
+  readonly ownType: string;
   /** Whether it is the primary key, or one of its columns. */
   readonly isPrimary: boolean;
 }
 
-/** The tables, views and enums in the schema of the resources. */
+/** The tables, views and enums in the schemas of the resources. */
 export interface LiveSchema {
   readonly relations: readonly LiveRelation[];
-  /** Names of the enum types. */
+  /** Tables with a dot in their names, which no mapping file can name. */
+  readonly dotted: readonly string[];
+  /** Names of the enum types, with their schemas. */
   readonly enums: readonly string[];
+  /** The schemas that are there, of those that were asked for. */
+  readonly schemas: readonly string[];
 }
 
+// The name of a table in `public` may have a dot, which mapping files read as that of a schema.
 const schemaQuery = `
-  SELECT relname AS name,
-    CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind
-  FROM pg_class
-  WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'f', 'v', 'm')
+  SELECT ${tableSql("cls")} AS name, nsp.nspname AS schema,
+    CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind, strpos(relname, '.') > 0 AS "hasDot"
+  FROM pg_class AS cls JOIN pg_namespace AS nsp ON nsp.oid = cls.relnamespace
+  WHERE nsp.nspname = ANY($1) AND relkind IN ('r', 'p', 'f', 'v', 'm')
   UNION ALL
-  SELECT typname, 'enum' FROM pg_type WHERE typnamespace = to_regnamespace($1) AND typtype = 'e'
+  SELECT typname, nsp.nspname, 'enum', false FROM pg_type JOIN pg_namespace AS nsp ON nsp.oid = typnamespace
+  WHERE nsp.nspname = ANY($1) AND typtype = 'e'
+  UNION ALL
+  SELECT nspname, nspname, 'schema', false FROM pg_namespace WHERE nspname = ANY($1)
   ORDER BY name`;
 
-/** Reads the tables, views and enums in the schema of the resources. */
-export async function readSchema(client: ClientBase): Promise<LiveSchema> {
-  const { rows } = await client.query<{ name: string; kind: LiveRelation["kind"] | "enum" }>(schemaQuery, [
-    tablesSchema,
-  ]);
+/** Reads the tables, views and enums in the schemas of the resources. */
+export async function readSchema(client: ClientBase, schemas: readonly string[]): Promise<LiveSchema> {
+  const { rows } = await client.query<{
+    name: string;
+    schema: string;
+    kind: LiveRelation["kind"] | "enum" | "schema";
+    hasDot: boolean;
+  }>(schemaQuery, [schemas]);
   return {
-    relations: rows.flatMap(({ name, kind }) => (kind === "enum" ? [] : [{ name, kind }])),
-    enums: rows.flatMap(({ name, kind }) => (kind === "enum" ? [name] : [])),
+    relations: rows.flatMap(({ name, kind, hasDot }) =>
+      kind === "enum" || kind === "schema" || hasDot ? [] : [{ name, kind }],
+    ),
+    dotted: rows.flatMap(({ name, hasDot }) => (hasDot ? [name] : [])),
+    enums: rows.flatMap(({ name, schema, kind }) => (kind === "enum" ? [`${schema}.${name}`] : [])),
+    schemas: rows.flatMap(({ name, kind }) => (kind === "schema" ? [name] : [])),
   };
 }
 
+/** The type under a domain, however many domains are one on another. */
+const plainTypeOf = (type: string): string => `(
+    WITH RECURSIVE under AS (
+      SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = ${type}
+      UNION ALL SELECT typ.oid, typ.typtype, typ.typbasetype FROM under JOIN pg_type AS typ ON typ.oid = under.typbasetype WHERE under.typtype = 'd'
+    ) SELECT oid FROM under WHERE typtype <> 'd'
+  )`;
+
 const columnsQuery = `
-  SELECT cls.relname AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
+  SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
+    coalesce(item.typname, own.typname)::text AS "ownType",
     item.oid IS NOT NULL AS "isList", NOT att.attnotnull AS "isNullable",
-    att.atthasdef OR att.attidentity <> '' AS "isFilled",
-    EXISTS (
-      SELECT FROM pg_index
-      WHERE indrelid = cls.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1 AND indkey[0] = att.attnum
-    ) AS "isKey",
+    att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",
+    att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated",
     EXISTS (SELECT FROM pg_index WHERE indrelid = cls.oid AND indisprimary AND att.attnum = ANY(indkey)) AS "isPrimary"
   FROM pg_attribute AS att
   JOIN pg_class AS cls ON cls.oid = att.attrelid
   JOIN pg_type AS own ON own.oid = att.atttypid
-  LEFT JOIN pg_type AS item ON item.oid = own.typelem AND own.typcategory = 'A'
-  JOIN pg_type AS shown ON shown.oid = coalesce(item.oid, own.oid)
-  JOIN pg_type AS base ON base.oid = CASE WHEN shown.typtype = 'd' THEN shown.typbasetype ELSE shown.oid END
-  WHERE cls.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2) AND att.attnum > 0 AND NOT att.attisdropped
-  ORDER BY cls.relname, att.attnum`;
+  JOIN pg_type AS plain ON plain.oid = ${plainTypeOf("own.oid")}
+  LEFT JOIN pg_type AS item ON item.oid = plain.typelem AND plain.typcategory = 'A'
+  JOIN pg_type AS base ON base.oid = ${plainTypeOf("coalesce(item.oid, plain.oid)")}
+  WHERE cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given) AND att.attnum > 0 AND NOT att.attisdropped
+  ORDER BY "table", att.attnum`;
 
 /** Reads the columns of the named tables, table by table, in their order. */
 export async function readColumns(
@@ -81,6 +105,29 @@ export async function readColumns(
   tables: readonly string[],
 ): Promise<readonly LiveColumn[]> {
   if (tables.length === 0) return [];
-  const { rows } = await client.query<LiveColumn>(columnsQuery, [tablesSchema, tables]);
+  const { rows } = await client.query<LiveColumn>(columnsQuery, [tables.map(quoteTable)]);
   return rows;
+}
+
+/** The columns of a unique index without a condition, in their order. */
+export interface LiveUnique {
+  readonly table: string;
+  readonly columns: readonly string[];
+}
+
+const uniquesQuery = `
+  SELECT ${tableSql("cls")} AS "table",
+    ARRAY(SELECT attname::text FROM unnest(ind.indkey::int2[]) WITH ORDINALITY AS part (num, place)
+      JOIN pg_attribute ON attrelid = cls.oid AND attnum = part.num WHERE part.place <= ind.indnkeyatts ORDER BY place) AS columns
+  FROM pg_index AS ind JOIN pg_class AS cls ON cls.oid = ind.indrelid
+  WHERE cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)
+    AND ind.indisunique AND ind.indisvalid AND ind.indpred IS NULL AND ind.indexprs IS NULL`;
+
+/** Reads what is unique in the named tables. */
+export async function readUniques(
+  client: ClientBase,
+  tables: readonly string[],
+): Promise<readonly LiveUnique[]> {
+  if (tables.length === 0) return [];
+  return (await client.query<LiveUnique>(uniquesQuery, [tables.map(quoteTable)])).rows;
 }

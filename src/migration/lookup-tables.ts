@@ -1,4 +1,5 @@
 import type { ClientBase, Pool } from "pg";
+import { shortTable } from "../db/names.ts";
 import { readColumns } from "./live-tables.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { parseRules } from "../validation/syntax.ts";
@@ -24,10 +25,12 @@ export async function lookupFaults(
   const byTable = new Map(all.map((definition) => [definition.table, definition]));
   const lookups = all
     .flatMap(lookupsOf)
-    .filter(({ table, column }) => !definitions.has(table) && !hasColumn(byTable.get(table), column));
+    .filter(
+      ({ table, column }) => !definitions.has(table) && !hasColumn(byTable.get(shortTable(table)), column),
+    );
   const live = await readColumns(client, [...new Set(lookups.map(({ table }) => table))]);
   return lookups.flatMap(({ table, column, remark }) => {
-    const columns = live.filter((one) => one.table === table).map(({ name }) => name);
+    const columns = live.filter((one) => one.table === shortTable(table)).map(({ name }) => name);
     if (columns.length === 0) return [remark(`there is neither a resource nor a table "${table}"`)];
     return columns.includes(column)
       ? []

@@ -11,7 +11,7 @@ import {
 import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
-import { quoteName, tablesSchema } from "../db/names.ts";
+import { partsOfTable, quoteName } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
@@ -123,12 +123,13 @@ async function compareManaged({
   readonly live: LiveSchema;
 }): Promise<OwnChanges> {
   if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
-  const others = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
+  const named = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
+  const others = [...named, ...live.dotted];
   return compareOwn({
     client,
     schemaText,
     externalTables: others.map(qualified),
-    externalEnums: live.enums.map(qualified),
+    externalEnums: live.enums,
     managed,
     objects,
     made,
@@ -217,8 +218,9 @@ function inTheWay(wanted: readonly WantedTable[], objects: readonly LiveObject[]
     );
 }
 
-function qualified(name: string): string {
-  return `${tablesSchema}.${name}`;
+function qualified(table: string): string {
+  const { schema, name } = partsOfTable(table);
+  return `${schema}.${name}`;
 }
 
 /** Returns the SQL in one line, without the columns of a new table. */

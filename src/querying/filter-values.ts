@@ -1,5 +1,6 @@
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
+import { isDateText, isIntervalText, isTimeText, temporalExamples } from "../mapping/temporal.ts";
 import { parseDateText } from "../validation/dates.ts";
 import { isInteger, isNumeric, toDecimal } from "../validation/values.ts";
 import type { Parameter } from "./condition.ts";
@@ -97,6 +98,15 @@ function readDate(text: string): Read {
     : { value: date.toISOString() };
 }
 
+function readTemporal(
+  what: string,
+  type: keyof typeof temporalExamples,
+  isFine: (text: string) => boolean,
+): (text: string) => Read {
+  return (text) =>
+    isFine(text) ? { value: text } : { fault: `be ${what}, such as ${temporalExamples[type]}` };
+}
+
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Read>> = {
@@ -110,6 +120,9 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
     return value === undefined ? { fault: "be true or false" } : { value };
   },
   DateTime: readDate,
+  Date: readTemporal("a day", "Date", isDateText),
+  Time: readTemporal("a time", "Time", isTimeText),
+  Interval: readTemporal("a duration of ISO 8601", "Interval", isIntervalText),
   Json: readText,
   Bytes: readText,
   Uuid: (text) => (uuid.test(text) ? { value: text.toLowerCase() } : { fault: "be a UUID" }),

@@ -19,6 +19,9 @@ const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
   String: [...equality, ...order, ...text],
   Boolean: equality,
   DateTime: [...equality, ...order],
+  Date: [...equality, ...order],
+  Time: [...equality, ...order],
+  Interval: [...equality, ...order],
   // What is within it, by `jsonPath`.
   Json: [...equality, ...order, ...text],
   Bytes: [],

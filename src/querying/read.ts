@@ -135,9 +135,11 @@ function joined(parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(" ");
 }
 
-/** Returns the condition that the key is this one. */
-export function keyIs(definition: Definition, key: Parameter): Condition {
-  return { kind: "compare", field: definition.key, operator: "=", value: key };
+/** Returns the condition that the key is this one: a value for each of its fields. */
+export function keyIs({ keys }: Definition, values: readonly Parameter[]): Condition {
+  return allOf(
+    keys.map((field, index) => ({ kind: "compare", field, operator: "=", value: values[index] ?? null })),
+  );
 }
 
 export function whereText(condition: Condition, parameters: Parameters, alias = "t"): string {
@@ -220,9 +222,13 @@ export async function readLinked(
 }
 
 /** Returns the order with the key at its end, so that no two records are equal in it. */
-export function totalOrder(order: readonly OrderItem[], { key }: Definition): readonly OrderItem[] {
-  const hasKey = order.some(({ links, field }) => links.length === 0 && field.name === key.name);
-  return hasKey ? order : [...order, { links: [], field: key, direction: "asc", nulls: "last" }];
+export function totalOrder(order: readonly OrderItem[], { keys }: Definition): readonly OrderItem[] {
+  const missing = keys.filter(
+    (key) => !order.some(({ links, field }) => links.length === 0 && field.name === key.name),
+  );
+  if (missing.length === 0) return order;
+  const ofKey = missing.map((field): OrderItem => ({ links: [], field, direction: "asc", nulls: "last" }));
+  return [...order, ...ofKey];
 }
 
 /** Counts the records that meet the condition. */

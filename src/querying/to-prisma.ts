@@ -1,5 +1,5 @@
 import { Decimal } from "@prisma/client/runtime/client";
-import type { Field, FieldType } from "../mapping/definition.ts";
+import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
 
 type Where = Readonly<Record<string, unknown>>;
@@ -67,8 +67,25 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   BigInt,
   Decimal: (text) => new Decimal(text),
   DateTime: (text) => new Date(text),
+  Date: (text) => new Date(text),
+  Time: (text) => new Date(`1970-01-01T${text}Z`),
 };
 
 function valueOf({ type }: Field, value: Parameter): unknown {
   return typeof value === "string" ? (decoders[type]?.(value) ?? value) : value;
+}
+
+/** Returns a value of a field as the Prisma client takes it: it knows no days and times as texts. */
+export function prismaValue({ type }: Pick<Field, "type">, value: unknown): unknown {
+  if (type !== "Date" && type !== "Time") return value;
+  if (Array.isArray(value)) return value.map((item) => prismaValue({ type }, item));
+  return typeof value === "string" ? decoders[type]?.(value) : value;
+}
+
+/** Returns the values to write as the Prisma client takes them. */
+export function prismaData({ fields }: Pick<Definition, "fields">, data: Row): Row {
+  const temporal = fields.filter(({ type, name }) => (type === "Date" || type === "Time") && name in data);
+  if (temporal.length === 0) return data;
+  const values = temporal.map((field) => [field.name, prismaValue(field, data[field.name])] as const);
+  return { ...data, ...Object.fromEntries(values) };
 }

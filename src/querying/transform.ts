@@ -87,6 +87,9 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
   String: (value) => value,
   Boolean: (value) => value,
   DateTime: (value) => (value instanceof Date ? dateOf(value) : value),
+  Date: dayOf,
+  Time: timeOf,
+  Interval: (value) => value,
   // It was JSON when it was stored.
   Json: (value) => value,
   Bytes: (value) => (value instanceof Uint8Array ? base64Of(value) : value),
@@ -111,6 +114,22 @@ const isDecimalLike = (value: unknown): value is Decimal | string | number =>
 
 /** PostgreSQL's `infinity` is no date in JavaScript. */
 const dateOf = (value: Date): string | null => (Number.isNaN(value.getTime()) ? null : formatDateTime(value));
+
+/** The Prisma client gives midnight UTC. PostgreSQL's `infinity` and years before 1 are no days. */
+function dayOf(value: unknown): unknown {
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString().slice(0, 10);
+  return typeof value === "string" && !/^\d{4,7}-\d\d-\d\d$/.test(value) ? null : value;
+}
+
+/** The Prisma client gives a time of the first day of 1970. */
+function timeOf(value: unknown): unknown {
+  return value instanceof Date
+    ? value
+        .toISOString()
+        .slice(11, -1)
+        .replace(/\.?0+$/, "")
+    : value;
+}
 
 const base64Of = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString("base64");

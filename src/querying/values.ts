@@ -18,7 +18,8 @@ export function itemsOf(text: string): readonly (string | null)[] {
 
 /**
  * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`,
- * `bigint`, `Uint8Array`. Code modules get their records in these types.
+ * `bigint`, `Uint8Array`. Code modules get their records in these types. Values of the types Date,
+ * Time and Interval are texts, since Prisma's dates would lose digits of them.
  */
 export function valueOf(field: Field, text: string | null): unknown {
   if (field.isList) return text === null ? [] : itemsOf(text).map((item) => scalarOf(field.type, item));
@@ -39,6 +40,9 @@ const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
   String: asIs,
   Boolean: (text) => text === "t",
   DateTime: dateOf,
+  Date: asIs,
+  Time: asIs,
+  Interval: asIs,
   Json: (text) => JSON.parse(text) as unknown,
   Bytes: (text) => new Uint8Array(bytesOf(text)),
   Uuid: asIs,
@@ -105,6 +109,9 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
     // PostgreSQL reads no sign before a year.
     return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/^\+0*/, "");
   },
+  Date: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : encodeText(value)),
+  Time: (value) => (value instanceof Date ? value.toISOString().slice(11, -1) : encodeText(value)),
+  Interval: encodeText,
   Bytes(value) {
     if (!(value instanceof Uint8Array)) return undefined;
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength);

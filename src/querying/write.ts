@@ -1,7 +1,7 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
-import { createParameters, type Parameters } from "./condition-text.ts";
+import { columnText, createParameters, type Parameters } from "./condition-text.ts";
 import { isAlways, type Condition } from "./condition.ts";
 import { keyIs, readManys, readRecords, whereText } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
@@ -48,7 +48,7 @@ async function isFit(
 ): Promise<boolean> {
   if (isAlways(judge)) return true;
   const { definition, columns } = root;
-  const key = row[columns.get(definition.key.name)?.position ?? -1] as string;
+  const key = definition.keys.map(({ name }) => row[columns.get(name)?.position ?? -1] as string);
   const parameters = createParameters();
   const where = whereText({ kind: "all", of: [keyIs(definition, key), judge] }, parameters);
   const text = `SELECT 1 FROM ${quoteTable(definition.table)} AS t ${where}`;
@@ -112,8 +112,8 @@ async function writtenAndRead(
   { sql, statement, comment }: WriteOptions,
 ): Promise<readonly Raw[]> {
   const { definition } = statement.root;
-  const text = `${write} RETURNING t.${quoteName(definition.key.column)}${comment}`;
-  const [key] = (await sql(text, parameters.values))[0] ?? [];
+  const columns = definition.keys.map((key) => columnText("t", key)).join(", ");
+  const [key] = await sql(`${write} RETURNING ${columns}${comment}`, parameters.values);
   return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
 }
 
@@ -134,6 +134,7 @@ function insertedText(
   { isManaged }: Definition,
   parameters: Parameters,
 ): string | undefined {
+  if (field.isGenerated) return undefined;
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
   if (field.isUpdatedAt) return "now()";
   if (field.default?.kind === "literal")
@@ -151,6 +152,7 @@ function literalValue(field: Field, literal: unknown): unknown {
 }
 
 function updatedText(field: Field, data: Row, parameters: Parameters): string | undefined {
+  if (field.isGenerated) return undefined;
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
   return field.isUpdatedAt ? "now()" : undefined;
 }

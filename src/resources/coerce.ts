@@ -6,6 +6,7 @@ import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
 import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";
+import { isDateText, isIntervalText, isTimeText } from "../mapping/temporal.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
@@ -154,6 +155,10 @@ function toDate(value: unknown): Converted {
   return date === undefined ? refuse("must be a valid date.") : ok(date);
 }
 
+function toTemporal(fault: string, isFine: (text: string) => boolean): Convert {
+  return (value) => (typeof value === "string" && isFine(value) ? ok(value) : refuse(fault));
+}
+
 function toBytes(value: unknown): Converted {
   const bytes = typeof value === "string" ? Buffer.from(value, "base64") : undefined;
   const isExact = bytes !== undefined && bytes.toString("base64") === value;
@@ -185,6 +190,9 @@ const converters: Readonly<Record<FieldType, Convert>> = {
   String: toText,
   Boolean: toBoolean,
   DateTime: toDate,
+  Date: toTemporal("must match the format Y-m-d.", isDateText),
+  Time: toTemporal("must be a time, such as 14:30:00.", isTimeText),
+  Interval: toTemporal("must be a duration of ISO 8601, such as P1DT12H.", isIntervalText),
   Json: toJson,
   Bytes: toBytes,
   Uuid: toUuid,

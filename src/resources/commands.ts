@@ -50,7 +50,7 @@ export function addResourceCommands(
         model: definition.model,
         table: definition.table,
         managed: definition.isManaged,
-        key: definition.key.name,
+        key: definition.keys.map(({ name }) => name).join(","),
         triggers: definition.triggers,
         file: definition.file,
       }));

@@ -1,9 +1,9 @@
-import { quoteName, quoteTable } from "../db/names.ts";
+import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
 import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
-import { conditionText, createParameters } from "../querying/condition-text.ts";
+import { conditionText, createParameters, type Parameters } from "../querying/condition-text.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
@@ -58,8 +58,8 @@ export function createLookup({
     async exists({ target, column, value, except, isReference = false }) {
       const text = textOf(value);
       if (text === undefined) return false;
-      const definition = definitions.get(target) ?? byTable.get(target);
-      const left = definition?.name === own.name ? textOf(except) : undefined;
+      const definition = definitions.get(target) ?? byTable.get(shortTable(target));
+      const left = definition?.name === own.name && except !== undefined ? except : undefined;
       return new Promise((resolve, reject) => {
         if (waiting.length === 0) queueMicrotask(answer);
         waiting.push({
@@ -68,7 +68,7 @@ export function createLookup({
           text,
           condition: isReference && definition !== undefined ? referable(definition, caller) : always,
           isSafe: fits(definition, column, text),
-          other: left === undefined ? undefined : { column: quoteName(own.key.column), key: left },
+          other: left === undefined ? undefined : otherOf(own, left),
           resolve,
           reject,
         });
@@ -88,7 +88,7 @@ interface Question {
   /** Whether the column is known to take the text, so that the statement cannot fail on it. */
   readonly isSafe: boolean;
   /** The record that does not count. */
-  readonly other: { readonly column: string; readonly key: string } | undefined;
+  readonly other: { readonly columns: readonly string[]; readonly values: readonly string[] } | undefined;
 }
 
 interface Waiting extends Question {
@@ -146,7 +146,7 @@ async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly b
   const parts = questions.map(({ table, column, text, condition, other }, index) => {
     const where = [
       `t.${column} = ${parameters.add(text)}`,
-      ...(other === undefined ? [] : [`t.${other.column} <> ${parameters.add(other.key)}`]),
+      ...(other === undefined ? [] : [otherText(other, parameters)]),
       ...(isAlways(condition) ? [] : [`(${conditionText(condition, "t", parameters)})`]),
     ];
     return `EXISTS (SELECT 1 FROM ${table} AS t WHERE ${where.join(" AND ")}) AS a${index}`;
@@ -154,6 +154,21 @@ async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly b
   const text = `SELECT ${parts.join(", ")}`;
   const [row] = await sql<Record<string, boolean>>(text, parameters.values);
   return parts.map((_, index) => row?.[`a${index}`] === true);
+}
+
+/** @param key As `keyValues` gives it. */
+function otherOf({ keys }: Definition, key: unknown): Question["other"] {
+  return {
+    columns: keys.map(({ column }) => `t.${quoteName(column)}`),
+    values: [key].flat().map((value) => textOf(value) ?? ""),
+  };
+}
+
+function otherText({ columns, values }: NonNullable<Question["other"]>, parameters: Parameters): string {
+  const places = values.map((value) => parameters.add(value));
+  return columns.length === 1
+    ? `${columns.join("")} <> ${places.join("")}`
+    : `(${columns.join(", ")}) <> (${places.join(", ")})`;
 }
 
 /** Tells whether a migration made the column, and a key of its type could have the value. */

@@ -3,7 +3,7 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { isAlways, type Condition } from "../querying/condition.ts";
-import { prismaWhereOf } from "../querying/to-prisma.ts";
+import { prismaData, prismaValue, prismaWhereOf } from "../querying/to-prisma.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { allOf } from "./query.ts";
@@ -90,8 +90,8 @@ async function find(
 async function create<T>(context: Context, { data, ...rest }: Written<T>): Promise<T> {
   const { definition } = context;
   const insert = async (by: Delegate): Promise<Row> => {
-    const row = await by.create({ data });
-    const fitting = guardedBy(rest.access, keyIs(definition, row[definition.key.name]));
+    const row = await by.create({ data: prismaData(definition, data) });
+    const fitting = guardedBy(rest.access, keyIs(definition, keyIn(definition, row)));
     if (!isAlways(rest.access) && (await by.findFirst({ where: fitting })) === null) throw forbidden();
     return row;
   };
@@ -111,7 +111,11 @@ async function update<T>(
   if (version !== undefined) throw noVersions(definition);
   try {
     const filter = guardedKey(definition, key, guardedBy(rest.access, where));
-    return await written(context, (by) => by.update({ where: filter, data }), rest);
+    return await written(
+      context,
+      (by) => by.update({ where: filter, data: prismaData(definition, data) }),
+      rest,
+    );
   } catch (error) {
     if (databaseFaultOf(error).kind === "not_found") return undefined;
     return refuseWrite(definition, error);
@@ -127,7 +131,7 @@ async function remove(
   try {
     await models.delegate(definition.model).delete({
       where: guardedKey(definition, key, guardedBy(access, where)),
-      select: { [definition.key.name]: true },
+      select: Object.fromEntries(definition.keys.map(({ name }) => [name, true])),
     });
     return true;
   } catch (error) {
@@ -163,7 +167,7 @@ async function withRelations(
   }: { readonly definition: Definition; readonly row: Row; readonly include: Include },
 ): Promise<Row> {
   if (include === undefined) return row;
-  const read = await by.findFirst({ where: keyIs(definition, row[definition.key.name]), include });
+  const read = await by.findFirst({ where: keyIs(definition, keyIn(definition, row)), include });
   return read ?? row;
 }
 
@@ -171,13 +175,24 @@ function foundOf({ transform }: Context, row: Row): Found {
   return { isAllowed: true, access: row, json: () => JSON.stringify(transform(row)) };
 }
 
-function keyIs({ key }: Definition, value: unknown): Where {
-  return { [key.name]: value };
+/** Takes a key as `parseId` gives it. */
+function keyIs({ keys }: Definition, key: unknown): Where {
+  const values: readonly unknown[] = Array.isArray(key) ? key : [key];
+  return Object.fromEntries(keys.map((field, index) => [field.name, prismaValue(field, values[index])]));
+}
+
+/** Returns the key of a row of the Prisma client. */
+function keyIn({ keys }: Definition, row: Row): unknown {
+  return keys.length === 1 ? row[keys[0]?.name ?? ""] : keys.map(({ name }) => row[name]);
 }
 
 /** Guards the statement itself: no change of owner slips in between a check and a write. */
 function guardedKey(definition: Definition, key: unknown, where: Where): Where {
-  return { ...keyIs(definition, key), AND: [where] };
+  const { keys } = definition;
+  const values = keyIs(definition, key);
+  // Prisma has one name for a key of several fields.
+  const unique = keys.length === 1 ? values : { [keys.map(({ name }) => name).join("_")]: values };
+  return { ...unique, AND: [where] };
 }
 
 /** Throws for a rule of access that Prisma cannot say, which the loader refuses. */

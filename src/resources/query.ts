@@ -83,6 +83,6 @@ function totalOrder(
   definition: Definition,
   orderBy: NonNullable<BaseQuery["orderBy"]>,
 ): readonly Readonly<Record<string, unknown>>[] {
-  const key = definition.key.name;
-  return orderBy.some((item) => key in item) ? orderBy : [...orderBy, { [key]: "asc" }];
+  const missing = definition.keys.filter(({ name }) => !orderBy.some((item) => name in item));
+  return missing.length === 0 ? orderBy : [...orderBy, ...missing.map(({ name }) => ({ [name]: "asc" }))];
 }

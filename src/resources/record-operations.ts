@@ -7,9 +7,9 @@ import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { isNever, type Condition } from "../querying/condition.ts";
 import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
-import { parseKey } from "./coerce.ts";
 import { dataOf } from "./data.ts";
 import { baseQueryOf } from "./query.ts";
+import { idOf, parseId } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
 import type { Found, RecordStore, Shape } from "./record-store.ts";
@@ -86,7 +86,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
   const updateRules = lazily(() =>
     callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
   );
-  const changeable = definition.fields.filter(({ isKey }) => !isKey);
+  const { settable, changeable } = writtenFields(definition);
 
   async function show(request: Request, id: string): Promise<string> {
     const { include } = baseQueryOf(definition);
@@ -107,14 +107,14 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       if (isNever(creatable)) throw forbidden();
       const values = await validated(resource, request, body, {
         rules: createRules(),
-        fields: definition.fields,
+        fields: settable,
       });
       return reach.store.create({
         data: { ...values, ...ownerOf(definition, values, caller) },
         access: creatable,
         include: baseQueryOf(definition).include,
         present: (record) => ({
-          id: String(record.access[definition.key.name]),
+          id: idOf(definition, record.access),
           json: sendable(definition, record, isLarge),
         }),
         isUndone: isLarge,
@@ -159,6 +159,14 @@ export function createRecordOperations(resource: Resource): RecordOperations {
   };
 }
 
+/** Returns the fields that a create may set, and those that an update may change. */
+function writtenFields({
+  fields,
+}: Definition): Readonly<Record<"settable" | "changeable", readonly Field[]>> {
+  const settable = fields.filter(({ isGenerated }) => isGenerated !== true);
+  return { settable, changeable: settable.filter(({ isKey }) => !isKey) };
+}
+
 /** Computes at the first call; a failure is tried again, and costs a request, not the start. */
 function lazily<T>(compute: () => T): () => T {
   let known: { readonly value: T } | undefined;
@@ -166,7 +174,7 @@ function lazily<T>(compute: () => T): () => T {
 }
 
 function keyOf(definition: Definition, id: string): unknown {
-  const key = parseKey(definition.key, id);
+  const key = parseId(definition, id);
   if (key === undefined) throw unknownRecord(definition, id);
   return key;
 }

@@ -5,7 +5,7 @@ import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/co
 import { memoryPerAnsweredCharacter } from "../http/error-body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext } from "../http/state.ts";
-import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import type { Turns } from "../kit/turns.ts";
@@ -13,6 +13,7 @@ import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { AccessConditions } from "./access.ts";
 import { readBatch } from "./batch-body.ts";
 import { runBatch } from "./batch.ts";
+import { idInPath, pathOfId } from "./record-id.ts";
 import {
   createRecordOperations,
   type Reach,
@@ -80,9 +81,14 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
     return { reach: reachOf(caller, transaction), caller, isLarge };
   }
 
+  const targetOf = (ctx: ApiContext): Target => {
+    const check = isConditional(ctx) ? (tag: string): void => checkConditions(ctx, tag) : undefined;
+    return { id: idIn(ctx, definition), check };
+  };
+
   return {
     async show(ctx) {
-      const json = await records.show(requestOf(ctx), idOf(ctx));
+      const json = await records.show(requestOf(ctx), idIn(ctx, definition));
       const tag = sendRecord(ctx, json);
       if (isKnown(ctx, tag)) ctx.status = 304;
     },
@@ -95,7 +101,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
         async act(transaction) {
           const { id, json } = await records.create(requestOf(ctx, transaction), body);
           ctx.state.recordId = id;
-          const headers = { ETag: entityTagOf(json), Location: urlBelow(urlOf(ctx), id) };
+          const headers = { ETag: entityTagOf(json), Location: urlAt(urlOf(ctx), pathOfId(definition, id)) };
           return { status: 201, headers, json };
         },
       });
@@ -162,6 +168,13 @@ async function answerBatch(
 /** A batch looks at the clock between its statements only. */
 const statementLimit = "SET LOCAL statement_timeout = '10s'";
 
+function idIn(ctx: ApiContext, definition: Definition): string {
+  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+  const id = idInPath(definition, ctx.path, params["id"] ?? "");
+  ctx.state.recordId = id;
+  return id;
+}
+
 /** @returns The entity tag. */
 function sendRecord(ctx: ApiContext, json: string): string {
   const tag = entityTagOf(json);
@@ -169,16 +182,4 @@ function sendRecord(ctx: ApiContext, json: string): string {
   ctx.type = "json";
   ctx.body = json;
   return tag;
-}
-
-function targetOf(ctx: ApiContext): Target {
-  const check = isConditional(ctx) ? (tag: string): void => checkConditions(ctx, tag) : undefined;
-  return { id: idOf(ctx), check };
-}
-
-function idOf(ctx: ApiContext): string {
-  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-  const id = params["id"] ?? "";
-  ctx.state.recordId = id;
-  return id;
 }

@@ -257,9 +257,12 @@ function withMember(text: string, name: string, value: string): string {
 }
 
 function keyCondition(definition: Definition, key: unknown): Condition {
-  const parameter = scalarParameter(definition.key.type, key);
-  if (parameter === undefined) throw new Error(`${String(key)} is no key of ${definition.name}`);
-  return keyIs(definition, parameter);
+  const values = definition.keys.map(({ type }, index) => {
+    const parameter = scalarParameter(type, Array.isArray(key) ? key[index] : key);
+    if (parameter === undefined) throw new Error(`${String(key)} is no key of ${definition.name}`);
+    return parameter;
+  });
+  return keyIs(definition, values);
 }
 
 function versionIs(version: string | undefined): Condition | undefined {

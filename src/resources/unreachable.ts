@@ -1,4 +1,5 @@
 import type { Definition, Field } from "../mapping/definition.ts";
+import { isMade } from "../mapping/derive-rules.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
@@ -37,6 +38,6 @@ function reachedFields(definition: Definition): ReadonlySet<string> | undefined 
 }
 
 function isFilledIn(field: Field, { ownerColumn }: Definition): boolean {
-  const isGenerated = field.default !== undefined && field.default.kind !== "literal";
-  return isGenerated || field.isUpdatedAt || field.name === ownerColumn;
+  const isFilled = field.isGenerated === true || isMade(field.default) || field.default?.kind === "database";
+  return isFilled || field.isUpdatedAt || field.name === ownerColumn;
 }

@@ -47,7 +47,7 @@ export function createViews(definition: Definition, definitions: Definitions): V
   const byInclude = new WeakMap<object, View>();
   const none = {};
   const always = [
-    definition.key.name,
+    ...definition.keys.map(({ name }) => name),
     ...(definition.ownerColumn === undefined ? [] : [definition.ownerColumn]),
   ];
   const transform = createTransform(definition, definitions);
@@ -108,7 +108,8 @@ function without(shown: unknown, names: readonly string[]): unknown {
 
 /** Returns the key and the owner in Prisma's types. */
 export function accessOf({ columns, definition }: SelectionStatement["root"], raw: Raw): Row {
-  const names = [definition.key.name, definition.ownerColumn ?? definition.key.name];
+  const { keys, ownerColumn } = definition;
+  const names = [...keys.map(({ name }) => name), ...(ownerColumn === undefined ? [] : [ownerColumn])];
   return Object.fromEntries(
     names.map((name) => {
       const column = columns.get(name);

@@ -50,17 +50,6 @@ describe("svc-admin migrate on existing tables", () => {
     }
   }
 
-  it("refuses a key of two columns where the file says so", async () => {
-    const two = playlistTracks("  playlist_id: { type: Int, id: true }\n  track_id: { type: Int, id: true }");
-
-    const { status, stderr } = await migrate({ "playlist-tracks.yaml": two });
-
-    expect(status).to.equal(1);
-    expect(stderr).to.contain(
-      "resources/playlist-tracks.yaml:8:30: fields.track_id.id: the key is one field; a key of several columns is not supported",
-    );
-  });
-
   it("refuses one column of a key of two, since it tells no record from another", async () => {
     const one = playlistTracks("  playlist_id: { type: Int, id: true }\n  track_id: { type: Int }");
 
@@ -69,7 +58,7 @@ describe("svc-admin migrate on existing tables", () => {
     expect(status).to.equal(1);
     expect(stderr).to.equal(
       "svc-admin: The mapping files do not fit the database:\n" +
-        '  config/resources/playlist-tracks.yaml:7:3: fields.playlist_id: the key of "playlist_track" has several columns (playlist_id, track_id), which is not supported\n',
+        '  config/resources/playlist-tracks.yaml:7:3: fields.playlist_id: the key of "playlist_track" has several columns (playlist_id, track_id): say "id: true" at the field of each\n',
     );
     expect(await triggersOf(database.url)).to.deep.equal([]);
   });

@@ -42,27 +42,27 @@ const keys: readonly Case[] = [
   [
     "a double quote in a table",
     `table: 'a"b'`,
-    "8:8: table: expected the name of a table, without double quotes and control characters",
+    "8:8: table: expected the name of a table, or <schema>.<table>, without double quotes, further dots and control characters",
   ],
   [
     "a NUL in a table",
     'table: "a\\0b"',
-    "8:8: table: expected the name of a table, without double quotes and control characters",
+    "8:8: table: expected the name of a table, or <schema>.<table>, without double quotes, further dots and control characters",
   ],
   [
     "a line break in a table",
     'table: "a\\nb"',
-    "8:8: table: expected the name of a table, without double quotes and control characters",
+    "8:8: table: expected the name of a table, or <schema>.<table>, without double quotes, further dots and control characters",
   ],
   [
     "half a character in a table",
     'table: "a\\uD800b"',
-    "8:8: table: expected the name of a table, without double quotes and control characters",
+    "8:8: table: expected the name of a table, or <schema>.<table>, without double quotes, further dots and control characters",
   ],
   [
     "an empty table",
     'table: ""',
-    "8:8: table: expected the name of a table, without double quotes and control characters",
+    "8:8: table: expected the name of a table, or <schema>.<table>, without double quotes, further dots and control characters",
   ],
   ["a long table name", `table: ${"é".repeat(32)}`, "8:8: table: expected at most 63 bytes"],
 ];
@@ -71,12 +71,12 @@ const fields: readonly Case[] = [
   [
     "an unknown type",
     "  a: { type: Text }",
-    "8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Json, Bytes, Uuid, Enum",
+    "8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Date, Time, Interval, Json, Bytes, Uuid, Enum",
   ],
   [
     "a mistyped type",
     "  a: { type: string }",
-    '8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Json, Bytes, Uuid, Enum; did you mean "String"?',
+    '8:14: fields.a.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Date, Time, Interval, Json, Bytes, Uuid, Enum; did you mean "String"?',
   ],
   ["a field without a type", "  a: {}", '8:6: fields.a: expected the key "type"'],
   [
@@ -105,14 +105,13 @@ const fields: readonly Case[] = [
     "8:3: fields.AND: the name is reserved; expected another, with `column: ` for the database's",
   ],
   [
-    "a second key field",
-    "  b: { type: Int, id: true }",
-    "8:23: fields.b.id: the key is one field; a key of several columns is not supported",
+    "a key of a type that has no text of its own",
+    "  b: { type: Float, id: true }",
+    "8:14: fields.b.type: expected one of Int, BigInt, String, Uuid, Date, Enum for the key",
   ],
   [
     "an optional key",
     "  id2: { type: Int, id: true, optional: true }",
-    "8:25: fields.id2.id: the key is one field; a key of several columns is not supported",
     "8:41: fields.id2.optional: is for a field that is neither the key nor a list only",
   ],
   [
@@ -247,7 +246,7 @@ const defaults: readonly Case[] = [
   [
     "now for a text",
     "  a: { type: String, default: now }",
-    '8:31: fields.a.default: "now" is for a DateTime',
+    '8:31: fields.a.default: "now" is for a DateTime, Date or Time',
   ],
   [
     "uuid for a number",

@@ -23,8 +23,12 @@ describe("checkDefinitions", () => {
       model: "Note",
       table: "notes",
       isManaged: true,
+      isView: false,
       fields: [keyField()],
       key: keyField(),
+      keys: [keyField()],
+      uniques: [],
+      indexes: [],
       relations: [],
       triggers: [],
       isAdmin: { kind: "flag" },
@@ -51,8 +55,9 @@ describe("checkDefinitions", () => {
     const text = `
 name: order-lines
 model: OrderLine
-table: Lines
+table: public.Lines
 managed: false
+unique: [[price, seen]]
 fields:
   line_id: { type: String, id: true, length: 8, column: LINE }
   state: { type: Enum, values: [on, off], default: on, index: true }
@@ -88,6 +93,10 @@ webhookBackoff: [0.5, 10]
       model: "OrderLine",
       table: "Lines",
       isManaged: false,
+      isView: false,
+      keys: [key],
+      uniques: [["price", "seen"]],
+      indexes: [],
       fields: [
         key,
         field("state", "Enum", {
@@ -349,7 +358,7 @@ webhookBackoff: [0.5, 10]
     [
       "a file without a key field",
       least.replace("id: true", "unique: true"),
-      "4:9: fields: expected one field with `id: true`, the key",
+      "4:9: fields: expected `id: true` at the field that is the key, or at each one of its fields",
     ],
     [
       "a key of another type",
@@ -379,7 +388,7 @@ webhookBackoff: [0.5, 10]
     });
 
     expect(found).to.deep.equal([
-      'a.yaml:6:17: fields.b_id.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Json, Bytes, Uuid, Enum; did you mean "Int"?',
+      'a.yaml:6:17: fields.b_id.type: expected one of Int, BigInt, Float, Decimal, String, Boolean, DateTime, Date, Time, Interval, Json, Bytes, Uuid, Enum; did you mean "Int"?',
       'a.yaml:8:21: searchableColumns[0]: there is no field "x"; expected one of id, b_id',
       "c.yaml:1:7: name: expected a small letter, then small letters, digits, _ and -; at most 48",
       "c.yaml:3:8: model: expected a letter, then letters, digits and _; at most 63",

@@ -122,7 +122,7 @@ describe("applyMigration beside tables that exist", () => {
       "  resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
       '  resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
       "  resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
-      '  resources/lines.yaml: fields.order_id: the key of "lines" has several columns (order_id, line), which is not supported',
+      '  resources/lines.yaml: fields.order_id: the key of "lines" has several columns (order_id, line): say "id: true" at the field of each',
       '  resources/orders.yaml: name: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
     ]);
   });
@@ -139,7 +139,7 @@ describe("applyMigration beside tables that exist", () => {
 
     expect(message.split("\n").slice(1)).to.deep.equal([
       '  resources/pairs.yaml: fields.id: there is no column "id" (the columns are a, b)',
-      '  resources/pairs.yaml: fields.id: the key of "pairs" has several columns (a, b), which is not supported',
+      '  resources/pairs.yaml: fields.id: the key of "pairs" has several columns (a, b): say "id: true" at the field of each',
       '  resources/keyless.yaml: fields.id: the table "keyless" has no primary key, and its column "id" is not unique by itself',
       '  resources/others.yaml: fields.id: the primary key of "others" is "number", and its column "id" is not unique by itself',
     ]);

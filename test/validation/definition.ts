@@ -16,5 +16,5 @@ export function definitionOf({
 }: Partial<Definition> & Pick<Definition, "fields">): Definition {
   const key = fields.find(({ isKey }) => isKey) ?? fields[0];
   if (key === undefined) throw new Error("a definition has at least one field");
-  return { ...definition({ name: "orders", triggers: [], ...given, fields: [] }), fields, key };
+  return { ...definition({ name: "orders", triggers: [], ...given, fields: [] }), fields, key, keys: [key] };
 }

@@ -1,7 +1,8 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { BaseQuery, Field, Relation } from "../definition.ts";
-import { hasFields, type Draft, type Drafts } from "./draft.ts";
+import { isUniqueAlone } from "../keys.ts";
+import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
 import { isRecord } from "./transform-tree.ts";
 
 /** The place of the check in the query, and the resource of the names there. */
@@ -205,7 +206,8 @@ function checkRelated(place: Place, relation: Relation, value: unknown): void {
   if (!isRecord(value)) return report(place, `expected a filter on ${relation.resource}`);
   // A relation to many has at most one record when the field at the other end is unique.
   const foreign = target.here?.fields.get(relation.foreignField);
-  const isOne = relation.kind === "one" || foreign?.isUnique === true || foreign?.isKey === true;
+  const isUnique = foreign !== undefined && isUniqueAlone(foreign, { keys: keysOf(target.here) });
+  const isOne = relation.kind === "one" || isUnique;
   const words = isOne ? toOne : toMany;
   if (isOne && !Object.keys(value).some((key) => words.includes(key))) return checkWhere(target, value);
   for (const [key, filter] of Object.entries(value)) {

@@ -1,3 +1,4 @@
+import { partsOfTable, shortTable } from "../../db/names.ts";
 import type { Draft } from "./draft.ts";
 import { isReserved, maxNameBytes } from "./fields.ts";
 
@@ -10,6 +11,9 @@ const reservedModels = new Set(
   ).split(" "),
 );
 
+/** The tables of the service are no resources, whoever is an admin. */
+const reservedSchema = /^(?:svc|pg_[^.]*|information_schema)\./;
+
 /** Checks the names of resources, models and tables, by themselves and against the other files. */
 export function checkNames(drafts: readonly Draft[]): void {
   for (const draft of drafts) {
@@ -17,19 +21,21 @@ export function checkNames(drafts: readonly Draft[]): void {
     if (model !== undefined && (reservedModels.has(model) || isReserved(delegateOf(model)))) {
       draft.report(["model"], `"${model}" is a reserved word; expected another name, such as ${model}Record`);
     }
-    if (table !== undefined && Buffer.byteLength(table) > maxNameBytes) {
+    const parts = table === undefined ? [] : Object.values(partsOfTable(table));
+    if (parts.some((part) => Buffer.byteLength(part) > maxNameBytes)) {
       draft.report(["table"], `expected at most ${maxNameBytes} bytes`);
     }
+    if (table !== undefined && reservedSchema.test(table))
+      draft.report(["table"], "expected a table outside the schemas of PostgreSQL and of svc");
   }
   // Two files with one name also have one table by default, which needs no second fault.
   const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
   // The client has the same name for Order and order.
   checkUnique(drafts, "model", ({ content }) => content.model && delegateOf(content.model));
-  checkUnique(
-    distinct,
-    "table",
-    ({ content, faultyKeys }) => content.table ?? (faultyKeys.has("table") ? undefined : content.name),
-  );
+  checkUnique(distinct, "table", ({ content, faultyKeys }) => {
+    const table = content.table ?? (faultyKeys.has("table") ? undefined : content.name);
+    return table && shortTable(table);
+  });
 }
 
 function delegateOf(model: string): string {

@@ -1,6 +1,7 @@
 import { hint, nearest } from "../../kit/did-you-mean.ts";
 import type { RuleSpec } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
+import { shortTable } from "../../db/names.ts";
 import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
 
 /**
@@ -37,13 +38,15 @@ function checkLookups({
   readonly name: string;
   readonly spec: RuleSpec;
 }): void {
-  const tables = new Set([...drafts.values()].map(({ content }) => content.table));
+  const tables = new Set(
+    [...drafts.values()].map(({ content }) => content.table && shortTable(content.table)),
+  );
   for (const rule of parseRules(spec)) {
     if (rule.name !== "unique" && rule.name !== "exists") continue;
     const [resource = "", column = name] = rule.args;
     const target = drafts.get(resource);
     if (target === undefined) {
-      const meant = tables.has(resource) ? undefined : nearest(resource, drafts.keys());
+      const meant = tables.has(shortTable(resource)) ? undefined : nearest(resource, drafts.keys());
       if (meant !== undefined) {
         draft.report(path, `${rule.name}: there is no resource "${resource}"; did you mean "${meant}"?`);
       }

@@ -1,5 +1,7 @@
 import type { Field } from "../definition.ts";
-import type { Draft } from "./draft.ts";
+import type { YamlPath } from "../../config/yaml-source.ts";
+import { partsOfTable, shortTable } from "../../db/names.ts";
+import { keysOf, type Draft } from "./draft.ts";
 import { maxNameBytes } from "./fields.ts";
 
 /**
@@ -10,10 +12,12 @@ import { maxNameBytes } from "./fields.ts";
 export function checkConstraintNames(drafts: readonly Draft[]): void {
   const taken = new Map<string, string>();
   const tables = new Set<string>();
-  const take = (draft: Draft, path: readonly string[], name: string): void => {
+  const take = (draft: Draft, path: YamlPath, schema: string, name: string): void => {
     const place = `${draft.source.file}: ${path.join(".")}`;
-    const other = taken.get(name);
-    if (other === undefined) taken.set(name, place);
+    // Each schema has names of its own.
+    const key = JSON.stringify([schema, name]);
+    const other = taken.get(key);
+    if (other === undefined) taken.set(key, place);
     else
       draft.report(
         path,
@@ -24,13 +28,21 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
   for (const draft of drafts) {
     const table = draft.content.table ?? draft.content.name;
     // checkNames reports two resources on one table.
-    if (table === undefined || tables.has(table) || draft.faultyKeys.has("table")) continue;
-    tables.add(table);
-    take(draft, [draft.content.table === undefined ? "name" : "table"], cutName(table, "_pkey"));
+    if (table === undefined || tables.has(shortTable(table)) || draft.faultyKeys.has("table")) continue;
+    tables.add(shortTable(table));
+    const { schema, name } = partsOfTable(table);
+    const takeIn = (path: YamlPath, stem: string, ending: string): void =>
+      take(draft, path, schema, cutName(stem, ending));
+    takeIn([draft.content.table === undefined ? "name" : "table"], name, "_pkey");
+    const [key] = keysOf(draft);
     for (const field of draft.fields.values()) {
-      const ending = field === undefined ? undefined : endingOf(field);
+      const ending = field === undefined ? undefined : endingOf(field, key, keysOf(draft).length === 1);
       if (field !== undefined && ending !== undefined)
-        take(draft, ["fields", field.name], cutName(`${table}_${field.column}`, ending));
+        takeIn(["fields", field.name], `${name}_${field.column}`, ending);
+    }
+    for (const [index, names] of (draft.content.unique ?? []).entries()) {
+      const columns = names.map((one) => draft.fields.get(one)?.column ?? one);
+      takeIn(["unique", index], [name, ...columns].join("_"), "_key");
     }
   }
 }
@@ -39,9 +51,11 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
  * Returns the ending of the index's name. Key and unique columns need no second index, see
  * models.ts.
  */
-function endingOf({ isKey, isUnique, isIndexed, references }: Field): string | undefined {
-  if (isKey) return undefined;
+function endingOf(field: Field, key: Field | undefined, isSole: boolean): string | undefined {
+  const { isKey, isUnique, isIndexed, references, name } = field;
+  if (isKey && isSole) return undefined;
   if (isUnique) return "_key";
+  if (name === key?.name) return undefined;
   return isIndexed || references !== undefined ? "_idx" : undefined;
 }
 

@@ -1,5 +1,6 @@
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
 import { defaultLength, jsonFault } from "../storable.ts";
+import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
 
@@ -12,30 +13,40 @@ const generators: Readonly<
   Record<
     string,
     {
-      readonly kind: "now" | "autoincrement" | "uuid";
+      readonly kind: Exclude<FieldDefault["kind"], "literal">;
       readonly fits: (field: Typed) => boolean;
       readonly where: string;
     }
   >
 > = {
-  now: { kind: "now", fits: ({ type }) => type === "DateTime", where: "a DateTime" },
+  now: {
+    kind: "now",
+    fits: ({ type }) => ["DateTime", "Date", "Time"].includes(type),
+    where: "a DateTime, Date or Time",
+  },
   autoincrement: {
     kind: "autoincrement",
     fits: ({ type, isKey }) => isKey && (type === "Int" || type === "BigInt"),
     where: "a key of type Int or BigInt",
   },
   uuid: { kind: "uuid", fits: ({ type }) => type === "String" || type === "Uuid", where: "a String or Uuid" },
+  database: { kind: "database", fits: () => true, where: "any field" },
 };
 
 /**
- * Reads `default:`, a literal or one of now, autoincrement and uuid. For an Enum and Json these
- * words are plain values.
+ * Reads `default:`, a literal or one of now, autoincrement, uuid and database. For an Enum and Json
+ * the first three words are plain values; `database` is one for an Enum that has it.
  */
 export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   const isWord = typeof given === "string" && Object.hasOwn(generators, given);
-  const generator = isWord && field.type !== "Enum" && field.type !== "Json" ? generators[given] : undefined;
+  const isValue =
+    given === "database"
+      ? field.type === "Enum" && field.values?.includes(given) === true
+      : field.type === "Json" || field.type === "Enum";
+  const generator = isWord && !isValue ? generators[given] : undefined;
   if (generator !== undefined) {
-    if (!field.isList && generator.fits(field)) return { kind: "ok", value: { kind: generator.kind } };
+    const isFine = generator.kind === "database" || !field.isList;
+    if (isFine && generator.fits(field)) return { kind: "ok", value: { kind: generator.kind } };
     return { kind: "refused", message: `"${generator.kind}" is for ${generator.where}` };
   }
   if (given === null && !field.isKey && !field.isList)
@@ -75,6 +86,11 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     "now, or a time such as 2026-03-28T14:30:00Z",
     (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
   ),
+  Date: unless("now, database, or a day such as 2026-03-28", (value) => isText(value, isDateText)),
+  Time: unless("now, database, or a time such as 14:30:00", (value) => isText(value, isTimeText)),
+  Interval: unless("database, or a duration of ISO 8601, such as P1DT12H", (value) =>
+    isText(value, isIntervalText),
+  ),
   Json: (value) => {
     if (value === null) return "a value";
     const fault = jsonFault(value);
@@ -91,6 +107,10 @@ function unless(
   isFine: (value: unknown) => boolean,
 ): (value: unknown) => string | undefined {
   return (value) => (isFine(value) ? undefined : expected);
+}
+
+function isText(value: unknown, isFine: (text: string) => boolean): boolean {
+  return typeof value === "string" && isFine(value);
 }
 
 function matches(value: unknown, pattern: RegExp): boolean {

@@ -13,6 +13,7 @@ import type {
   Field,
   FieldType,
   Relation,
+  TableIndex,
 } from "../definition.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
@@ -26,6 +27,8 @@ export interface FileField {
   readonly unique?: boolean;
   readonly index?: boolean;
   readonly updatedAt?: boolean;
+  readonly generated?: boolean;
+  readonly native?: string;
   readonly column?: string;
   readonly length?: number;
   readonly precision?: number;
@@ -49,9 +52,16 @@ export interface MappingFile {
   readonly model: string;
   readonly table?: string;
   readonly managed?: boolean;
+  readonly view?: boolean;
   /** Undefined for a faulty field. */
   readonly fields: Readonly<Record<string, FileField | undefined>>;
   readonly triggers: readonly Trigger[];
+  readonly unique?: readonly (readonly string[])[];
+  readonly indexes?: readonly {
+    readonly fields: readonly string[];
+    readonly where?: string;
+    readonly type?: TableIndex["type"];
+  }[];
   readonly transform?: Readonly<Record<string, FileTransform>>;
   readonly createRules?: RuleSpecs;
   readonly updateRules?: RuleSpecs;
@@ -185,4 +195,9 @@ export function findField({
     draft.report(path, `there is no field "${name}"${hint(name, draft.fields.keys())}`, place);
   }
   return draft.fields.get(name);
+}
+
+/** Returns the fields of the key that have no fault. */
+export function keysOf(draft: Draft | undefined): readonly Field[] {
+  return [...(draft?.fields.values() ?? [])].filter((field) => field?.isKey === true) as readonly Field[];
 }

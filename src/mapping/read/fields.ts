@@ -6,12 +6,15 @@ import { hasFields, type Draft, type FileField } from "./draft.ts";
 export const maxNameBytes = 63;
 
 const keyTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid"];
+/** A key of several fields often has a day or a kind among them. */
+const keyPartTypes: readonly string[] = [...keyTypes, "Date", "Enum"];
 /** Words of Prisma's filters. */
 const filterWords = new Set(["AND", "OR", "NOT"]);
 
 /** Reads every field of the file, except for its references; see relations.ts. */
 export function readFields(draft: Draft): void {
   const { fields = {} } = draft.content;
+  const keys = Object.values(fields).filter((given) => given?.id === true).length;
   for (const [name, given] of Object.entries(fields)) {
     if (isReserved(name))
       draft.report(
@@ -19,7 +22,7 @@ export function readFields(draft: Draft): void {
         "the name is reserved; expected another, with `column: ` for the database's",
         "key",
       );
-    draft.fields.set(name, given === undefined ? undefined : readField(draft, name, given));
+    draft.fields.set(name, given === undefined ? undefined : readField(draft, name, given, keys === 1));
   }
   checkKey(draft);
   checkColumns(draft);
@@ -33,9 +36,10 @@ export function isReserved(name: string): boolean {
   return name in Object.prototype || filterWords.has(name);
 }
 
-function readField(draft: Draft, name: string, given: FileField): Field | undefined {
+/** @param isSoleKey Whether the key, if the field is in it, is one field. */
+function readField(draft: Draft, name: string, given: FileField, isSoleKey: boolean): Field | undefined {
   const before = draft.faults.length;
-  const { type, precision, scale, length, values } = given;
+  const { type, precision, scale, length, values, native } = given;
   const report = (key: keyof FileField, message: string): void =>
     draft.report(["fields", name, key], message);
   const only = (key: keyof FileField, isFine: boolean, types: string): void => {
@@ -49,6 +53,8 @@ function readField(draft: Draft, name: string, given: FileField): Field | undefi
   only("scale", type === "Decimal", "Decimal");
   only("values", type === "Enum", "Enum");
   only("updatedAt", type === "DateTime" && !isList, "a DateTime");
+  only("native", type === "String" && length === undefined, "a String without `length`");
+  only("generated", draft.content.managed === false, "a table with `managed: false`");
   only("as", given.references !== undefined, "a field with `references`");
   only("onDelete", given.references !== undefined, "a field with `references`");
   only("optional", !isKey && !isList, "a field that is neither the key nor a list");
@@ -59,7 +65,13 @@ function readField(draft: Draft, name: string, given: FileField): Field | undefi
   if (type === "Decimal" && scale !== undefined && precision === undefined)
     report("scale", "expected `precision` beside it");
   if (scale !== undefined && scale > (precision ?? scale)) report("scale", "expected at most the precision");
-  if (isKey && !keyTypes.includes(type)) report("type", `expected one of ${keyTypes.join(", ")} for the key`);
+  const types = isSoleKey ? keyTypes : keyPartTypes;
+  if (isKey && !types.includes(type)) report("type", `expected one of ${types.join(", ")} for the key`);
+  if (isKey && native !== undefined) report("native", "a key has one of the types of its own");
+  if (given.generated === true && given.default !== undefined)
+    report("default", "the database computes a field with `generated`; expected no default");
+  if (given.generated === true && given.updatedAt === true)
+    report("updatedAt", "the database computes a field with `generated`; expected one of the two");
   if (given.updatedAt === true && given.default !== undefined)
     report("default", "a field with `updatedAt` is set anyway; expected no default");
   if (Buffer.byteLength(given.column ?? "") > maxNameBytes)
@@ -78,18 +90,21 @@ function readField(draft: Draft, name: string, given: FileField): Field | undefi
     isUnique: given.unique === true,
     isIndexed: given.index === true,
     isUpdatedAt: given.updatedAt === true,
+    ...(given.generated === true && { isGenerated: true }),
+    ...(native !== undefined && { native }),
     ...(length !== undefined && { length }),
     ...(precision !== undefined && { precision }),
     ...(scale !== undefined && { scale }),
     ...(values !== undefined && { values }),
   };
-  return withDefault(draft, field, given);
+  return withDefault(draft, field, given, isSoleKey);
 }
 
-function withDefault(draft: Draft, field: Field, given: FileField): Field | undefined {
+function withDefault(draft: Draft, field: Field, given: FileField, isSoleKey: boolean): Field | undefined {
   if (given.default === undefined) {
-    // The client gives a key that is another resource's key.
-    if (!field.isKey || given.references !== undefined || field.type === "String") return field;
+    // The client gives a key that is another resource's key, and every part of one of several.
+    const isGiven = given.references !== undefined || field.type === "String" || field.isGenerated;
+    if (!field.isKey || !isSoleKey || isGiven) return field;
     return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
   }
   // An optional field without a default is null, too.
@@ -103,13 +118,13 @@ function withDefault(draft: Draft, field: Field, given: FileField): Field | unde
 function checkKey(draft: Draft): void {
   if (!hasFields(draft)) return;
   const given = Object.entries(draft.content.fields ?? {});
-  const [, ...others] = given.filter(([, field]) => field?.id === true);
-  for (const [name] of others) {
-    draft.report(["fields", name, "id"], "the key is one field; a key of several columns is not supported");
-  }
   // A faulty field may be the key.
   const isMissing = given.every(([, field]) => field !== undefined && field.id !== true);
-  if (isMissing) draft.report(["fields"], "expected one field with `id: true`, the key");
+  if (isMissing)
+    draft.report(
+      ["fields"],
+      "expected `id: true` at the field that is the key, or at each one of its fields",
+    );
 }
 
 function checkColumns(draft: Draft): void {

@@ -1,6 +1,7 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { Field, Reference } from "../definition.ts";
-import { hasFields, type Draft, type Drafts } from "./draft.ts";
+import { isUniqueAlone } from "../keys.ts";
+import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
 import { isRecord } from "./transform-tree.ts";
 
 interface End {
@@ -172,7 +173,7 @@ function linkOwn({
     }
     return broken;
   }
-  if (!other.isKey && !other.isUnique) {
+  if (!isUniqueAlone(other, { keys: keysOf(target) })) {
     draft.report(path, `expected the key or a unique field; ${given.references} is neither`);
     return broken;
   }

@@ -1,0 +1,52 @@
+import type { Definition, Row } from "../mapping/definition.ts";
+import { parseKey } from "./coerce.ts";
+
+/**
+ * Returns the key that an id means: its value, or a list of values for a key of several fields. In
+ * such an id each value is percent-encoded, and commas stand between them.
+ *
+ * @returns Undefined when no record can have such a key, see `parseKey`.
+ */
+export function parseId({ key, keys }: Definition, id: string): unknown {
+  if (keys.length === 1) return parseKey(key, id);
+  const parts = id.split(",");
+  if (parts.length !== keys.length) return undefined;
+  const values = keys.map((field, index) => {
+    const text = decoded(parts[index] ?? "");
+    return text === undefined ? undefined : parseKey(field, text);
+  });
+  return values.includes(undefined) ? undefined : values;
+}
+
+/** Returns the id of a record, as events and addresses have it. */
+export function idOf({ keys }: Definition, row: Row): string {
+  if (keys.length === 1) return String(row[keys[0]?.name ?? ""]);
+  return keys.map(({ name }) => encodeURIComponent(String(row[name]))).join(",");
+}
+
+/**
+ * Returns the id in the path of a request.
+ *
+ * @param path Not decoded. Its last part is the id.
+ * @param given The same, decoded: the id of a key of one field.
+ */
+export function idInPath({ keys }: Definition, path: string, given: string): string {
+  if (keys.length === 1) return given;
+  const last = path.replace(/\/$/, "").split("/").at(-1) ?? "";
+  // Clients that encode the whole id encode its commas too.
+  return last.includes(",") ? last : given;
+}
+
+/** Returns the last part of the address of a record. */
+export function pathOfId({ keys }: Definition, id: string): string {
+  return keys.length === 1 ? encodeURIComponent(id) : id;
+}
+
+/** Undefined: the percent-encoding is broken. */
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
