@@ -6,6 +6,11 @@ type SchemaOf = (field: Field) => JsonSchema;
 
 export const dateTime: JsonSchema = { type: "string", format: "date-time" };
 export const uuid: JsonSchema = { type: "string", format: "uuid" };
+const date: JsonSchema = { type: "string", format: "date" };
+/** Not the format `time`, which has an offset. */
+const time: JsonSchema = { type: "string", pattern: "^\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?$" };
+/** Not the format `duration`, which has no signs and fractions. */
+const interval: JsonSchema = { type: "string", pattern: "^P" };
 export const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
 /** The texts that the rules `integer` and `numeric` take; blanks around them are trimmed. */
@@ -27,6 +32,9 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
   String: () => ({ type: "string" }),
   Boolean: () => ({ type: "boolean" }),
   DateTime: () => dateTime,
+  Date: () => date,
+  Time: () => time,
+  Interval: () => interval,
   Json: () => ({}),
   Bytes: () => ({ type: "string", contentEncoding: "base64" }),
   Uuid: () => uuid,
@@ -41,7 +49,7 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
  */
 export function shownSchema(field: Field, { isManaged }: { readonly isManaged: boolean }): JsonSchema {
   const one = shown[field.type](field);
-  const mayLack = !isManaged && (field.type === "Float" || field.type === "DateTime");
+  const mayLack = !isManaged && ["Float", "DateTime", "Date"].includes(field.type);
   if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
   return nullableIf(field.isOptional || mayLack, one);
 }
@@ -59,6 +67,9 @@ export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => read
   String: ({ length = defaultLength }) => [{ type: "string", maxLength: length }],
   Boolean: () => [{ enum: [true, false, 0, 1, "0", "1"] }],
   DateTime: () => [dateTime],
+  Date: () => [date],
+  Time: () => [time],
+  Interval: () => [interval],
   Json: () => [{}],
   Bytes: () => [{ type: "string", contentEncoding: "base64" }],
   Uuid: () => [uuid],
@@ -74,6 +85,9 @@ export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   String: () => ({ type: "string" }),
   Boolean: () => ({ type: "boolean" }),
   DateTime: () => dateTime,
+  Date: () => date,
+  Time: () => time,
+  Interval: () => interval,
   Json: () => ({ type: "string" }),
   Bytes: () => ({ type: "string" }),
   Uuid: () => uuid,
