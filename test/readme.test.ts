@@ -112,7 +112,7 @@ describe("docs/mapping.md", () => {
   it("has examples that load, like the one of the README", async () => {
     const [customers, invoices = "", orders = "", sample = ""] = [
       read("config/resources/customers.yaml"),
-      ...[page, read("README.md")].flatMap((text) => yamlBlocks(text).toReversed()),
+      ...[page, read("README.md")].flatMap((text) => yamlBlocks(text).filter(isWholeFile).toReversed()),
     ];
     const shop = await checkFiles({ "c.yaml": customers, "o.yaml": orders });
     const short = await checkFiles({ "c.yaml": customers, "o.yaml": sample });
@@ -308,6 +308,11 @@ function anchorsOf(path: string): ReadonlySet<string> {
         .replaceAll(" ", "-"),
     ),
   );
+}
+
+/** Tells a mapping file from a part of one. */
+function isWholeFile(text: string): boolean {
+  return /^name:/m.test(text);
 }
 
 function yamlBlocks(text: string): readonly string[] {

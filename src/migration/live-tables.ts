@@ -24,7 +24,7 @@ export interface LiveColumn {
   readonly isNullable: boolean;
   /** Whether it has a default, is an identity, or is generated. */
   readonly isFilled: boolean;
-  /** Whether PostgreSQL refuses values for it: a generated column, an identity that is always so. */
+  /** Whether PostgreSQL refuses values for it: generated, or an identity that is always so. */
   readonly isGenerated: boolean;
   /** Name of the type itself, or of a list's items: of the domain, of the enum. */
   readonly ownType: string;

@@ -75,7 +75,7 @@ function valueOf({ type }: Field, value: Parameter): unknown {
   return typeof value === "string" ? (decoders[type]?.(value) ?? value) : value;
 }
 
-/** Returns a value of a field as the Prisma client takes it: it knows no days and times as texts. */
+/** Returns a value of a field as the Prisma client takes it, which knows no days as texts. */
 export function prismaValue({ type }: Pick<Field, "type">, value: unknown): unknown {
   if (type !== "Date" && type !== "Time") return value;
   if (Array.isArray(value)) return value.map((item) => prismaValue({ type }, item));

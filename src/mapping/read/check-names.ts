@@ -11,7 +11,7 @@ const reservedModels = new Set(
   ).split(" "),
 );
 
-/** The tables of the service are no resources, whoever is an admin. */
+/** The tables of PostgreSQL and of the service are no resources. */
 const reservedSchema = /^(?:svc|pg_[^.]*|information_schema)\./;
 
 /** Checks the names of resources, models and tables, by themselves and against the other files. */
