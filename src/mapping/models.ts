@@ -123,8 +123,8 @@ export function isUnsupported({ type, native }: Field): boolean {
 }
 
 /**
- * Returns the `@db` attribute of a column of a managed table. An existing table keeps its own types.
- * It gets one only where PostgreSQL cannot compare the column with what Prisma sends.
+ * Returns the `@db` attribute of a column of a managed table. An existing table keeps its own
+ * types: it gets one only where PostgreSQL cannot compare the column with what Prisma sends.
  */
 function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Uuid") return "@db.Uuid";
