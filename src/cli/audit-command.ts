@@ -1,9 +1,9 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { listAudit, presentAudit, summaryOf, type AuditFilter, type Party } from "./audit-list.ts";
+import { parseTime } from "../kit/cli-arguments.ts";
 import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
-import { durationMsOf } from "../kit/duration.ts";
 
 interface Options extends AuditFilter {
   readonly limit: number;
@@ -41,9 +41,9 @@ export function addAuditCommand(
     .option(
       "--since <time>",
       "not older than a duration such as 24h, or a UTC time such as 2026-03-28T14:30",
-      timeOf,
+      parseTime,
     )
-    .option("--until <time>", "older than a time; for the next page, the time of the last row", timeOf)
+    .option("--until <time>", "older than a time; for the next page, the time of the last row", parseTime)
     .option(
       "--actor <kind[:id]>",
       `who: ${actorKinds.join(", ")}; with a user's id or a name: user:7`,
@@ -65,20 +65,6 @@ export function addAuditCommand(
         widths,
       });
     });
-}
-
-function timeOf(text: string): Date {
-  const ago = durationMsOf(text);
-  if (ago !== undefined) return new Date(Date.now() - ago);
-  // UTC unless the text has a zone, so that printed times can be used as input.
-  const [, day, time = "T00:00", zone = "Z"] =
-    /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
-  const date = new Date(`${day}${time}${zone}`);
-  if (Number.isNaN(date.getTime()))
-    throw new InvalidArgumentError(
-      "Expected a duration such as 24h or 30d, or a time such as 2026-03-28T14:30Z.",
-    );
-  return date;
 }
 
 function partyIn(kinds: readonly string[]): (text: string) => Party {

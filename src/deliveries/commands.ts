@@ -1,10 +1,14 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Pool } from "pg";
+import { parseId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { triggers, type Trigger } from "../mapping/definition.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
-import { createDeliveryHistory, type DeliveryHistory, type DeliveryRow } from "./history.ts";
+import type { DeliveryFilter } from "./history-texts.ts";
+import type { DeliveryRow } from "./delivery-row.ts";
+import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 /** The parts of an open database that the commands use. */
@@ -28,20 +32,28 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
   deliveries
     .command("list")
     .description("list deliveries, newest first")
-    .addOption(new Option("--status <status>", "only those with the status").choices(deliveryStatuses))
+    .option("--status <status>", `${deliveryStatuses.join(", ")}; several with commas`, statusesOf)
+    .option("--webhook <id>", "of one webhook", parseId)
+    .option("--resource <name>", "of one resource")
+    .addOption(new Option("--event <trigger>", "of one trigger").choices(triggers))
+    .option("--record <id>", "of the record with this id")
+    .option("--event-id <id>", "of one event", parseRowId)
+    .option("--created-after <time>", "made after a time, or within a duration such as 24h", parseTime)
+    .option("--created-before <time>", "made before a time", parseTime)
+    .option("--url <url>", "that go to exactly this URL")
     .option("--limit <count>", "at most so many", countOf, 100)
     .option("--json", "print JSON")
     .action((given: ListOptions) => list(options, given));
   deliveries
     .command("show")
     .description("show a delivery and its attempts")
-    .argument("<id>", "id of the delivery", parseId)
+    .argument("<id>", "id of the delivery", parseRowId)
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => show(options, id, json));
   deliveries
     .command("retry")
     .description("make a new delivery of a failed one")
-    .argument("<id>", "id of the failed delivery", parseId)
+    .argument("<id>", "id of the failed delivery", parseRowId)
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => retry(options, id, json));
 }
@@ -51,20 +63,29 @@ interface JsonOption {
 }
 
 interface ListOptions extends JsonOption {
-  readonly status?: DeliveryStatus;
+  readonly status?: readonly DeliveryStatus[];
+  readonly webhook?: number;
+  readonly resource?: string;
+  readonly event?: Trigger;
+  readonly record?: string;
+  readonly eventId?: string;
+  readonly createdAfter?: Date;
+  readonly createdBefore?: Date;
+  readonly url?: string;
   readonly limit: number;
 }
 
 async function list(
   { open, terminal }: DeliveryCommandsOptions,
-  { status, limit, json = false }: ListOptions,
+  { limit, json = false, ...given }: ListOptions,
 ): Promise<void> {
   const { rows, total, isEstimate } = await withHistory(open, (history) =>
-    history.list({ filter: { status }, skip: 0, take: limit }),
+    history.list({ filter: filterOf(given), skip: 0, take: limit }),
   );
   printRows(terminal, rows.map(json ? presentDelivery : summaryOf), {
     json,
-    empty: "There are no deliveries.",
+    empty: "There are no such deliveries.",
+    widths,
   });
   if (json || rows.length >= total) return;
   const all = `${isEstimate ? "about " : ""}${total.toLocaleString("en")}`;
@@ -79,14 +100,18 @@ async function show({ open, terminal }: DeliveryCommandsOptions, id: string, jso
   if (json) return printRow(terminal, { ...presentDelivery(delivery), attempts }, { json });
   printRow(terminal, presentDelivery(delivery), { json });
   // Only `--json` shows receivers' answers, which can be 16 KiB each.
-  const lines = attempts.map(({ number, started_at, duration_ms, status_code, error }) => ({
-    number,
-    started_at,
-    duration_ms,
-    status_code,
-    error,
+  const lines = attempts.map((attempt) => ({
+    number: attempt["number"],
+    started_at: attempt["started_at"],
+    trigger: attempt["trigger"],
+    address: attempt["address"],
+    "dns/connect/tls/first/all ms": ["dns_ms", "connect_ms", "tls_ms", "first_byte_ms", "duration_ms"]
+      .map((name) => (attempt[name] as number | null) ?? "-")
+      .join("/"),
+    status_code: attempt["status_code"],
+    error: attempt["error"],
   }));
-  printRows(terminal, lines, { json, empty: "No attempt has been made yet." });
+  printRows(terminal, lines, { json, empty: "No attempt has been made yet.", widths: attemptWidths });
 }
 
 async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {
@@ -122,32 +147,61 @@ async function getDelivery(history: DeliveryHistory, id: string): Promise<Delive
   return delivery;
 }
 
+/** Characters of each column: with the borders, a table is 98 wide. */
+const widths = [9, 7, 20, 10, 9, 5, 16];
+const attemptWidths = [6, 23, 9, 15, 15, 4, 6];
+
 /** Returns the columns that fit on a line of a terminal. */
 function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
-  const {
-    id,
-    subscription_id,
-    event_uuid,
-    status,
-    attempt,
-    max_attempts,
-    next_attempt_at,
-    last_error,
-    created_at,
-  } = presentDelivery(delivery);
+  const { id, subscriptionId, resource, event, recordId, status, attempt, maxAttempts, createdAt } = delivery;
   return {
     id,
-    subscription_id,
-    event_uuid,
+    webhook: subscriptionId,
+    event: `${resource}.${event}`,
+    record: recordId,
     status,
-    attempts: `${String(attempt)}/${String(max_attempts)}`,
-    next_attempt_at,
-    last_error,
-    created_at,
+    tries: `${attempt}/${maxAttempts}`,
+    created_at: createdAt.toISOString().slice(0, 16).replace("T", " "),
   };
 }
 
-function parseId(text: string): string {
+function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
+  const {
+    status,
+    webhook,
+    resource,
+    event,
+    record: recordId,
+    eventId,
+    createdAfter,
+    createdBefore,
+    url,
+  } = given;
+  const narrowing = {
+    ...(resource !== undefined && { resource }),
+    ...(event !== undefined && { event }),
+    ...(recordId !== undefined && { recordId }),
+    ...(url !== undefined && { url }),
+    ...(createdAfter !== undefined && { createdAfter }),
+    ...(createdBefore !== undefined && { createdBefore }),
+  };
+  return {
+    subscriptionId: webhook,
+    eventId,
+    ...(status?.length === 1 ? { status: status[0] } : { statuses: status }),
+    ...(Object.keys(narrowing).length > 0 && { narrowing }),
+  };
+}
+
+function statusesOf(text: string): readonly DeliveryStatus[] {
+  const given = text.split(",");
+  const unknown = given.find((one) => !deliveryStatuses.some((status) => status === one));
+  if (unknown !== undefined)
+    throw new InvalidArgumentError(`Allowed choices are ${deliveryStatuses.join(", ")}.`);
+  return deliveryStatuses.filter((status) => given.includes(status));
+}
+
+function parseRowId(text: string): string {
   const id = rowIdOf(text);
   if (id === undefined) throw new InvalidArgumentError("A delivery id is a positive integer.");
   return id;

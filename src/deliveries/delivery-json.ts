@@ -2,7 +2,8 @@ import type { Trigger } from "../mapping/definition.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import { signedHeaders } from "./attempt/sign.ts";
-import type { AttemptRow, DeliveryRow } from "./history.ts";
+import type { DeliveryRow } from "./delivery-row.ts";
+import type { AttemptRow } from "./history.ts";
 
 /** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {

@@ -1,10 +1,15 @@
 import type { DeliveryStatus } from "./delivery.ts";
+import type { Narrowing } from "./narrow-texts.ts";
 
 export interface DeliveryFilter {
   /** Undefined: of all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
   readonly status?: DeliveryStatus | undefined;
+  /** Several of them, instead of `status`. */
+  readonly statuses?: readonly DeliveryStatus[] | undefined;
+  /** What no index serves. */
+  readonly narrowing?: Narrowing | undefined;
   /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
   /** Least and greatest id, as decimal strings. */
@@ -54,6 +59,7 @@ export function estimateText({
   userId,
   subscriptionId,
   status,
+  statuses,
   eventId,
   fromId,
   toId,
@@ -67,6 +73,7 @@ export function estimateText({
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
     status === undefined ? [] : `status = ${parameters.add(status)}`,
+    statuses === undefined ? [] : `status = ANY(${parameters.add(statuses)}::text[])`,
   ].flat();
   return {
     text: `EXPLAIN (FORMAT JSON) SELECT FROM svc.deliveries WHERE ${["true", ...conditions].join(" AND ")}`,
@@ -81,8 +88,39 @@ const lastId = "9223372036854775807";
  * that index: for an equality, old statistics can make the planner sort all matches, or read the
  * deliveries of all users.
  */
-function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
+export function idsText(
+  filter: DeliveryFilter,
+  order: DeliveryOrder,
+  page: PageText = askedFor,
+): ListStatement {
   const parameters = createParameters(3);
+  const { statuses } = filter;
+  if (statuses === undefined)
+    return { text: idsOfOne(filter, order, page, parameters), values: parameters.values };
+  // Each by its own index, and no more of any than the page can show.
+  const all = { skip: "0", take: `(${page.skip} + ${page.take})` };
+  const parts = statuses.map((status) => `(${idsOfOne({ ...filter, status }, order, all, parameters)})`);
+  return {
+    text: `SELECT id FROM (${parts.join(" UNION ALL ")}) AS of_some ORDER BY id ${order.toUpperCase()}
+      OFFSET ${page.skip} LIMIT ${page.take}`,
+    values: parameters.values,
+  };
+}
+
+/** Numbers of deliveries to skip and to take: texts of SQL. */
+interface PageText {
+  readonly skip: string;
+  readonly take: string;
+}
+
+const askedFor: PageText = { skip: "$1::bigint", take: "$2::bigint" };
+
+function idsOfOne(
+  filter: DeliveryFilter,
+  order: DeliveryOrder,
+  { skip, take }: PageText,
+  parameters: Parameters,
+): string {
   const { userId, subscriptionId, status, eventId, fromId, toId } = filter;
   const user = userId === undefined ? undefined : `${parameters.add(userId)}::int`;
   const subscription = subscriptionId === undefined ? undefined : `${parameters.add(subscriptionId)}::int`;
@@ -91,9 +129,8 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
     from: fromId === undefined ? "0" : parameters.add(fromId),
     to: toId === undefined ? lastId : parameters.add(toId),
   };
-  const { values } = parameters;
   const direction = order.toUpperCase();
-  const page = "OFFSET $1::bigint LIMIT $2::bigint";
+  const page = `OFFSET ${skip} LIMIT ${take}`;
 
   if (eventId !== undefined) {
     // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
@@ -104,11 +141,8 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
       user === undefined ? [] : `user_id + 0 = ${user}`,
       state === undefined ? [] : `status = ${state}`,
     ].flat();
-    return {
-      text: `SELECT id FROM (SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} OFFSET 0) AS of_event
-        WHERE ${rangeOf([], "id", range)} ORDER BY id ${direction} ${page}`,
-      values,
-    };
+    return `SELECT id FROM (SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} OFFSET 0) AS of_event
+        WHERE ${rangeOf([], "id", range)} ORDER BY id ${direction} ${page}`;
   }
 
   const scope =
@@ -126,10 +160,7 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
           ORDER BY subscription_id DESC, id DESC LIMIT 1) = ${user}`;
 
   if (status === "pending" || status === "retrying")
-    return {
-      text: `${waitingText({ status, scope, range, ofOwner, isState: `= ${state}`, direction })} ${page}`,
-      values,
-    };
+    return `${waitingText({ status, scope, range, ofOwner, isState: `= ${state}`, direction, most: `${skip} + ${take}` })} ${page}`;
 
   const isProblem = status === "failed" || status === "cancelled";
   const columns = isProblem && state !== undefined ? [...scope, ["problem", state] as const] : scope;
@@ -140,10 +171,7 @@ function idsText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();
-  return {
-    text: `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id", direction)} ${page}`,
-    values,
-  };
+  return `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id", direction)} ${page}`;
 }
 
 /**
@@ -158,6 +186,7 @@ function waitingText({
   ofOwner,
   isState,
   direction,
+  most,
 }: {
   readonly status: "pending" | "retrying";
   readonly scope: readonly Column[];
@@ -165,6 +194,8 @@ function waitingText({
   readonly ofOwner: string | readonly string[];
   readonly isState: string;
   readonly direction: string;
+  /** How many of the queue may be on the page or before it: a text of SQL. */
+  readonly most: string;
 }): string {
   const isOfAll = scope.length === 0;
   const id = isOfAll ? "(delivery_id + 0)" : "delivery_id";
@@ -183,7 +214,7 @@ function waitingText({
   ].flat();
   return `SELECT id FROM (
       (SELECT delivery_id AS id FROM svc.delivery_queue AS queued WHERE ${queued.join(" AND ")}
-        ORDER BY ${orderOf(scope, id, direction)} LIMIT $1::bigint + $2::bigint)
+        ORDER BY ${orderOf(scope, id, direction)} LIMIT ${most})
       UNION
       SELECT id FROM svc.deliveries WHERE ${flying.join(" AND ")}
     ) AS waiting ORDER BY id ${direction}`;
@@ -211,10 +242,12 @@ function orderOf(columns: readonly Column[], id: string, direction: string): str
   return [...columns.map(([name]) => name), id].map((name) => `${name} ${direction}`).join(", ");
 }
 
-function createParameters(first: number): {
+interface Parameters {
   readonly values: readonly unknown[];
   readonly add: (value: unknown) => string;
-} {
+}
+
+function createParameters(first: number): Parameters {
   const values: unknown[] = [];
   return {
     values,

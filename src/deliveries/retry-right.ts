@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import type { DeliveryRow } from "./history.ts";
+import type { DeliveryRow } from "./delivery-row.ts";
 
 const findText = `
   SELECT subscriber.id, subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin",

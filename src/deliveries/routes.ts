@@ -7,8 +7,10 @@ import type { InTransaction } from "../db/transaction.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
-import type { DeliveryHistory, DeliveryRow } from "./history.ts";
-import { deliveryShape, readDeliveryList } from "./list.ts";
+import type { DeliveryRow } from "./delivery-row.ts";
+import type { DeliveryHistory } from "./history.ts";
+import { deliveryShape } from "./list-filter.ts";
+import { readDeliveryList } from "./list.ts";
 import { rowIdOf, presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {

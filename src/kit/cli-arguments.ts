@@ -13,6 +13,25 @@ export const parseDuration = argument(
   "A duration is a whole number and d, h or m, such as 365d.",
 );
 
+/**
+ * Parses a UTC time such as `2026-03-28T14:30`, or a duration such as `24h`: so long ago. Throws
+ * commander's usage error for anything else.
+ */
+export const parseTime = argument(
+  timeOf,
+  "Expected a duration such as 24h or 30d, or a time such as 2026-03-28T14:30Z.",
+);
+
+function timeOf(text: string): Date | undefined {
+  const ago = durationMsOf(text);
+  if (ago !== undefined) return new Date(Date.now() - ago);
+  // UTC unless the text has a zone, so that printed times can be used as input.
+  const [, day, time = "T00:00", zone = "Z"] =
+    /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
+  const date = new Date(`${day}${time}${zone}`);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
 function argument<T>(read: (text: string) => T | undefined, message: string): (text: string) => T {
   return (text) => {
     const value = read(text);

@@ -3,11 +3,8 @@ import { runAdmin } from "../../src/cli/program.ts";
 import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
-import {
-  createDeliveryHistory,
-  type DeliveryHistory,
-  type RetryAnswer,
-} from "../../src/deliveries/history.ts";
+import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
+import type { RetryAnswer } from "../../src/deliveries/retry.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { until } from "../support/wait.ts";
@@ -210,18 +207,31 @@ describe("createDeliveryHistory", () => {
 
   it("is svc-admin deliveries list, which says how many there are besides", async () => {
     const terminal = createMemoryTerminal();
-    const remark = async (...args: readonly string[]): Promise<string> => {
+    const answer = async (...args: readonly string[]): Promise<{ stdout: string; stderr: string }> => {
       const env = { DATABASE_URL: core.url };
       expect(
         await runAdmin({ args: ["deliveries", "list", ...args], env, cwd: process.cwd(), terminal }),
       ).to.equal(0);
-      return terminal.read().stderr;
+      return terminal.read();
     };
+    const remark = async (...args: readonly string[]): Promise<string> => (await answer(...args)).stderr;
     await add({ count: 7 });
 
     expect(await remark()).to.equal("");
     expect(await remark("--limit", "3", "--json")).to.equal("");
     expect(await remark("--limit", "3")).to.equal("These are the newest 3 of 7.\n");
+    const filters = ["--resource", "notes", "--status", "delivered,failed", "--record", "1", "--url", "x"];
+    expect((await answer(...filters)).stdout).to.equal("There are no such deliveries.\n");
+    const { stdout } = await answer(...filters.slice(0, -2), "--event", "on_create", "--created-after", "1h");
+    expect(stdout).to.include("notes.on_create");
+    expect(
+      new Set(
+        stdout
+          .trimEnd()
+          .split("\n")
+          .map(({ length }) => length),
+      ),
+    ).to.deep.equal(new Set([98]));
     await add({ count: 11_993 });
     await core.sql("ANALYZE svc.deliveries");
     expect(await remark("--limit", "3")).to.equal("These are the newest 3 of about 12,000.\n");

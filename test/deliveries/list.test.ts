@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { deliveryFilter, deliveryShape } from "../../src/deliveries/list.ts";
+import { deliveryFilter, deliveryShape } from "../../src/deliveries/list-filter.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { startListApi, type ListAnswer, type ListApi } from "../support/list-api.ts";
 
@@ -50,13 +50,18 @@ describe("GET /webhook-deliveries", () => {
   const statuses = ["delivered", "failed", "retrying", "pending", "cancelled", "retrying"];
 
   before(async () => {
-    api = await startListApi();
+    api = await startListApi({ lookThrough: 2 });
+    await api.core.sql(`INSERT INTO svc.events (id, resource, trigger, record_id, snapshot, occurred_at)
+      SELECT id, 'notes', CASE id WHEN 101 THEN 'on_update' ELSE 'on_create' END, (id % 2)::text, '{}', now()
+      FROM generate_series(100, 103) AS id`);
     for (const [index, status] of [...statuses, "retrying"].entries()) {
       const user = index < statuses.length ? api.ada.id : api.ben.id;
       await api.core.sql(
         `WITH made AS (
-          INSERT INTO svc.deliveries (root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, max_attempts, url, status)
-          SELECT $1::int, gen_random_uuid(), 100 + $1::int / 2, gen_random_uuid(), $2::int, $2::int, 'notes', 'manual', 3, 'http://127.0.0.1:9/', $3 RETURNING id
+          INSERT INTO svc.deliveries (root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, max_attempts, url, status, created_at)
+          SELECT $1::int, gen_random_uuid(), 100 + $1::int / 2, gen_random_uuid(), $2::int, $2::int,
+            CASE $1::int WHEN 2 THEN 'orders' ELSE 'notes' END, 'manual', 3, 'http://127.0.0.1:' || 8 + $1::int % 2 || '/', $3,
+            '2030-01-01T00:00:00Z'::timestamptz + $1::int * interval '1 hour' RETURNING id
         ) INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
         SELECT id, $2, $2, CASE $3 WHEN 'pending' THEN false END FROM made WHERE $3 IN ('pending', 'retrying')`,
         [index + 1, user, status],
@@ -88,6 +93,11 @@ describe("GET /webhook-deliveries", () => {
     ["?filter[event_id]=101&sort=id", 2, 3],
     ["?status=failed&filter[status]=retrying"],
     ["?status=failed", 2],
+    ["?status=failed,cancelled,pending", 5, 4, 2],
+    ["?status=delivered,retrying&per_page=2&page=2", 1],
+    ["?status=retrying,failed&sort=id&filter[id][gt]=2", 3, 6],
+    ["?status=failed,retrying&filter[status]=retrying", 6, 3],
+    ["?status=pending,retrying,delivered,failed,cancelled", 6, 5, 4, 3, 2, 1],
   ] as const) {
     it(`${query || "without parameters"} finds ${ids.join(", ") || "nothing"}`, async () => {
       const answer = await get(query);
@@ -108,7 +118,7 @@ describe("GET /webhook-deliveries", () => {
 
   it("shows only the fields asked for", async () => {
     expect((await get("?fields=id,status,url&filter[id]=2")).data).to.deep.equal([
-      { id: 2, status: "failed", url: "http://127.0.0.1:9/" },
+      { id: 2, status: "failed", url: "http://127.0.0.1:8/" },
     ]);
   });
 
@@ -149,6 +159,75 @@ describe("GET /webhook-deliveries", () => {
       expect(back).to.deep.equal(all);
     });
 
+  /** Ids by cursor, two of the deliveries being looked through for each page. */
+  async function walk(
+    query: string,
+    user = api.ada,
+  ): Promise<{ readonly ids: readonly unknown[]; readonly pages: number }> {
+    const ids: unknown[] = [];
+    let pages = 0;
+    for (let cursor: string | null = ""; cursor !== null; pages += 1) {
+      const page = await get(`?cursor=${cursor}&${query}`, user);
+      expect(page.status, JSON.stringify(page.json)).to.equal(200);
+      ids.push(...idsOf(page));
+      cursor = page.json["next_cursor"] as string | null;
+    }
+    return { ids, pages };
+  }
+
+  for (const [query, ...ids] of [
+    ["resource=orders", 2],
+    ["resource=notes&sort=id", 1, 3, 4, 5, 6],
+    ["event=on_update", 3, 2],
+    ["event=on_delete"],
+    ["record_id=0&status=pending,cancelled,delivered", 5, 4, 1],
+    ["url=http://127.0.0.1:9/", 5, 3, 1],
+    ["url=http://127.0.0.1:9/&status=retrying", 3],
+    ["created_after=2030-01-01T03:00:00Z", 6, 5, 4],
+    ["created_before=2030-01-01T03:00:00Z", 2, 1],
+    ["created_after=2030-01-01T02:00:00Z&created_before=2030-01-01T05:00:00Z&sort=id", 3, 4],
+    ["created_after=2031-01-01"],
+    ["event_id=101&url=http://127.0.0.1:8/", 2],
+  ] as const)
+    it(`${query} finds ${ids.join(", ") || "nothing"}, looking through two at a time`, async () => {
+      expect((await walk(query)).ids).to.deep.equal(ids);
+    });
+
+  it("goes back over pages on which nothing was found", async () => {
+    const { pages } = await walk("resource=orders&per_page=1");
+    expect(pages).to.be.at.least(3);
+    let page = await get("?cursor=&resource=notes&per_page=1&sort=id");
+    while (page.json["next_cursor"] !== null)
+      page = await get(`?cursor=${page.json["next_cursor"] as string}&resource=notes&per_page=1&sort=id`);
+    const back: unknown[] = [];
+    while (page.json["prev_cursor"] !== null) {
+      page = await get(`?cursor=${page.json["prev_cursor"] as string}&resource=notes&per_page=1&sort=id`);
+      back.unshift(...idsOf(page));
+    }
+    expect(back).to.deep.equal([1, 3, 4, 5]);
+  });
+
+  it("counts what one look found, and says that it is an estimate where it did not see all", async () => {
+    expect((await get("?resource=notes")).json).to.include({ total: 2, total_is_estimate: true });
+    expect((await get("?resource=notes&filter[id][gte]=6")).json).not.to.have.property("total_is_estimate");
+  });
+
+  it("refuses values that cannot be", async () => {
+    const { errors } = await get(
+      "?resource=&event=x&record_id=%00&url=&created_after=soon&created_before=2030-13-01&status=failed,x",
+    );
+
+    expect(errors).to.deep.equal({
+      status: ["The selected status is invalid."],
+      resource: ["The resource field must not be empty."],
+      event: ["The event field must be one of on_create, on_update, on_delete."],
+      record_id: ["The record id field must not contain NUL characters."],
+      url: ["The url field must not be empty."],
+      created_after: ["The created after field must be a date, such as 2026-03-28T14:30:00Z."],
+      created_before: ["The created before field must be a date, such as 2026-03-28T14:30:00Z."],
+    });
+  });
+
   it("links to the pages around one that was read by cursor", async () => {
     const { json } = await get("?per_page=2&cursor=&status=retrying");
 
@@ -180,7 +259,7 @@ describe("GET /webhook-deliveries", () => {
 
     expect(status).to.equal(422);
     expect(errors).to.deep.equal({
-      "filter[url]": [`The field url cannot be filtered: it is ${why}.`],
+      "filter[url]": ["The field url cannot be filtered: it is a parameter of its own."],
       "filter[id][in]": ["The operator in is not for id; expected one of eq, lt, lte, gt, gte, between."],
       "filter[status]": ["eq takes one value; write \\, for a comma in it."],
       "filter[not][id]": ["This list has no groups of conditions."],
@@ -190,7 +269,7 @@ describe("GET /webhook-deliveries", () => {
       status: ["The selected status is invalid."],
       event_id: ["The event id field must be an integer."],
       user_id: [
-        "There is no parameter user_id; expected one of filter, sort, fields, include, cursor, count, page, per_page, webhook_id, status, event_id.",
+        "There is no parameter user_id; expected one of filter, sort, fields, include, cursor, count, page, per_page, webhook_id, status, event_id, resource, event, record_id, url, created_after, created_before.",
       ],
     });
   });

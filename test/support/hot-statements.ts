@@ -27,6 +27,7 @@ export interface HotWork {
 }
 
 const flightMs = 60_000;
+const lookThrough = 2_000;
 const batch = 100;
 
 /** @param plain Runs what only looks around. */
@@ -264,7 +265,36 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       })),
     ),
   );
-  return [...writing, ...lists, ...byCursor, webhooks];
+  const narrowed = (
+    [
+      [{ resource: "notes" }, 3],
+      [{ event: "on_delete" }, 4],
+      [{ recordId: "7", createdAfter: new Date(0) }, 4],
+      [{ url: "http://127.0.0.1:8/" }, 3],
+      [{ createdAfter: new Date(), createdBefore: new Date() }, 3],
+    ] as const
+  ).flatMap(([narrowing, perDelivery]) =>
+    scopes.slice(0, 6).map(([scope, filter]): HotWork => ({
+      name: `list: ${scope}, ${Object.keys(narrowing).join(" and ")}`,
+      pool: "lists",
+      isByIndex: true,
+      mostRead: perDelivery * lookThrough + 200,
+      run: (sql) =>
+        createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql), lookThrough }).list({
+          filter: { ...filter, narrowing },
+          skip: 0,
+          take: 15,
+        }),
+    })),
+  );
+  const several: HotWork = {
+    name: "list: several statuses",
+    pool: "lists",
+    isByIndex: true,
+    mostRead: 4 * 10_001 + 2 * inHand + 200,
+    run: (sql) => list(sql, { userId: 1, statuses: ["pending", "failed", "cancelled"] }),
+  };
+  return [...writing, ...lists, ...byCursor, ...narrowed, several, webhooks];
 }
 
 const webhooks: HotWork = {

@@ -42,7 +42,11 @@ export interface ListApi {
 }
 
 /** Serves the lists of webhooks and deliveries, on a database of its own. */
-export async function startListApi(): Promise<ListApi> {
+export async function startListApi({
+  lookThrough,
+}: {
+  readonly lookThrough?: number;
+} = {}): Promise<ListApi> {
   const core = await openCoreDatabase();
   const { prisma, pool } = core.database;
   const { log } = createMemoryLog();
@@ -68,7 +72,12 @@ export async function startListApi(): Promise<ListApi> {
     refusalOfResource: () => undefined,
   });
   addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ sql: core.sql, listSql, transact }),
+    history: createDeliveryHistory({
+      sql: core.sql,
+      listSql,
+      transact,
+      ...(lookThrough !== undefined && { lookThrough }),
+    }),
     ...posts,
     maxPerPage: 100,
     listTurns: createTurns(2),

@@ -1,5 +1,5 @@
 import { deliveryStatuses } from "../../deliveries/delivery.ts";
-import { deliveryShape } from "../../deliveries/list.ts";
+import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { triggers } from "../../mapping/definition.ts";
 import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
@@ -73,8 +73,14 @@ const own: OwnParameters = {
     schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
     description: "Of this subscription.",
   },
-  status: { schema: status, description: "With this status." },
+  status: { schema: text, description: `One or more of ${deliveryStatuses.join(", ")}, with commas.` },
   event_id: { schema: rowId, description: "Of this event." },
+  resource: { schema: text, description: "Of this resource." },
+  event: { schema: { type: "string", enum: triggers }, description: "Of this trigger." },
+  record_id: { schema: text, description: "Of the record with this id." },
+  url: { schema: text, description: "That go to exactly this URL." },
+  created_after: { schema: dateTime, description: "Made after this time." },
+  created_before: { schema: dateTime, description: "Made before this time." },
 };
 
 /** The schemas of deliveries. */

@@ -1,0 +1,51 @@
+import type { Sql } from "../db/sql.ts";
+import type { DeliveryStatus } from "./delivery.ts";
+import { timestampOfEvent } from "./store-texts.ts";
+
+/** A delivery as people and their programs see it. */
+export interface DeliveryRow {
+  /** Row ids are decimal strings. */
+  readonly id: string;
+  readonly uuid: string;
+  readonly eventId: string;
+  readonly eventUuid: string;
+  readonly subscriptionId: number;
+  readonly userId: number;
+  readonly parentDeliveryId: string | null;
+  readonly rootDeliveryId: string;
+  readonly triggerKind: "automatic" | "manual";
+  readonly resource: string;
+  /** Trigger, record and time of the event; the time is UTC with microseconds. */
+  readonly event: string;
+  readonly recordId: string;
+  readonly occurredAt: string;
+  readonly status: DeliveryStatus;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly url: string;
+  readonly lastError: string | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  /** Null when the delivery is finished, in flight, or waits for a slot or its subscription. */
+  readonly nextAttemptAt: Date | null;
+}
+
+/** What people see of `delivery` and its `event`. */
+export const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
+    delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
+    delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
+    delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
+    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource,
+    event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
+    (SELECT due_at FROM svc.delivery_queue WHERE delivery_id = delivery.id) AS "nextAttemptAt"`;
+/** OFFSET 0: one event by its key for each delivery, whatever the planner expects. */
+export const withEvent = `LEFT JOIN LATERAL (
+    SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
+
+const findText = `SELECT ${columns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
+
+/** Returns undefined for a delivery that is not there. */
+export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {
+  const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
+  return delivery;
+}

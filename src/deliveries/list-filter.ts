@@ -1,0 +1,175 @@
+import type { Caller } from "../kit/caller.ts";
+import { triggers } from "../mapping/definition.ts";
+import { textFault } from "../mapping/storable.ts";
+import type { Condition } from "../querying/condition.ts";
+import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
+import type { ListParameters } from "../querying/list-parameters.ts";
+import { parseDateText } from "../validation/dates.ts";
+import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
+import { rowIdOf } from "./delivery-json.ts";
+import type { DeliveryFilter } from "./history-texts.ts";
+import type { Narrowing } from "./narrow-texts.ts";
+
+const fault = "without an index, and there may be millions of deliveries";
+const hasParameter = "a parameter of its own";
+const shown = (name: string): ListedKey => ({ name, type: "String", fault });
+
+/**
+ * There may be millions of deliveries, also of one user. Each has an index by id of one user's, of
+ * one subscription's, and of those with one status. No other filter or order has one.
+ */
+export const deliveryShape = fixedShape(
+  [
+    { name: "id", type: "BigInt", operators: ["eq", "lt", "lte", "gt", "gte", "between"] },
+    shown("uuid"),
+    { name: "event_id", type: "BigInt", operators: ["eq"], isSorted: false },
+    shown("event_uuid"),
+    { name: "subscription_id", type: "Int", operators: ["eq"], isSorted: false },
+    shown("parent_delivery_id"),
+    shown("root_delivery_id"),
+    shown("trigger_kind"),
+    ...["resource", "event", "record_id"].map((name) => ({ ...shown(name), fault: hasParameter })),
+    shown("occurred_at"),
+    { name: "status", type: "Enum", values: deliveryStatuses, operators: ["eq"], isSorted: false },
+    { ...shown("url"), fault: hasParameter },
+    ...["attempt", "max_attempts", "next_attempt_at", "last_error", "created_at", "updated_at"].map(shown),
+  ],
+  {
+    hasGroups: false,
+    counts: ["estimated", "none"],
+    own: new Map<string, (text: string) => string | undefined>([
+      [
+        "webhook_id",
+        (text) => (isSubscriptionId(text) ? undefined : "The webhook id field must be an integer."),
+      ],
+      ["status", (text) => (text.split(",").every(isStatus) ? undefined : "The selected status is invalid.")],
+      [
+        "event_id",
+        (text) => (rowIdOf(text) === undefined ? "The event id field must be an integer." : undefined),
+      ],
+      ["resource", (text) => textFaultOf("resource", text)],
+      [
+        "event",
+        (text) =>
+          triggers.some((trigger) => trigger === text)
+            ? undefined
+            : `The event field must be one of ${triggers.join(", ")}.`,
+      ],
+      ["record_id", (text) => textFaultOf("record id", text)],
+      ["url", (text) => textFaultOf("url", text)],
+      ["created_after", (text) => dateFaultOf("created after", text)],
+      ["created_before", (text) => dateFaultOf("created before", text)],
+    ]),
+  },
+);
+
+function isStatus(text: string): text is DeliveryStatus {
+  return deliveryStatuses.some((status) => status === text);
+}
+
+function isSubscriptionId(text: string): boolean {
+  const id = rowIdOf(text);
+  return id !== undefined && Number(id) <= 2 ** 31 - 1;
+}
+
+/** The longest URL of a webhook. */
+const longestText = 2_048;
+
+function textFaultOf(name: string, text: string): string | undefined {
+  if (text === "") return `The ${name} field must not be empty.`;
+  if (text.length > longestText)
+    return `The ${name} field must not be greater than ${longestText} characters.`;
+  const found = textFault(text);
+  return found === undefined ? undefined : `The ${name} field must not contain ${found}.`;
+}
+
+function dateFaultOf(name: string, text: string): string | undefined {
+  return parseDateText(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
+}
+
+/** Returns what no index serves; undefined when nothing of that is asked for. */
+function narrowingOf(given: ListParameters["given"]): Narrowing | undefined {
+  const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
+  const event = triggers.find((trigger) => trigger === given.get("event"));
+  const [createdAfter, createdBefore] = ["created_after", "created_before"].map((name) =>
+    parseDateText(given.get(name) ?? ""),
+  );
+  const narrowing: Narrowing = {
+    ...(resource !== undefined && { resource }),
+    ...(event !== undefined && { event }),
+    ...(recordId !== undefined && { recordId }),
+    ...(url !== undefined && { url }),
+    ...(createdAfter !== undefined && { createdAfter }),
+    ...(createdBefore !== undefined && { createdBefore }),
+  };
+  return Object.keys(narrowing).length === 0 ? undefined : narrowing;
+}
+
+/** What a filter asks of each column: the values that it must equal, and bounds of the id. */
+interface Asked {
+  readonly subscriptionIds: Set<string>;
+  /** Those of `filter`. */
+  readonly statuses: Set<string>;
+  readonly eventIds: Set<string>;
+  from: bigint;
+  to: bigint;
+}
+
+const lastId = 2n ** 63n - 1n;
+
+/** Returns what a request asks for; undefined when no delivery can meet it. */
+export function deliveryFilter(
+  { filter, given }: Pick<ListParameters, "filter" | "given">,
+  caller: Pick<Caller, "id" | "isAdmin">,
+): DeliveryFilter | undefined {
+  const of = (name: string): Set<string> => new Set([given.get(name) ?? []].flat());
+  const asked: Asked = {
+    subscriptionIds: of("webhook_id"),
+    statuses: new Set(),
+    eventIds: of("event_id"),
+    from: 1n,
+    to: lastId,
+  };
+  note(filter, asked);
+  const { subscriptionIds, statuses, eventIds, from, to } = asked;
+  if ([subscriptionIds, statuses, eventIds].some(({ size }) => size > 1) || from > to) return undefined;
+  const [subscriptionId] = subscriptionIds;
+  const [eventId] = eventIds;
+  const some = given.get("status")?.split(",") ?? deliveryStatuses;
+  const [status, ...others] = deliveryStatuses.filter(
+    (one) => some.includes(one) && (statuses.size === 0 || statuses.has(one)),
+  );
+  if (status === undefined) return undefined;
+  const isAny = 1 + others.length === deliveryStatuses.length;
+  const narrowing = narrowingOf(given);
+  return {
+    userId: caller.isAdmin ? undefined : caller.id,
+    subscriptionId: subscriptionId === undefined ? undefined : Number(subscriptionId),
+    status: isAny || others.length > 0 ? undefined : status,
+    ...(!isAny && others.length > 0 && { statuses: [status, ...others] }),
+    ...(narrowing && { narrowing }),
+    eventId,
+    fromId: from === 1n ? undefined : String(from),
+    toId: to === lastId ? undefined : String(to),
+  };
+}
+
+function note(condition: Condition, asked: Asked): void {
+  if (condition.kind === "all") for (const one of condition.of) note(one, asked);
+  // The shape lets nothing else through.
+  if (condition.kind !== "compare") return;
+  const { field, operator } = condition;
+  // The shape has ids and texts only.
+  const value = typeof condition.value === "string" ? condition.value : "";
+  if (field.name === "subscription_id") asked.subscriptionIds.add(value);
+  else if (field.name === "status") asked.statuses.add(value);
+  else if (field.name === "event_id") asked.eventIds.add(value);
+  else noteId(operator, BigInt(value), asked);
+}
+
+function noteId(operator: string, id: bigint, asked: Asked): void {
+  const least = operator === ">" ? id + 1n : operator === "<" || operator === "<=" ? undefined : id;
+  const most = operator === "<" ? id - 1n : operator === ">" || operator === ">=" ? undefined : id;
+  if (least !== undefined && least > asked.from) asked.from = least;
+  if (most !== undefined && most < asked.to) asked.to = most;
+}

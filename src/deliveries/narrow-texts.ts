@@ -1,0 +1,89 @@
+import type { Trigger } from "../mapping/definition.ts";
+import { idsText, type DeliveryFilter, type DeliveryOrder, type ListStatement } from "./history-texts.ts";
+
+/** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
+export interface Narrowing {
+  readonly resource?: string;
+  readonly event?: Trigger;
+  readonly recordId?: string;
+  readonly url?: string;
+  readonly createdAfter?: Date;
+  readonly createdBefore?: Date;
+}
+
+/**
+ * Deliveries of one statement are written within this time: their ids and their times of creation
+ * differ in order by less.
+ */
+const slackMs = 60_000;
+
+/**
+ * Selects the ids that meet a filter, how many there are, and where the look ended.
+ *
+ * @param most Deliveries that the statement looks through.
+ */
+export function narrowText(
+  filter: DeliveryFilter,
+  narrowing: Narrowing,
+  order: DeliveryOrder,
+  most: number,
+): ListStatement {
+  const { text, values } = idsText(filter, order, { skip: "0", take: String(most) });
+  const given = [...values];
+  const add = (value: unknown): string => `$${2 + given.push(value)}`;
+  const { resource, event, recordId, url, createdAfter, createdBefore } = narrowing;
+  const conditions = [
+    resource === undefined ? [] : `delivery.resource = ${add(resource)}`,
+    url === undefined ? [] : `delivery.url = ${add(url)}`,
+    createdAfter === undefined ? [] : `delivery.created_at > ${add(createdAfter)}::timestamptz`,
+    createdBefore === undefined ? [] : `delivery.created_at < ${add(createdBefore)}::timestamptz`,
+    event === undefined ? [] : `event.trigger = ${add(event)}`,
+    recordId === undefined ? [] : `event.record_id = ${add(recordId)}`,
+  ].flat();
+  // OFFSET 0: each by its key, whatever the planner expects of the filters.
+  const byEvent =
+    event === undefined && recordId === undefined
+      ? ""
+      : `CROSS JOIN LATERAL (SELECT trigger, record_id FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event`;
+  return {
+    text: `WITH looked AS MATERIALIZED (${text}), fitting AS MATERIALIZED (
+        SELECT looked.id FROM looked
+        CROSS JOIN LATERAL (
+          SELECT event_id, resource, url, created_at FROM svc.deliveries WHERE id = looked.id OFFSET 0) AS delivery
+        ${byEvent} WHERE ${["true", ...conditions].join(" AND ")}
+      )
+      SELECT ARRAY(SELECT id::text FROM fitting ORDER BY id ${order} OFFSET $1::bigint LIMIT $2::bigint) AS ids,
+        (SELECT count(*)::int FROM fitting) AS count,
+        CASE WHEN (SELECT count(*) FROM looked) = ${most}
+          THEN (SELECT ${order === "asc" ? "max" : "min"}(id)::text FROM looked) END AS "lookedTo"`,
+    values: given,
+  };
+}
+
+/**
+ * Selects the first delivery that was created at a time or later, by halving the range of ids: 30
+ * reads, however many there are.
+ */
+export const firstSinceText = `
+  WITH RECURSIVE search (low, high) AS (
+    SELECT min(id), max(id) + 1 FROM svc.deliveries
+    UNION ALL
+    SELECT CASE WHEN probe.created_at < $1::timestamptz THEN probe.id + 1 ELSE low END,
+      CASE WHEN probe.created_at < $1::timestamptz THEN high ELSE (low + high) / 2 END
+    FROM search CROSS JOIN LATERAL (
+      SELECT id, created_at FROM svc.deliveries WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1) AS probe
+    WHERE low < high
+  )
+  SELECT coalesce(max(low), 0)::text AS id FROM search`;
+
+/** Returns the times whose first deliveries bound the ids of what a narrowing asks for. */
+export function boundsOf({ createdAfter, createdBefore }: Narrowing): {
+  readonly from: Date | undefined;
+  readonly to: Date | undefined;
+} {
+  return { from: moved(createdAfter, -slackMs), to: moved(createdBefore, slackMs) };
+}
+
+function moved(date: Date | undefined, ms: number): Date | undefined {
+  return date && new Date(date.getTime() + ms);
+}
