@@ -135,7 +135,15 @@ describe("docs/webhooks.md", () => {
   });
 
   it("names every header of a delivery, and every status", () => {
-    const headers = Object.keys(signedHeaders({ secret: "s", body: [], eventUuid: "e", deliveryUuid: "d" }));
+    const headers = Object.keys(
+      signedHeaders({
+        signing: { secrets: ["new", "old"], headers: {} },
+        body: [],
+        eventUuid: "e",
+        deliveryUuid: "d",
+        sentAt: new Date(),
+      }),
+    );
 
     expect([...headers, ...deliveryStatuses].filter((name) => !page.includes(`\`${name}\``))).to.deep.equal(
       [],

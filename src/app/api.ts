@@ -99,7 +99,7 @@ export function createApi({
     onChange: () => relay.wake(),
   });
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ ...database, ...config.webhooks, transact, listSql, secretBox }),
+    store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
     ...posts,
     ...lists,
     triggersOf: (resource) => definitions.get(resource)?.triggers,

@@ -10,6 +10,7 @@ import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
+import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
@@ -61,7 +62,7 @@ export function createDispatcher({
   const attempts = createAttempts({
     ...shared,
     send: (post, user) => sender.send(post, user),
-    decryptSecret: (sealed) => secretBox.decrypt(sealed),
+    openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
     jitter: webhooks.jitter,
     metrics: metrics.deliveries,
     tracing,

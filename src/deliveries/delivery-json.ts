@@ -1,4 +1,4 @@
-import type { Trigger } from "../mapping/definition.ts";
+import type { EventKind } from "../events/event.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import { signedHeaders } from "./attempt/sign.ts";
@@ -63,22 +63,25 @@ export function presentRequest(
 ): Readonly<Record<string, unknown>> {
   const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({
-    event: event as Trigger,
+    event: event as EventKind,
     resource,
     eventUuid,
     deliveryUuid: uuid,
     data: Buffer.from(data ?? ""),
     timestamp: occurredAt,
   });
-  const headers = signedHeaders({ secret: "", body: [], eventUuid, deliveryUuid: uuid });
-  const shown = Object.entries(headers).map(([name, value]) => [name, isSecret(name) ? cut(value) : value]);
+  const signing = { secrets: [""], headers: {} };
+  const sentAt = new Date(0);
+  const headers = signedHeaders({ signing, body: [], eventUuid, deliveryUuid: uuid, sentAt });
+  const shown = Object.entries(headers).map(([name, value]) => [name, isCut(name) ? cut(value) : value]);
   return {
     headers: Object.fromEntries(shown) as unknown,
     body: data === undefined ? null : Buffer.concat(body).toString(),
   };
 }
 
-const isSecret = (name: string): boolean => /signature/i.test(name);
+/** Signatures, and the time of each attempt. */
+const isCut = (name: string): boolean => /signature|timestamp/i.test(name);
 
 /** Keeps what names the kind of a signature: `sha256=`, `v1,`. */
 function cut(value: string): string {

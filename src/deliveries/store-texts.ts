@@ -1,3 +1,4 @@
+import type { SealedSigning } from "../subscriptions/signing.ts";
 import type { TakenDelivery } from "./store.ts";
 
 /**
@@ -84,7 +85,9 @@ const takeText = (found: string, flightMs: string): string => `
     taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
     taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
-    subscription.url, subscription.encrypted_secret AS "encryptedSecret",
+    subscription.url, subscription.encrypted_secret AS "encryptedSecret", subscription.encrypted_headers AS "encryptedHeaders",
+    CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS "encryptedPrevious",
+    subscription.rate_limit AS "rateLimit",
     subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
     subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
   FROM (SELECT count(*)::int AS count FROM gone) AS removed
@@ -95,12 +98,12 @@ const takeText = (found: string, flightMs: string): string => `
   WHERE ${withoutWaiting}
   ORDER BY taken.id`;
 
-export interface TakenRow extends Omit<TakenDelivery, "subscription"> {
+export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSigning {
   readonly removed: number;
   /** Null, like all that follows, when nothing was taken: the row only counts. */
   readonly flightId: string | null;
   readonly url: string | null;
-  readonly encryptedSecret: Buffer;
+  readonly rateLimit: number | null;
   readonly isActive: boolean;
   readonly userId: number;
   readonly name: string;

@@ -1,5 +1,6 @@
 import type { Sql } from "../db/sql.ts";
-import type { Trigger } from "../mapping/definition.ts";
+import type { EventKind } from "../events/event.ts";
+import type { SealedSigning } from "../subscriptions/signing.ts";
 import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import {
@@ -20,6 +21,7 @@ import {
   type InsertedRow,
   type TakenRow,
 } from "./store-texts.ts";
+import { takenIn } from "./taken-rows.ts";
 
 /** A delivery of one event to one matching subscription. */
 export interface NewDelivery {
@@ -56,7 +58,7 @@ export interface TakenDelivery {
   readonly uuid: string;
   readonly eventId: string;
   readonly eventUuid: string;
-  readonly event: Trigger;
+  readonly event: EventKind;
   readonly resource: string;
   /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
@@ -80,7 +82,9 @@ export interface TakenDelivery {
    */
   readonly subscription: {
     readonly url: string;
-    readonly encryptedSecret: Buffer;
+    readonly signing: SealedSigning;
+    /** Attempts a second; null: no limit. */
+    readonly rateLimit: number | null;
     /** False also when its user is disabled. */
     readonly isActive: boolean;
     readonly user: {
@@ -157,7 +161,7 @@ export interface DeadDelivery {
   readonly uuid: string;
   readonly eventId: string;
   readonly eventUuid: string;
-  readonly event: Trigger;
+  readonly event: EventKind;
   readonly resource: string;
   readonly timestamp: string;
   readonly lastError: string | null;
@@ -349,25 +353,4 @@ async function insert(
     databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
     ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
   };
-}
-
-function takenIn(rows: readonly TakenRow[]): Taken {
-  const taken = rows.filter(({ flightId }) => flightId !== null);
-  const deliveries = taken.map((row) => {
-    const {
-      flightId: _,
-      removed: __,
-      url,
-      encryptedSecret,
-      isActive,
-      userId,
-      name,
-      email,
-      isAdmin,
-      ...delivery
-    } = row;
-    const user = { id: userId, name, email, isAdmin };
-    return { ...delivery, subscription: url === null ? null : { url, encryptedSecret, isActive, user } };
-  });
-  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
 }

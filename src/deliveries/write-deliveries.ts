@@ -155,7 +155,7 @@ function toDelivery(
   rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
   scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
-  const { url, encryptedSecret, user, subscriptionId } = subscriber;
+  const { url, signing, rateLimit, user, subscriptionId } = subscriber;
   return {
     ...rest,
     uuid,
@@ -169,7 +169,7 @@ function toDelivery(
     isManual: false,
     traceparent: span.traceparent ?? null,
     subscriptionId,
-    subscription: { url, encryptedSecret, user },
+    subscription: { url, signing, rateLimit, user },
     data: event.data,
   };
 }

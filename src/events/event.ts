@@ -1,10 +1,20 @@
 import type { Trigger } from "../mapping/definition.ts";
 
+/**
+ * What happens to webhooks and deliveries, as events of the resource `service`
+ * (docs/webhooks.md, "Operational events").
+ */
+export const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"] as const;
+export const serviceResource = "service";
+
+/** What an event is about: a trigger of a resource, or an operational event. */
+export type EventKind = Trigger | (typeof serviceEvents)[number];
+
 /** A record change, as published on the exchange `svc.events` (docs/webhooks.md, "RabbitMQ"). */
 export interface EventEnvelope {
   /** UUID of the event, also the message id. */
   readonly event_id: string;
-  readonly event: Trigger;
+  readonly event: EventKind;
   readonly resource: string;
   readonly record_id: string;
   /**

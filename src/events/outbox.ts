@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import type { Trigger } from "../mapping/definition.ts";
+import type { EventKind } from "./event.ts";
 import {
   parseSnapshot,
   type Position,
@@ -14,7 +14,7 @@ export interface OutboxEvent {
   readonly id: string;
   readonly uuid: string;
   readonly resource: string;
-  readonly trigger: Trigger;
+  readonly trigger: EventKind;
   readonly recordId: string;
   readonly ownerId: string | null;
   /** As the capture trigger encoded it; `rowOfSnapshot` decodes it. */

@@ -19,6 +19,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "PUT /webhooks/:id": "webhooks",
   "PATCH /webhooks/:id": "webhooks",
   "DELETE /webhooks/:id": "webhooks",
+  "POST /webhooks/:id/rotate-secret": "webhooks",
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",

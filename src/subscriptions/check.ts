@@ -1,15 +1,19 @@
 import { nearest } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
-import type { Trigger } from "../mapping/definition.ts";
+import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import { messageFor } from "../validation/messages.ts";
-import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
+import { readHeaders } from "./own-headers.ts";
+import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
 
 /** What the rules below need from the resources and the settings. */
 export interface SubscriptionRules {
-  /** Undefined when no such resource is registered. */
-  readonly triggersOf: (resource: string) => readonly Trigger[] | undefined;
+  /**
+   * Returns the events that a resource, or `*`, can have. Undefined when no such resource is
+   * registered.
+   */
+  readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
   /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
   /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
@@ -27,24 +31,43 @@ export const subscriptionRules = {
   url: "bail|required|string|max:2048|url:http,https",
   resource: "bail|required|string|exists:resources,name",
   events: "bail|required|array|max:20",
+  rate_limit: "nullable|bail|numeric|between:0.1,1000",
   is_active: "boolean",
   description: "nullable|bail|string|max:255",
 } as const;
 
-const fields = Object.keys(subscriptionRules) as readonly (keyof typeof subscriptionRules)[];
+/** Of a new subscription only. */
+export const secretRule = "nullable|bail|string|min:24|max:128";
+
+/** Every field that a body can set, in the order of the faults. */
+const fields = ["url", "resource", "events", "headers", "rate_limit", "secret", "is_active", "description"];
+const changeable = fields.filter((name) => name !== "resource" && name !== "secret");
 /** Fields of the answers that a body may send back, and that it cannot set. */
-const readOnly = ["id", "user_id", "masked_secret", "created_at", "updated_at"];
+const readOnly = [
+  "id",
+  "user_id",
+  "disabled_at",
+  "disabled_reason",
+  "failing_since",
+  "last_success_at",
+  "last_attempt_at",
+  "masked_secret",
+  "previous_secret_until",
+  "created_at",
+  "updated_at",
+];
 /** Most unknown keys that one answer names. */
 const mostUnknown = 20;
 
-const newRules = compileRules(subscriptionRules);
+const newRules = compileRules({ ...subscriptionRules, secret: secretRule });
 const changeRules = compileRules(
   Object.fromEntries(
-    fields
-      .filter((name) => name !== "resource")
-      .map((name) => [name, `sometimes|${subscriptionRules[name]}`]),
+    Object.entries(subscriptionRules)
+      .filter(([name]) => name !== "resource")
+      .map(([name, rule]) => [name, `sometimes|${rule}`]),
   ),
 );
+const nothing = { headerNames: [] };
 
 /** Checks the body of a POST. */
 export async function checkNewSubscription(
@@ -52,9 +75,18 @@ export async function checkNewSubscription(
   rules: SubscriptionRules,
 ): Promise<Checked<NewSubscription>> {
   const errors = await errorsIn({ body, compiled: newRules, rules, resource: body["resource"] });
-  addUnknown(errors, body, [...fields, ...readOnly]);
+  addUnknown(errors, body, fields);
   if (errors.size > 0) return invalid(errors);
-  const value = { isActive: true, description: null, ...changesIn(body), resource: textOf(body["resource"]) };
+  const value = {
+    filter: null,
+    headers: new Map(),
+    rateLimit: null,
+    isActive: true,
+    description: null,
+    ...changesIn(body, nothing),
+    resource: textOf(body["resource"]),
+    secret: typeof body["secret"] === "string" ? body["secret"] : undefined,
+  };
   return { kind: "valid", value: value as NewSubscription };
 }
 
@@ -62,18 +94,28 @@ export async function checkNewSubscription(
  * Checks the body of a PUT: the fields that it has, by the rules of a POST. A client may send back
  * what it has read, but not another resource.
  *
- * @param resource Resource of the subscription.
+ * @param stored The subscription as it is.
  */
 export async function checkSubscriptionChanges(
   body: Body,
-  resource: string,
+  stored: Stored & { readonly resource: string },
   rules: SubscriptionRules,
 ): Promise<Checked<SubscriptionChanges>> {
-  const errors = await errorsIn({ body, compiled: changeRules, rules, resource });
+  const { resource } = stored;
+  const errors = await errorsIn({ body, compiled: changeRules, rules, resource, stored });
   if (Object.hasOwn(body, "resource") && body["resource"] !== resource)
     errors.set("resource", [messageFor({ rule: "prohibited", field: "resource", sizeKind: "string" })]);
-  addUnknown(errors, body, [...fields, ...readOnly]);
-  return errors.size > 0 ? invalid(errors) : { kind: "valid", value: changesIn(body) };
+  for (const name of ["secret", "standard_secret"])
+    if (Object.hasOwn(body, name)) errors.set(name, [secretMessage]);
+  addUnknown(errors, body, changeable, ["resource", "secret", "standard_secret"]);
+  return errors.size > 0 ? invalid(errors) : { kind: "valid", value: changesIn(body, stored) };
+}
+
+const secretMessage = "A secret is changed with POST /webhooks/{id}/rotate-secret only.";
+
+/** What a check needs of the subscription that is changed. */
+interface Stored {
+  readonly headerNames: readonly string[];
 }
 
 type Errors = Map<string, readonly string[]>;
@@ -84,11 +126,13 @@ async function errorsIn({
   compiled,
   rules: { triggersOf, refusalOfUrl, refusalOfResource },
   resource,
+  stored = nothing,
 }: {
   readonly body: Body;
   readonly compiled: CompiledRules;
   readonly rules: SubscriptionRules;
   readonly resource: unknown;
+  readonly stored?: Stored;
 }): Promise<Errors> {
   const exists = async (): Promise<boolean> => triggersOf(String(body["resource"])) !== undefined;
   const checked = await validate(compiled, body, { lookup: { exists } });
@@ -111,6 +155,13 @@ async function errorsIn({
   if (isFine("events") && !found.has("resource"))
     for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))
       found.set(name, messages);
+
+  if (isFine("secret") && !/^[!-~]+$/.test(String(body["secret"])))
+    found.set("secret", ["The secret field must have visible ASCII characters only, without blanks."]);
+  if (Object.hasOwn(body, "headers")) {
+    const read = readHeaders(body["headers"], stored.headerNames);
+    if ("errors" in read) for (const [name, message] of read.errors) found.set(name, [message]);
+  }
 
   return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
 }
@@ -136,27 +187,50 @@ async function eventErrors(
   // The rule `array` takes objects too.
   if (!Array.isArray(given))
     return new Map([["events", [messageFor({ rule: "array", field: "events", sizeKind: "array" })]]]);
-  const allowed = triggersOf(resource) ?? [];
+  const events = triggersOf(resource);
+  const allowed = events ?? [];
   const rules = compileRules({
     "events.*": ["bail", { in: allowed.length > 0 ? allowed : [""] }, "distinct"],
   });
   const checked = await validate(rules, { events: given }, { lookup: { exists: async () => true } });
-  return new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
+  const errors: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
+  const isKnown = (index: number): boolean => allowed.some((one) => one === textOf(given[index]));
+  return new Map(
+    [...errors].map(([name, messages]) =>
+      isKnown(Number(name.split(".")[1]))
+        ? [name, messages]
+        : [name, messages.map((message) => `${message} ${eventsOf(resource, events)}`)],
+    ),
+  );
+}
+
+/** Says which events there are, for the person who has named another one. */
+function eventsOf(resource: string, allowed: readonly string[] | undefined): string {
+  if (allowed === undefined) return `The resource ${resource} is not in the mapping files any more.`;
+  if (allowed.length === 0)
+    return `The resource ${resource} has no events: its mapping file lists no triggers.`;
+  return resource === everyResource
+    ? `The events of the resources are ${allowed.join(", ")}.`
+    : `The events of ${resource} are ${allowed.join(", ")}.`;
 }
 
 /** Returns the values of a body without errors, as far as it has them. */
-function changesIn(body: Body): SubscriptionChanges {
+function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
   const isActive = body["is_active"];
+  const rateLimit = body["rate_limit"];
+  const headers = Object.hasOwn(body, "headers") ? readHeaders(body["headers"], headerNames) : {};
   return {
     ...(Object.hasOwn(body, "url") ? { url: textOf(body["url"]) } : {}),
     ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
+    ...headers,
+    ...(rateLimit === undefined ? {} : { rateLimit: rateLimit === null ? null : Number(rateLimit) }),
     ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
     ...(Object.hasOwn(body, "description") ? { description: textOf(body["description"]) || null } : {}),
   };
 }
 
-function eventsIn(body: Body): readonly Trigger[] {
-  return (body["events"] as readonly string[]).map((event) => event.trim() as Trigger);
+function eventsIn(body: Body): readonly EventKind[] {
+  return (body["events"] as readonly string[]).map((event) => event.trim() as EventKind);
 }
 
 /** Returns a text without the blanks around it; empty for any other value. */
@@ -168,11 +242,18 @@ function hasValue(body: Body, name: string): boolean {
   return Object.hasOwn(body, name) && body[name] !== null;
 }
 
-function addUnknown(errors: Errors, body: Body, known: readonly string[]): void {
-  const unknown = Object.keys(body).filter((name) => !known.includes(name));
+/** @param others Fields that were looked at before. */
+function addUnknown(
+  errors: Errors,
+  body: Body,
+  known: readonly string[],
+  others: readonly string[] = [],
+): void {
+  const expected = [...known, ...readOnly, ...others];
+  const unknown = Object.keys(body).filter((name) => !expected.includes(name));
   for (const name of unknown.slice(0, mostUnknown)) {
-    const meant = nearest(name, fields);
-    const advice = meant === undefined ? `the fields are ${fields.join(", ")}.` : `did you mean ${meant}?`;
+    const meant = nearest(name, known);
+    const advice = meant === undefined ? `the fields are ${known.join(", ")}.` : `did you mean ${meant}?`;
     errors.set(name, [`There is no field ${name}; ${advice}`]);
   }
 }

@@ -56,7 +56,13 @@ export function addSubscriptionCommands(
         });
         const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable, actor }) : [];
         const left = mayReplace ? [] : unreadable;
-        const secrets = replaced.map(({ id, userId, url, secret }) => ({ id, user_id: userId, url, secret }));
+        const secrets = replaced.map(({ id, userId, url, secret, lostHeaders }) => ({
+          id,
+          user_id: userId,
+          url,
+          secret: secret ?? null,
+          lost_headers: lostHeaders,
+        }));
         printDone(terminal, {
           row: {
             reencrypted,

@@ -2,24 +2,29 @@ import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Audience, Circle, Eligibility } from "./eligibility.ts";
 import { groupBy } from "../kit/group-by.ts";
+import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 
 /** A subscription that gets an event, with everything that an attempt needs of it. */
 export interface Subscriber {
   readonly subscriptionId: number;
   readonly url: string;
-  /** See `SecretBox`. */
-  readonly encryptedSecret: Buffer;
+  readonly signing: SealedSigning;
+  /** Attempts a second; null: no limit. */
+  readonly rateLimit: number | null;
   /** Owner of the subscription. */
   readonly user: Caller;
 }
 
 type Found = Candidate & Subscriber;
-type FoundRow = Omit<Found, "user"> & Omit<Caller, "id"> & { readonly userId: number };
+type FoundRow = Omit<Found, "user" | "signing"> &
+  Omit<Caller, "id"> &
+  SealedSigning & { readonly userId: number };
 
 const findText = `
   SELECT subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
-    user_id AS "userId", name, email, is_admin AS "isAdmin"
+    user_id AS "userId", name, email, is_admin AS "isAdmin",
+    encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit"
   FROM svc.possible_subscribers($1, $2, $3, $4, $5)`;
 
 /**
@@ -58,11 +63,22 @@ export function createSubscriberFinder({
     if (questions.length === 0) return events.map(() => []);
     const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
     const rows = await sql<FoundRow>(findText, columns);
-    const candidates = rows.map(({ userId: id, name, email, isAdmin, ...subscription }): Found => {
-      return { ...subscription, user: { id, name, email, isAdmin, claims: noClaims } };
-    });
-    return matchEvents({ events, candidates, circles });
+    return matchEvents({ events, candidates: rows.map(foundOf), circles });
   };
+}
+
+function foundOf({
+  userId: id,
+  name,
+  email,
+  isAdmin,
+  encryptedSecret,
+  encryptedPrevious,
+  encryptedHeaders,
+  ...subscription
+}: FoundRow): Found {
+  const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
+  return { ...subscription, signing, user: { id, name, email, isAdmin, claims: noClaims } };
 }
 
 function questionsOf(

@@ -15,7 +15,9 @@ import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
-import { subscriptionList, subscriptionShape } from "./list.ts";
+import { subscriptionList } from "./list.ts";
+import { subscriptionShape } from "./own-subscriptions.ts";
+import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
@@ -55,7 +57,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
     const { id: userId } = ctx.state.caller;
     const found = await store.list(userId, parameters);
-    ctx.body = subscriptionList(found, parameters, { userId, cursors, url: urlOf(ctx) });
+    ctx.body = subscriptionList(found, parameters, { userId, whose: userId, cursors, url: urlOf(ctx) });
   });
 
   router.post("/webhooks", async (ctx) => {
@@ -80,13 +82,29 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   const change = async (ctx: ApiContext & WithParams): Promise<void> => {
     const own = await getOwn(ctx, ctx.params["id"]);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(await checkSubscriptionChanges(body, own.resource, rulesFor(ctx.state.caller)));
+    const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
     if (updated === undefined) throw unknownSubscription();
     ctx.body = presentSubscription(updated);
   };
   router.put("/webhooks/:id", change);
   router.patch("/webhooks/:id", change);
+
+  router.post("/webhooks/:id/rotate-secret", async (ctx) => {
+    const { id } = await getOwn(ctx, ctx.params["id"]);
+    const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
+    await answerPost(ctx, {
+      inTransaction,
+      isSecret: true,
+      async act(transaction) {
+        const rotation = { graceSeconds, actor: actorOf(ctx) };
+        const rotated = await store.rotate(id, ctx.state.caller.id, rotation, transaction?.sql);
+        if (rotated === undefined) throw unknownSubscription();
+        const json = JSON.stringify(presentSubscription(rotated.subscription, rotated.secret));
+        return { status: 200, headers: {}, json };
+      },
+    });
+  });
 
   router.delete("/webhooks/:id", async (ctx) => {
     const id = idOf(ctx.params["id"]);

@@ -19,6 +19,14 @@ export function maskSecret(hint: string): string {
   return `sec_****${hint}`;
 }
 
+/**
+ * Returns a secret in the form of Standard Webhooks, whose libraries take it as their key: the same
+ * bytes, in base64.
+ */
+export function standardSecret(secret: string): string {
+  return `whsec_${Buffer.from(secret).toString("base64")}`;
+}
+
 /** Encrypts secrets for the database. */
 export interface SecretBox {
   /** Encrypts with the current key. */

@@ -1,13 +1,16 @@
 import type { Actor } from "../kit/actor.ts";
 import { actingAs, actingCte, actorText } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
+import { Prisma, type PrismaClient } from "../db/generated/client.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
-import { findSubscriptions } from "./list.ts";
+import { mergeHeaders } from "./own-headers.ts";
+import { findSubscription, findSubscriptions } from "./own-subscriptions.ts";
+import { rotateSecret } from "./rotate-secret.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
+import { openHeaders, sealHeaders } from "./signing.ts";
 import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./subscription.ts";
 
 /**
@@ -41,64 +44,77 @@ export interface SubscriptionStore {
     actor: Actor,
   ): Promise<OwnSubscription | undefined>;
   /**
+   * Gives it a new secret, and returns that in clear text for the only time. See `rotateSecret`.
+   *
+   * @param transaction The transaction that it becomes a part of; by default one of its own.
+   */
+  rotate(
+    id: number,
+    userId: number,
+    options: { readonly graceSeconds: number; readonly actor: Actor },
+    transaction?: Sql,
+  ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string } | undefined>;
+  /**
    * Cancels unfinished deliveries in the same commit: the first 500, and those in flight, whose
    * outcome then finds them cancelled. The dispatcher's sweep cancels the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
 
-const omit = { encryptedSecret: true } as const;
-
 const createText = `
   WITH ${actingCte("$8")}
-  INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, description, encrypted_secret, secret_hint)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $9 FROM acting
-  RETURNING id, user_id AS "userId", url, resource, events, is_active AS "isActive", description, secret_hint AS "secretHint",
-    created_at AS "createdAt", updated_at AS "updatedAt"`;
+  INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, description, encrypted_secret, secret_hint,
+    filter, encrypted_headers, header_names, headers_changed_at, rate_limit)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $9, $10::jsonb, $11, $12::text[], CASE WHEN $11::bytea IS NOT NULL THEN now() END, $13::float8 FROM acting
+  RETURNING id`;
 
 export function createSubscriptionStore({
   prisma,
+  sql: ownSql,
   transact,
   listSql,
   secretBox,
   maxPerUser,
 }: {
+  readonly sql: Sql;
   readonly prisma: PrismaClient;
   readonly transact: Transact;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
   /** Limit for users without the admin flag. */
   readonly maxPerUser: number;
-  readonly secretBox: Pick<SecretBox, "encrypt">;
+  readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
 }): SubscriptionStore {
   return {
     list: (userId, query) => findSubscriptions(listSql, userId, query),
-    async find(id, userId) {
-      return (await prisma.subscription.findFirst({ where: { id, userId }, omit })) ?? undefined;
-    },
+    find: (id, userId) => findSubscription(ownSql, id, userId),
     async create({ id: userId, isAdmin }, created, actor, transaction) {
-      const secret = mintSecret();
-      const { url, resource, events, isActive, description } = created;
-      const sealed = secretBox.encrypt(secret);
-      const values = [userId, url, resource, events, isActive, description, sealed];
+      const secret = created.secret ?? mintSecret();
       const act = async (sql: Sql): Promise<OwnSubscription> => {
         if (!isAdmin) await refuseOneTooMany(sql, { userId, maxPerUser });
-        const [row] = await sql<OwnSubscription & Record<string, unknown>>(createText, [
-          ...values,
-          actorText(actor),
-          secretHint(secret),
-        ]);
-        if (row === undefined) throw new Error("no subscription was made");
-        return row;
+        const values = createdValues(userId, created, { secret, actor, secretBox });
+        const [row] = await sql<{ id: number }>(createText, values);
+        return made(sql, row?.id ?? 0, userId);
       };
       const subscription = await (transaction === undefined ? transact(act) : act(transaction));
       return { subscription, secret };
     },
-    async update(id, userId, { events, ...rest }, actor) {
-      const data = { ...rest, ...(events === undefined ? {} : { events: [...events] }) };
-      const change = prisma.subscription.updateManyAndReturn({ where: { id, userId }, data, omit });
-      const [subscription] = await actingAs(prisma, actor, change);
-      return subscription;
+    async update(id, userId, changes, actor) {
+      const data = await changedData(prisma, secretBox, { id, userId, changes });
+      if (data === undefined) return undefined;
+      const { count } = await actingAs(
+        prisma,
+        actor,
+        prisma.subscription.updateMany({ where: { id, userId }, data }),
+      );
+      return count === 0 ? undefined : findSubscription(ownSql, id, userId);
+    },
+    async rotate(id, userId, { graceSeconds, actor }, transaction) {
+      const act = async (sql: Sql): Promise<Rotated | undefined> => {
+        const secret = await rotateSecret(sql, { id, whose: userId, graceSeconds, secretBox, actor });
+        return secret === undefined ? undefined : { subscription: await made(sql, id, userId), secret };
+      };
+      return transaction === undefined ? transact(act) : act(transaction);
     },
     async delete(id, userId, actor) {
       // A range of the index. For an equality the planner expects few deliveries, then reads and
@@ -124,6 +140,76 @@ export function createSubscriptionStore({
         SELECT id FROM gone`;
       return (await actingAs(prisma, actor, deletion)).length > 0;
     },
+  };
+}
+
+type Rotated = { readonly subscription: OwnSubscription; readonly secret: string };
+
+async function made(sql: Sql, id: number, userId: number): Promise<OwnSubscription> {
+  const subscription = await findSubscription(sql, id, userId);
+  if (subscription === undefined) throw new Error("no subscription was made");
+  return subscription;
+}
+
+/** Returns the values of `createText`. */
+function createdValues(
+  userId: number,
+  created: NewSubscription,
+  {
+    secret,
+    actor,
+    secretBox,
+  }: { readonly secret: string; readonly actor: Actor; readonly secretBox: Pick<SecretBox, "encrypt"> },
+): readonly unknown[] {
+  const { url, resource, events, isActive, description, filter, rateLimit } = created;
+  const headers = mergeHeaders(created.headers, {});
+  return [
+    userId,
+    url,
+    resource,
+    events,
+    isActive,
+    description,
+    secretBox.encrypt(secret),
+    actorText(actor),
+    secretHint(secret),
+    filter === null ? null : JSON.stringify(filter),
+    sealHeaders(secretBox, headers),
+    Object.keys(headers),
+    rateLimit,
+  ];
+}
+
+/** Returns what a change writes; undefined when there is no such subscription of the user. */
+async function changedData(
+  prisma: PrismaClient,
+  secretBox: Pick<SecretBox, "encrypt" | "decrypt">,
+  {
+    id,
+    userId,
+    changes: { events, headers, filter, ...rest },
+  }: { readonly id: number; readonly userId: number; readonly changes: SubscriptionChanges },
+): Promise<Prisma.SubscriptionUpdateManyMutationInput | undefined> {
+  const data: Prisma.SubscriptionUpdateManyMutationInput = {
+    ...rest,
+    ...(events !== undefined && { events: [...events] }),
+    ...(filter !== undefined && {
+      filter: filter === null ? Prisma.DbNull : (filter as Prisma.InputJsonObject),
+    }),
+  };
+  if (headers === undefined) return data;
+  const select = { encryptedHeaders: true } as const;
+  const stored = await prisma.subscription.findFirst({ where: { id, userId }, select });
+  if (stored === null) return undefined;
+  const { encryptedHeaders: sealed } = stored;
+  const before = sealed === null ? {} : openHeaders(secretBox, sealed);
+  const after = mergeHeaders(headers, before);
+  if (JSON.stringify(after) === JSON.stringify(before)) return data;
+  return {
+    ...data,
+    encryptedHeaders: sealHeaders(secretBox, after),
+    headerNames: Object.keys(after),
+    headersChangedAt: new Date(),
   };
 }
 

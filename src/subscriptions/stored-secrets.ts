@@ -4,17 +4,29 @@ import type { Sql } from "../db/sql.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
 
+/** What is encrypted of a subscription: its secret, the secrets before, and its own headers. */
 interface StoredSecret {
   /** Id of the subscription. */
   readonly id: number;
   readonly userId: number;
   readonly url: string;
   readonly sealed: Uint8Array;
+  readonly previous: Uint8Array | null;
+  readonly headers: Uint8Array | null;
+  readonly headerNames: readonly string[];
 }
 
-/** A stored secret that no key decrypts. */
+/** A stored secret of which no key decrypts a part. */
 export interface UnreadableSecret extends StoredSecret {
   readonly reason: string;
+  readonly opened: Opened;
+}
+
+/** The parts in clear text. Undefined: no key opens it. Null: there is none. */
+interface Opened {
+  readonly secret: string | undefined;
+  readonly previous: string | null | undefined;
+  readonly headers: string | null | undefined;
 }
 
 /** Result of a rotation; each secret is counted once. */
@@ -26,29 +38,49 @@ export interface Reencryption {
   readonly unreadable: readonly UnreadableSecret[];
 }
 
-const head = `substring(encrypted_secret FROM 1 FOR ${headBytes})`;
+const headOf = (column: string): string => `substring(${column} FROM 1 FOR ${headBytes})`;
 
 const countByHeadText = `
-  SELECT encode(${head}, 'hex') AS head, count(*)::int AS count, (array_agg(id ORDER BY id))[1:10] AS ids
-  FROM svc.subscriptions
+  SELECT encode(${headOf("sealed")}, 'hex') AS head, count(*)::int AS count, (array_agg(DISTINCT id ORDER BY id))[1:10] AS ids
+  FROM svc.subscriptions CROSS JOIN LATERAL unnest(ARRAY[encrypted_secret, encrypted_previous, encrypted_headers]) AS part (sealed)
+  WHERE sealed IS NOT NULL
   GROUP BY 1
   ORDER BY 1`;
 
+const countText = `
+  SELECT count(*) FILTER (WHERE is_other)::int AS others, count(*) FILTER (WHERE NOT is_other)::int AS current
+  FROM (SELECT ${isOther("$1")} AS is_other FROM svc.subscriptions) AS subscription`;
+
 const findOthersText = `
-  SELECT id, user_id AS "userId", url, encrypted_secret AS sealed
+  SELECT id, user_id AS "userId", url, encrypted_secret AS sealed, encrypted_previous AS previous, encrypted_headers AS headers,
+    header_names AS "headerNames"
   FROM svc.subscriptions
-  WHERE id > $1 AND ${head} <> decode($2, 'hex')
+  WHERE id > $1 AND ${isOther("$2")}
   ORDER BY id
   LIMIT $3`;
+
+/** Writes whether a part of a subscription was encrypted with another key than that of the head. */
+function isOther(head: string): string {
+  return ["encrypted_secret", "encrypted_previous", "encrypted_headers"]
+    .map((column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`)
+    .join(" OR ");
+}
 
 // Replaces only what was read, so that a second run, or a dispatcher, never sees a half-done
 // change.
 const replaceText = `
-  WITH ${actingCte("$5")}
+  WITH ${actingCte("$9")}
   UPDATE svc.subscriptions AS subscription
-  SET encrypted_secret = given.fresh, secret_hint = coalesce(given.hint, secret_hint)
-  FROM acting, unnest($1::int[], $2::bytea[], $3::bytea[], $4::text[]) AS given (id, stale, fresh, hint)
+  SET encrypted_secret = given.fresh, secret_hint = coalesce(given.hint, secret_hint),
+    encrypted_previous = given.fresh_previous,
+    previous_until = CASE WHEN given.fresh_previous IS NOT NULL THEN previous_until END,
+    encrypted_headers = given.fresh_headers,
+    header_names = CASE WHEN given.fresh_headers IS NOT NULL THEN header_names ELSE '{}' END
+  FROM acting, unnest($1::int[], $2::bytea[], $3::bytea[], $4::text[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[])
+    AS given (id, stale, fresh, hint, stale_previous, fresh_previous, stale_headers, fresh_headers)
   WHERE subscription.id = given.id AND subscription.encrypted_secret = given.stale
+    AND subscription.encrypted_previous IS NOT DISTINCT FROM given.stale_previous
+    AND subscription.encrypted_headers IS NOT DISTINCT FROM given.stale_headers
   RETURNING subscription.id`;
 
 /**
@@ -102,35 +134,87 @@ export async function reencryptSecrets({
   readonly batchSize: number;
   readonly onProgress: (progress: { readonly reencrypted: number; readonly of: number }) => void;
 }): Promise<Reencryption> {
-  const counts = await sql<{ head: string; count: number }>(countByHeadText);
-  const current = counts.find((row) => row.head === secretBox.currentHead)?.count ?? 0;
-  const of = counts.reduce((sum, { count }) => sum + count, 0) - current;
+  const [counts] = await sql<{ others: number; current: number }>(countText, [secretBox.currentHead]);
+  const { others: of = 0, current = 0 } = counts ?? {};
   const unreadable: UnreadableSecret[] = [];
   let reencrypted = 0;
   for (let after = 0; ;) {
-    const batch = await sql<StoredSecret>(findOthersText, [after, secretBox.currentHead, batchSize]);
+    const batch = await sql<StoredSecret & Record<string, unknown>>(findOthersText, [
+      after,
+      secretBox.currentHead,
+      batchSize,
+    ]);
     const last = batch.at(-1);
     if (last === undefined) return { reencrypted, current, unreadable };
     after = last.id;
-    const fresh = batch.flatMap((stored) => {
-      try {
-        return { ...stored, fresh: secretBox.encrypt(secretBox.decrypt(stored.sealed)) };
-      } catch (error) {
-        unreadable.push({ ...stored, reason: messageOf(error) });
-        return [];
-      }
-    });
+    const opened = batch.map((stored) => ({ stored, ...open(secretBox, stored) }));
+    const readable = opened.filter(({ reason }) => reason === undefined);
+    for (const { stored, reason, opened: parts } of opened)
+      if (reason !== undefined) unreadable.push({ ...stored, reason, opened: parts });
+    const fresh = readable.map(({ stored, opened: parts }) => sealAnew(secretBox, stored, parts));
     reencrypted += (await replace({ sql, secrets: fresh, actor })).size;
     onProgress({ reencrypted, of });
   }
 }
 
+/** Decrypts each part. The reason is that of the first part that no key opens. */
+function open(
+  secretBox: Pick<SecretBox, "decrypt">,
+  { sealed, previous, headers }: StoredSecret,
+): { readonly opened: Opened; readonly reason: string | undefined } {
+  const reasons: string[] = [];
+  const openPart = (part: Uint8Array): string | undefined => {
+    try {
+      return secretBox.decrypt(part);
+    } catch (error) {
+      reasons.push(messageOf(error));
+      return undefined;
+    }
+  };
+  const opened = {
+    secret: openPart(sealed),
+    previous: previous && openPart(previous),
+    headers: headers && openPart(headers),
+  };
+  return { opened, reason: reasons[0] };
+}
+
+interface Sealed extends StoredSecret {
+  readonly fresh: Uint8Array;
+  readonly hint?: string;
+  readonly freshPrevious: Uint8Array | null;
+  readonly freshHeaders: Uint8Array | null;
+}
+
+/** Encrypts with the current key what could be opened. */
+function sealAnew(
+  secretBox: Pick<SecretBox, "encrypt">,
+  stored: StoredSecret,
+  { secret = "", previous, headers }: Opened,
+): Sealed {
+  const seal = (text: string | null | undefined): Uint8Array | null =>
+    text === null || text === undefined ? null : secretBox.encrypt(text);
+  return {
+    ...stored,
+    fresh: secretBox.encrypt(secret),
+    freshPrevious: seal(previous),
+    freshHeaders: seal(headers),
+  };
+}
+
+/** A subscription of which something was replaced or dropped. */
+export interface Replaced extends StoredSecret {
+  /** Undefined: the old one could be read, and stays. */
+  readonly secret: string | undefined;
+  /** Names of the headers that no key opened. Their values are lost. */
+  readonly lostHeaders: readonly string[];
+}
+
 /**
  * Creates a new signing secret for every subscription whose stored one cannot be decrypted, in one
- * statement.
+ * statement. Drops headers and earlier secrets that cannot.
  *
- * @returns The new secrets in clear text, for the only time. Leaves out secrets that have changed
- *   since.
+ * @returns The new secrets in clear text, for the only time. Leaves out what has changed since.
  */
 export async function replaceUnreadable({
   sql,
@@ -143,10 +227,17 @@ export async function replaceUnreadable({
   readonly actor: Actor;
   readonly secretBox: Pick<SecretBox, "encrypt">;
   readonly unreadable: readonly UnreadableSecret[];
-}): Promise<readonly (StoredSecret & { readonly secret: string })[]> {
+}): Promise<readonly Replaced[]> {
   const minted = unreadable.map((stored) => {
-    const secret = mintSecret();
-    return { ...stored, secret, fresh: secretBox.encrypt(secret), hint: secretHint(secret) };
+    const secret = stored.opened.secret === undefined ? mintSecret() : undefined;
+    const kept = { ...stored.opened, secret: secret ?? stored.opened.secret };
+    const lostHeaders = stored.opened.headers === undefined ? stored.headerNames : [];
+    return {
+      ...sealAnew(secretBox, stored, kept),
+      secret,
+      lostHeaders,
+      ...(secret !== undefined && { hint: secretHint(secret) }),
+    };
   });
   const replaced = await replace({ sql, secrets: minted, actor });
   return minted.filter(({ id }) => replaced.has(id));
@@ -159,7 +250,7 @@ async function replace({
   actor,
 }: {
   readonly sql: Sql;
-  readonly secrets: readonly (StoredSecret & { readonly fresh: Uint8Array; readonly hint?: string })[];
+  readonly secrets: readonly Sealed[];
   readonly actor: Actor;
 }): Promise<ReadonlySet<number>> {
   const rows = await sql<{ id: number }>(replaceText, [
@@ -167,6 +258,10 @@ async function replace({
     secrets.map(({ sealed }) => sealed),
     secrets.map(({ fresh }) => fresh),
     secrets.map(({ hint }) => hint ?? null),
+    secrets.map(({ previous }) => previous),
+    secrets.map(({ freshPrevious }) => freshPrevious),
+    secrets.map(({ headers }) => headers),
+    secrets.map(({ freshHeaders }) => freshHeaders),
     actorText(actor),
   ]);
   return new Set(rows.map(({ id }) => id));

@@ -23,6 +23,10 @@ const subscription: NewSubscription = {
   url: "https://ada:pass@hooks.example.com:8443/services/T0/secret?key=secret#secret",
   resource: "notes",
   events: ["on_create"],
+  filter: null,
+  headers: new Map([["Authorization", { value: "Bearer secret" }]]),
+  rateLimit: null,
+  secret: undefined,
   isActive: true,
   description: "a secret, perhaps",
 };
@@ -135,6 +139,7 @@ describe("svc.audit, after a store's change", () => {
     it("tells which user changed a webhook, with the names of what is not shown", async () => {
       const store = createSubscriptionStore({
         prisma: core.database.prisma,
+        sql: core.sql,
         transact: createTransact(core.database.pool),
         listSql: core.sql,
         secretBox,
@@ -176,15 +181,21 @@ describe("svc.audit, after a store's change", () => {
         is_active: true,
         description: "***",
         secret_hint: "***",
+        filter: null,
+        header_names: ["Authorization"],
+        headers_changed_at: entries[0]?.details.after.headers_changed_at,
+        rate_limit: null,
+        previous_until: null,
+        disabled_reason: null,
       };
       expect(entries.map(({ details }) => details)).to.deep.equal([
         { after: shown },
         {
-          before: { url: "https://hooks.example.com:8443", is_active: true },
-          after: { url: "https://hooks.example.com:8443", is_active: false },
+          before: { url: "https://hooks.example.com:8443", is_active: true, disabled_reason: null },
+          after: { url: "https://hooks.example.com:8443", is_active: false, disabled_reason: "owner" },
         },
         { before: { description: "***" }, after: { description: "***" } },
-        { before: { ...shown, is_active: false } },
+        { before: { ...shown, is_active: false, disabled_reason: "owner" } },
       ]);
       for (const entry of entries)
         expect(entry).to.include({

@@ -50,7 +50,11 @@ describe("createFanOut", () => {
       subscriptionId: scene.subscription.id,
     });
     expect(target.url).to.equal(scene.subscription.url);
-    expect(target.encryptedSecret).to.deep.equal(Buffer.from(scene.subscription.encryptedSecret));
+    expect(target.signing).to.deep.equal({
+      encryptedSecret: Buffer.from(scene.subscription.encryptedSecret),
+      encryptedPrevious: null,
+      encryptedHeaders: null,
+    });
     expect(target.user).to.include({ id: scene.subscription.userId, name: "Ada", isAdmin: false });
     expect(String(data)).to.equal('{"text":"é"}');
     const ageMs = Date.now() - Date.parse("2026-03-28T14:30:00.123Z");

@@ -57,7 +57,12 @@ describe("createDeliveryStore", () => {
         subscriptionId: scene.subscription.id,
         subscription: {
           url: "http://127.0.0.1:9/corrected",
-          encryptedSecret: Buffer.from(scene.subscription.encryptedSecret),
+          signing: {
+            encryptedSecret: Buffer.from(scene.subscription.encryptedSecret),
+            encryptedPrevious: null,
+            encryptedHeaders: null,
+          },
+          rateLimit: null,
           isActive: true,
           user: {
             id: scene.subscription.userId,

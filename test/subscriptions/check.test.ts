@@ -19,6 +19,9 @@ const rules: SubscriptionRules = {
 
 const good = { url: "https://example.com/hook", resource: "orders", events: ["on_create"] };
 
+const refusedEvent = (index: number): string =>
+  `The selected events.${index} is invalid. The events of orders are on_create, on_update.`;
+
 /** A field of the body, a value, and the errors that come of it; none when it is accepted. */
 type Case = readonly [string, unknown, Record<string, readonly string[]>];
 
@@ -44,24 +47,40 @@ const cases: readonly Case[] = [
     { url: ["The url field must not be greater than 2048 characters."] },
   ],
   ["url", "HTTP://EXAMPLE.com", {}],
+  ["secret", "x".repeat(24), {}],
+  ["secret", null, {}],
+  ["secret", "x".repeat(23), { secret: ["The secret field must be at least 24 characters."] }],
+  ["secret", "x".repeat(129), { secret: ["The secret field must not be greater than 128 characters."] }],
+  [
+    "secret",
+    `${"x".repeat(24)} x`,
+    { secret: ["The secret field must have visible ASCII characters only, without blanks."] },
+  ],
+  ["secret", 5, { secret: ["The secret field must be a string."] }],
+  ["rate_limit", 0.1, {}],
+  ["rate_limit", 1000, {}],
+  ["rate_limit", null, {}],
+  ["rate_limit", 0.09, { rate_limit: ["The rate limit field must be between 0.1 and 1000."] }],
+  ["rate_limit", 1001, { rate_limit: ["The rate limit field must be between 0.1 and 1000."] }],
+  ["rate_limit", "fast", { rate_limit: ["The rate limit field must be a number."] }],
   ["events", undefined, { events: ["The events field is required."] }],
   ["events", null, { events: ["The events field is required."] }],
   ["events", [], { events: ["The events field is required."] }],
   ["events", "on_create", { events: ["The events field must be an array."] }],
   ["events", { 0: "on_create" }, { events: ["The events field must be an array."] }],
   ["events", ["on_create", "on_update"], {}],
-  ["events", ["on_create", "on_delete"], { "events.1": ["The selected events.1 is invalid."] }],
-  ["events", ["created"], { "events.0": ["The selected events.0 is invalid."] }],
+  ["events", ["on_create", "on_delete"], { "events.1": [refusedEvent(1)] }],
+  ["events", ["created"], { "events.0": [refusedEvent(0)] }],
   [
     "events",
     [null, 7, ["on_create"]],
     {
-      "events.0": ["The selected events.0 is invalid."],
-      "events.1": ["The selected events.1 is invalid."],
-      "events.2": ["The selected events.2 is invalid."],
+      "events.0": [refusedEvent(0)],
+      "events.1": [refusedEvent(1)],
+      "events.2": [refusedEvent(2)],
     },
   ],
-  ["events", ["on_create\u0000"], { "events.0": ["The selected events.0 is invalid."] }],
+  ["events", ["on_create\u0000"], { "events.0": [refusedEvent(0)] }],
   [
     "events",
     ["on_create", "on_create"],
@@ -112,18 +131,28 @@ describe("checkNewSubscription", () => {
   it("answers the values, with the defaults filled in", async () => {
     expect(await checkNewSubscription({ ...good, url: " https://example.com/hook " }, rules)).to.deep.equal({
       kind: "valid",
-      value: { ...good, isActive: true, description: null },
+      value: {
+        ...good,
+        filter: null,
+        headers: new Map(),
+        rateLimit: null,
+        secret: undefined,
+        isActive: true,
+        description: null,
+      },
     });
   });
 
   it("refuses keys that are no fields, and names what may have been meant", async () => {
-    const checked = await checkNewSubscription({ ...good, evnts: [], secret: "sec_x" }, rules);
+    const checked = await checkNewSubscription({ ...good, evnts: [], nonsense: "sec_x" }, rules);
 
     expect(checked).to.deep.equal({
       kind: "invalid",
       errors: {
         evnts: ["There is no field evnts; did you mean events?"],
-        secret: ["There is no field secret; the fields are url, resource, events, is_active, description."],
+        nonsense: [
+          "There is no field nonsense; the fields are url, resource, events, headers, rate_limit, secret, is_active, description.",
+        ],
       },
     });
   });
@@ -191,12 +220,14 @@ describe("checkNewSubscription", () => {
 });
 
 describe("checkSubscriptionChanges", () => {
+  const orders = { resource: "orders", headerNames: ["X-Key"] };
+
   it("answers nothing for an empty body", async () => {
-    expect(await checkSubscriptionChanges({}, "orders", rules)).to.deep.equal({ kind: "valid", value: {} });
+    expect(await checkSubscriptionChanges({}, orders, rules)).to.deep.equal({ kind: "valid", value: {} });
   });
 
   it("answers only what is in the body", async () => {
-    const checked = await checkSubscriptionChanges({ is_active: false, description: "" }, "orders", rules);
+    const checked = await checkSubscriptionChanges({ is_active: false, description: "" }, orders, rules);
 
     expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
   });
@@ -207,43 +238,68 @@ describe("checkSubscriptionChanges", () => {
   for (const item of names.flatMap((name) => [...firstOf(name, false), ...firstOf(name, true)])) {
     it(titleOf(item), async () => {
       const [field, value, errors] = item;
-      const checked = await checkSubscriptionChanges({ [field]: value }, "orders", rules);
+      const checked = await checkSubscriptionChanges({ [field]: value }, orders, rules);
 
       expect(checked.kind === "invalid" ? checked.errors : {}).to.deep.equal(errors);
     });
   }
 
   it("refuses another resource", async () => {
-    expect(await checkSubscriptionChanges({ resource: "notes" }, "orders", rules)).to.deep.equal({
+    expect(await checkSubscriptionChanges({ resource: "notes" }, orders, rules)).to.deep.equal({
       kind: "invalid",
       errors: { resource: ["The resource field is prohibited."] },
     });
   });
 
   it("accepts what was read, sent back whole", async () => {
-    const read = { id: 9, user_id: 7, masked_secret: "sec_****abcd", created_at: "x", updated_at: "x" };
+    const read = {
+      id: 9,
+      user_id: 7,
+      headers: { "X-Key": "****" },
+      rate_limit: null,
+      disabled_at: null,
+      disabled_reason: null,
+      failing_since: null,
+      last_success_at: null,
+      last_attempt_at: null,
+      masked_secret: "sec_****abcd",
+      previous_secret_until: null,
+      created_at: "x",
+      updated_at: "x",
+    };
 
     expect(
-      await checkSubscriptionChanges({ ...read, ...good, resource: "orders" }, "orders", rules),
+      await checkSubscriptionChanges({ ...read, ...good, resource: "orders" }, orders, rules),
     ).to.deep.equal({
       kind: "valid",
-      value: { url: good.url, events: good.events },
+      value: {
+        url: good.url,
+        events: good.events,
+        headers: new Map([["X-Key", "keep"]]),
+        rateLimit: null,
+      },
     });
   });
 
   it("refuses keys that are no fields, a secret among them", async () => {
-    const checked = await checkSubscriptionChanges({ nonsense: 1, secret: "sec_x" }, "orders", rules);
+    const checked = await checkSubscriptionChanges({ nonsense: 1, secret: "sec_x" }, orders, rules);
 
-    expect(checked.kind === "invalid" ? Object.keys(checked.errors) : []).to.deep.equal([
+    expect(checked.kind === "invalid" ? Object.keys(checked.errors) : []).to.have.members([
       "nonsense",
       "secret",
     ]);
   });
 
   it("accepts no event of a resource that is no longer registered", async () => {
-    expect(await checkSubscriptionChanges({ events: ["on_create"] }, "gone", rules)).to.deep.equal({
+    expect(
+      await checkSubscriptionChanges({ events: ["on_create"] }, { ...orders, resource: "gone" }, rules),
+    ).to.deep.equal({
       kind: "invalid",
-      errors: { "events.0": ["The selected events.0 is invalid."] },
+      errors: {
+        "events.0": [
+          "The selected events.0 is invalid. The resource gone is not in the mapping files any more.",
+        ],
+      },
     });
   });
 });

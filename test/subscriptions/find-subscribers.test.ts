@@ -119,7 +119,12 @@ describe("createSubscriberFinder", () => {
         {
           subscriptionId,
           url: `https://example.com/${ids.ada}`,
-          encryptedSecret: Buffer.from("sealed"),
+          signing: {
+            encryptedSecret: Buffer.from("sealed"),
+            encryptedPrevious: null,
+            encryptedHeaders: null,
+          },
+          rateLimit: null,
           user: { id: ids.ada, name: "ada", email: "ada@Example.com", isAdmin: false, claims: {} },
           resource: "orders",
           events: ["on_create"],

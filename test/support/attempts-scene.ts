@@ -1,3 +1,4 @@
+import { openSigning } from "../../src/subscriptions/signing.ts";
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Done, Place } from "../../src/deliveries/admission/admission.ts";
 import {
@@ -74,7 +75,7 @@ export function useAttemptsScene(): AttemptsScene {
           scene.posts.push(post);
           return { kind: "made", result: await answer(post) };
         },
-        decryptSecret: (sealed) => secretBox.decrypt(sealed),
+        openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
         jitter: 0,
         metrics: createMetrics().deliveries,

@@ -11,7 +11,7 @@ import { readOutboxBacklog } from "../../src/events/outbox-backlog.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox } from "../../src/events/outbox.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
-import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/list.ts";
+import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/own-subscriptions.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 
@@ -369,9 +369,10 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
       ),
     $transaction: (queries: readonly Promise<unknown>[]) => Promise.all(queries),
   };
-  const secretBox = { encrypt: () => Buffer.alloc(0) };
+  const secretBox = { encrypt: () => Buffer.alloc(0), decrypt: () => "" };
   const store = createSubscriptionStore({
     prisma: prisma as unknown as PrismaClient,
+    sql,
     transact: transactOf(sql),
     listSql: sql,
     maxPerUser: 50,

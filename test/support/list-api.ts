@@ -63,7 +63,14 @@ export async function startListApi({
     ...createPosts(pool, secretBox),
   };
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ prisma, transact, listSql, secretBox, maxPerUser: 50 }),
+    store: createSubscriptionStore({
+      prisma,
+      sql: createIndexSql(pool),
+      transact,
+      listSql,
+      secretBox,
+      maxPerUser: 50,
+    }),
     ...posts,
     maxPerPage: 100,
     cursors,

@@ -1,3 +1,4 @@
+import type { SealedSigning, Signing } from "../../subscriptions/signing.ts";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import type { Broker } from "../../broker/broker.ts";
 import type { DeliveryMetrics } from "../../telemetry/metrics/deliveries.ts";
@@ -49,8 +50,8 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly broker: Pick<Broker, "publish">;
   readonly store: OutcomeWriterOptions["store"] & Pick<DeliveryStore, "dataOf" | "markDeadLettered">;
   readonly send: Sender["send"];
-  /** Returns the signing secret; throws when it was encrypted with another key. */
-  readonly decryptSecret: (sealed: Uint8Array) => string;
+  /** Decrypts what the requests carry; throws when it was encrypted with another key. */
+  readonly openSigning: (sealed: SealedSigning) => Signing;
   readonly scheduleOf: ScheduleOf;
   readonly jitter: number;
   readonly metrics: DeliveryMetrics;
@@ -193,8 +194,8 @@ async function post({ options, data }: State, delivery: DeliveryInFlight): Promi
   const record = delivery.data ?? (await data.add(delivery.eventId));
   if (record === undefined) throw new Error(`There is no data of the event ${delivery.eventId}.`);
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, data: record, timestamp });
-  const secret = options.decryptSecret(subscription.encryptedSecret);
-  const headers = signedHeaders({ secret, body, eventUuid, deliveryUuid: uuid });
+  const signing = options.openSigning(subscription.signing);
+  const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
   const sent = await sendInSpan({
     tracing: options.tracing ?? noTracing,
     delivery: { ...delivery, url: subscription.url },

@@ -1,4 +1,4 @@
-import type { Trigger } from "../../mapping/definition.ts";
+import type { EventKind } from "../../events/event.ts";
 
 /**
  * Returns the bytes of one delivery (docs/webhooks.md, "The delivery request"). They come in parts
@@ -16,7 +16,7 @@ export function deliveryBody({
   data,
   timestamp,
 }: {
-  readonly event: Trigger;
+  readonly event: EventKind;
   readonly resource: string;
   readonly eventUuid: string;
   readonly deliveryUuid: string;

@@ -1,28 +1,48 @@
-import { createHmac } from "node:crypto";
+import { createHmac, type BinaryToTextEncoding } from "node:crypto";
+import type { Signing } from "../../subscriptions/signing.ts";
 
 /**
- * Returns the headers of one delivery request (docs/webhooks.md, "Signature"). Pure.
+ * Returns the headers of one delivery request (docs/webhooks.md, "The delivery request"). Pure.
  *
- * @param body The exact bytes that are sent, in parts; the signature covers all of them in order.
+ * @param signing The receiver's own headers, none of which has a name of these, and the secrets.
+ * @param body The exact bytes that are sent, in parts; the signatures cover all of them in order.
+ * @param sentAt Time of the attempt, which `webhook-signature` covers.
  */
 export function signedHeaders({
-  secret,
+  signing: { secrets, headers },
   body,
   eventUuid,
   deliveryUuid,
+  sentAt,
 }: {
-  readonly secret: string;
+  readonly signing: Signing;
   readonly body: readonly Uint8Array[];
   readonly eventUuid: string;
   readonly deliveryUuid: string;
+  readonly sentAt: Date;
 }): Record<string, string> {
-  const hmac = createHmac("sha256", secret);
-  for (const part of body) hmac.update(part);
+  const [newest = "", previous] = secrets;
+  const timestamp = String(Math.floor(sentAt.getTime() / 1000));
+  const head = Buffer.from(`${deliveryUuid}.${timestamp}.`);
+  const versions = secrets.map((secret) => `v1,${hmac(secret, [head, ...body], "base64")}`);
   return {
+    ...headers,
     "Content-Type": "application/json",
-    "X-Service-Signature": `sha256=${hmac.digest("hex")}`,
+    "X-Service-Signature": `sha256=${hmac(newest, body, "hex")}`,
+    ...(previous !== undefined && {
+      "X-Service-Signature-Previous": `sha256=${hmac(previous, body, "hex")}`,
+    }),
     "X-Service-Event": eventUuid,
     "X-Service-Delivery": deliveryUuid,
     "User-Agent": "Service-Webhook/1.0",
+    "webhook-id": deliveryUuid,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": versions.join(" "),
   };
+}
+
+function hmac(secret: string, parts: readonly Uint8Array[], encoding: BinaryToTextEncoding): string {
+  const signature = createHmac("sha256", secret);
+  for (const part of parts) signature.update(part);
+  return signature.digest(encoding);
 }

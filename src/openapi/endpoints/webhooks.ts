@@ -1,6 +1,8 @@
 import { triggers, type Definitions } from "../../mapping/definition.ts";
-import { subscriptionRules } from "../../subscriptions/check.ts";
-import { subscriptionShape } from "../../subscriptions/list.ts";
+import { secretRule, subscriptionRules } from "../../subscriptions/check.ts";
+import { maskedHeader, mostHeaders } from "../../subscriptions/own-headers.ts";
+import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
+import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
@@ -14,6 +16,20 @@ const tag = "Webhooks";
 const path = "/webhooks";
 const events = listOf({ type: "string", enum: triggers }, { minItems: 1, uniqueItems: true });
 
+const rotation: JsonSchema = {
+  type: "object",
+  properties: {
+    grace: {
+      type: "integer",
+      minimum: 0,
+      maximum: longestGrace,
+      default: usualGrace,
+      description: "Seconds for which the secret before signs, too.",
+    },
+  },
+  additionalProperties: false,
+};
+
 /** The schemas of subscriptions (docs/webhooks.md, "Subscriptions"). */
 export function webhookSchemas(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
   const { masked_secret: masked = {}, ...shown } = {
@@ -24,15 +40,30 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
       ]),
     ),
     events,
+    headers: {
+      type: "object",
+      additionalProperties: { type: "string", const: maskedHeader },
+      description: "The receiver's own headers; the values are not shown.",
+    },
   } as Record<string, JsonSchema>;
   const all = { ...shown, masked_secret: masked };
-  const body = bodySchema(subscriptionRules, []);
+  const body = bodySchema({ ...subscriptionRules, secret: secretRule }, []);
+  const headers = {
+    type: ["object", "null"],
+    maxProperties: mostHeaders,
+    additionalProperties: { type: "string", minLength: 1, maxLength: 1024 },
+    description: `A value of ${maskedHeader} keeps what is stored.`,
+  };
   const resource = { type: "string", enum: [...definitions.keys()] };
-  const sent = { ...(body["properties"] as Readonly<Record<string, JsonSchema>>), resource, events };
-  const { resource: _never, ...changed } = sent;
+  const sent = { ...(body["properties"] as Readonly<Record<string, JsonSchema>>), resource, events, headers };
+  const { resource: _never, secret: _rotated, ...changed } = sent;
   return {
     Webhook: objectOf(all),
-    "Webhook.made": objectOf({ ...shown, secret: { type: "string", description: "Shown this once." } }),
+    "Webhook.made": objectOf({
+      ...shown,
+      secret: { type: "string", description: "Shown this once." },
+      standard_secret: { type: "string", description: "The same key, as Standard Webhooks writes it." },
+    }),
     "Webhook.listed": objectOf(all, { optional: "all" }),
     "Webhook.create": { ...body, properties: sent, additionalProperties: false },
     "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
@@ -101,6 +132,23 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     },
     { ...update, method: "put", id: "svc.webhooks.update" },
     { ...update, method: "patch", id: "svc.webhooks.patch" },
+    {
+      ...common,
+      method: "post",
+      path: `${path}/{id}/rotate-secret`,
+      id: "svc.webhooks.rotateSecret",
+      summary: "Makes a new secret; the one before signs beside it for a while",
+      parameters: [idParameter, ...idempotencyKey],
+      body: { schema: rotation, isOptional: true },
+      answers: {
+        200: {
+          description: "The subscription with its new secret, shown this once.",
+          schema: schemaNamed("Webhook.made"),
+          headers: ["Idempotent-Replayed"],
+        },
+      },
+      errors: [...ofBody, ...ofIdempotency, "webhook.not_found"],
+    },
     {
       ...common,
       method: "delete",

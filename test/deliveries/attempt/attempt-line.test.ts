@@ -18,7 +18,12 @@ const delivery: DeliveryInFlight = {
   subscriptionId: 3,
   subscription: {
     url: "https://hooks.example.com:8443/canary?key=canary",
-    encryptedSecret: Buffer.from("canary"),
+    signing: {
+      encryptedSecret: Buffer.from("canary"),
+      encryptedPrevious: Buffer.from("canary"),
+      encryptedHeaders: Buffer.from("canary"),
+    },
+    rateLimit: null,
     user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
   },
   happenedAtMs: 0,

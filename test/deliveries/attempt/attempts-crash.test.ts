@@ -1,3 +1,4 @@
+import { openSigning } from "../../../src/subscriptions/signing.ts";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../../src/db/client.ts";
 import { createSql, type Sql } from "../../../src/db/sql.ts";
@@ -63,7 +64,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
             resolve({ kind: "made", result: success() satisfies AttemptResult }),
           ),
         ),
-      decryptSecret: (sealed) => secretBox.decrypt(sealed),
+      openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
       jitter: 0,
       metrics: createMetrics().deliveries,

@@ -7,6 +7,7 @@ import {
 } from "../../../src/deliveries/attempt/attempts.ts";
 import { signedHeaders } from "../../../src/deliveries/attempt/sign.ts";
 import { createSecretBox } from "../../../src/subscriptions/secret.ts";
+import { openSigning } from "../../../src/subscriptions/signing.ts";
 import { useAttemptsScene } from "../../support/attempts-scene.ts";
 import { failure, success } from "../../support/work.ts";
 
@@ -35,7 +36,12 @@ describe("createAttempts", () => {
     });
     const uuids = { eventUuid: scene.delivery.eventUuid, deliveryUuid: scene.delivery.uuid };
     expect(post?.headers).to.deep.equal(
-      signedHeaders({ secret: "sec_test", body: post?.body ?? [], ...uuids }),
+      signedHeaders({
+        signing: { secrets: ["sec_test"], headers: {} },
+        body: post?.body ?? [],
+        sentAt: new Date(Number(post?.headers["webhook-timestamp"]) * 1000),
+        ...uuids,
+      }),
     );
     expect(await current()).to.include({ status: "delivered", attempt: 1, lastError: null });
     expect(await scene.work.attemptsOf(scene.delivery.id)).to.have.length(1);
@@ -107,7 +113,7 @@ describe("createAttempts", () => {
   describe("puts a delivery back into the queue, with no attempt counted, and frees its slot", () => {
     const wrong = createSecretBox(Buffer.alloc(32, 8));
     const inTwoSeconds: Readonly<Record<string, Partial<AttemptsOptions>>> = {
-      "when its secret cannot be opened": { decryptSecret: (sealed) => wrong.decrypt(sealed) },
+      "when its secret cannot be opened": { openSigning: (sealed) => openSigning(wrong, sealed, 0) },
       "when the attempt could not be made": { send: async () => ({ kind: "unmade", reason: "no socket" }) },
       "when the POST fails for a fault of this process": { send: () => Promise.reject(new Error("a bug")) },
     };

@@ -1,0 +1,114 @@
+import type { Sql } from "../db/sql.ts";
+import { conditionText, createParameters } from "../querying/condition-text.ts";
+import type { Condition } from "../querying/condition.ts";
+import { fixedShape } from "../querying/fixed-shape.ts";
+import { orderText, type OrderItem } from "../querying/order.ts";
+import type { OwnSubscription } from "./subscription.ts";
+
+/** A user has few subscriptions, so that no filter or sort needs an index of its own. */
+export const subscriptionShape = fixedShape([
+  { name: "id", type: "Int" },
+  { name: "user_id", type: "Int" },
+  { name: "url", type: "String" },
+  { name: "resource", type: "String" },
+  { name: "events", type: "String", isList: true },
+  { name: "headers", type: "Json", fault: "an object" },
+  { name: "rate_limit", type: "Float", isOptional: true },
+  { name: "is_active", type: "Boolean" },
+  { name: "disabled_at", type: "DateTime", isOptional: true },
+  {
+    name: "disabled_reason",
+    type: "Enum",
+    isOptional: true,
+    values: ["owner", "gone", "failing", "user"],
+  },
+  { name: "failing_since", type: "DateTime", isOptional: true },
+  { name: "last_success_at", type: "DateTime", isOptional: true },
+  { name: "last_attempt_at", type: "DateTime", isOptional: true },
+  { name: "description", type: "String", isOptional: true },
+  { name: "masked_secret", type: "String", fault: "a secret" },
+  { name: "previous_secret_until", type: "DateTime", isOptional: true },
+  { name: "created_at", type: "DateTime" },
+  { name: "updated_at", type: "DateTime" },
+]);
+
+const columns = `
+  own.id, own.user_id, own.url, own.resource, own.events, own.filter, own.header_names, own.rate_limit,
+  state.failing_since, state.last_success_at, state.last_attempt_at, own.description, own.secret_hint,
+  CASE WHEN own.previous_until > now() THEN own.previous_until END AS previous_secret_until, own.created_at, own.updated_at`;
+const sources = `svc.subscriptions AS own LEFT JOIN svc.subscription_state AS state ON state.subscription_id = own.id`;
+
+/** A user who lists subscriptions is not disabled, so that this reads no users. */
+const ofOne = `SELECT ${columns}, own.is_active, own.disabled_at, own.disabled_reason FROM ${sources}`;
+
+/**
+ * A subscription of a disabled user is off, for the reason `user`: the state of the user is the only
+ * truth about that.
+ */
+const ofAll = `SELECT ${columns},
+    own.is_active AND subscriber.disabled_at IS NULL AS is_active,
+    coalesce(own.disabled_at, subscriber.disabled_at) AS disabled_at,
+    coalesce(own.disabled_reason, CASE WHEN subscriber.disabled_at IS NOT NULL THEN 'user' END) AS disabled_reason
+  FROM ${sources} JOIN svc.users AS subscriber ON subscriber.id = own.user_id`;
+
+/** Names the columns of `t` as `OwnSubscription` has them. */
+const named = `
+  t.id, t.user_id AS "userId", t.url, t.resource, t.events, t.filter, t.header_names AS "headerNames", t.rate_limit AS "rateLimit",
+  t.is_active AS "isActive", t.disabled_at AS "disabledAt", t.disabled_reason AS "disabledReason", t.failing_since AS "failingSince",
+  t.last_success_at AS "lastSuccessAt", t.last_attempt_at AS "lastAttemptAt", t.description, t.secret_hint AS "secretHint",
+  t.previous_secret_until AS "previousUntil", t.created_at AS "createdAt", t.updated_at AS "updatedAt"`;
+
+type Row = OwnSubscription & Record<string, unknown>;
+
+const findOwnText = `SELECT ${named} FROM (${ofOne} WHERE own.id = $1 AND own.user_id = $2) AS t`;
+const findAnyText = `SELECT ${named} FROM (${ofAll} WHERE own.id = $1) AS t`;
+
+/** Whose subscriptions are meant: those of one user, or of every user. */
+export type Whose = number | "everybody";
+
+/** Returns a subscription; undefined when there is none, or when it is another user's. */
+export async function findSubscription(
+  sql: Sql,
+  id: number,
+  whose: Whose,
+): Promise<OwnSubscription | undefined> {
+  const [found] = await (whose === "everybody"
+    ? sql<Row>(findAnyText, [id])
+    : sql<Row>(findOwnText, [id, whose]));
+  return found;
+}
+
+/**
+ * Returns a user's subscriptions that match the filter, in the given order or newest first. With
+ * `everybody`, those of all users.
+ *
+ * @param sql Reads by index and without statement names (`createIndexSql`): clients make many
+ *   shapes of texts.
+ * @param limit Undefined: all of them.
+ */
+export async function findSubscriptions(
+  sql: Sql,
+  whose: Whose,
+  {
+    filter,
+    sort,
+    limit,
+  }: {
+    readonly filter: Condition;
+    readonly sort: readonly OrderItem[] | undefined;
+    readonly limit?: number;
+  },
+): Promise<readonly OwnSubscription[]> {
+  const parameters = createParameters();
+  // Without OFFSET 0 the planner may read all users' subscriptions in the order of ids, to save the
+  // sort.
+  const own =
+    whose === "everybody" ? ofAll : `${ofOne} WHERE own.user_id = ${parameters.add(whose)} OFFSET 0`;
+  const where = conditionText(filter, "t", parameters);
+  const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
+  const most = limit === undefined ? "" : `LIMIT ${parameters.add(limit)}`;
+  return sql<Row>(
+    `SELECT ${named} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC ${most}`,
+    parameters.values,
+  );
+}

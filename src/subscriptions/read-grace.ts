@@ -1,0 +1,14 @@
+import { refuseFields } from "../http/body.ts";
+import { validationError } from "../kit/errors.ts";
+import { longestGrace, usualGrace } from "./rotate-secret.ts";
+
+/** Reads the body of a rotation: for how many seconds the present secret goes on signing. */
+export function readGrace(body: Readonly<Record<string, unknown>>): number {
+  refuseFields(body, ["grace"]);
+  const { grace = usualGrace } = body;
+  if (typeof grace === "number" && Number.isInteger(grace) && grace >= 0 && grace <= longestGrace)
+    return grace;
+  throw validationError({
+    grace: [`The grace field must be a whole number of seconds between 0 and ${longestGrace}.`],
+  });
+}

@@ -1,0 +1,74 @@
+import type { SecretBox } from "./secret.ts";
+
+/** What the requests of a subscription are signed and sent with, as it is stored (`SecretBox`). */
+export interface SealedSigning {
+  readonly encryptedSecret: Uint8Array;
+  /** Secrets before this one; null when none of them signs any more. */
+  readonly encryptedPrevious: Uint8Array | null;
+  /** The receiver's own headers; null without any. */
+  readonly encryptedHeaders: Uint8Array | null;
+}
+
+/** A secret that was replaced, and signs beside the new one for a while. */
+export interface PreviousSecret {
+  readonly secret: string;
+  /** In ms since 1970. */
+  readonly untilMs: number;
+}
+
+export type OwnHeaders = Readonly<Record<string, string>>;
+
+/** The same in clear text, for one attempt. */
+export interface Signing {
+  /** The secrets that are valid now, the newest first. */
+  readonly secrets: readonly string[];
+  readonly headers: OwnHeaders;
+}
+
+/** More rotations within one grace end that of the oldest. */
+const mostPrevious = 5;
+
+/** Decrypts what an attempt needs. Throws when a part was encrypted with another key. */
+export function openSigning(
+  box: Pick<SecretBox, "decrypt">,
+  { encryptedSecret, encryptedPrevious, encryptedHeaders }: SealedSigning,
+  nowMs: number,
+): Signing {
+  const previous = encryptedPrevious === null ? [] : openPrevious(box, encryptedPrevious);
+  const valid = previous.filter(({ untilMs }) => untilMs > nowMs).map(({ secret }) => secret);
+  return {
+    secrets: [box.decrypt(encryptedSecret), ...valid],
+    headers: encryptedHeaders === null ? {} : openHeaders(box, encryptedHeaders),
+  };
+}
+
+export function openHeaders(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array): OwnHeaders {
+  return JSON.parse(box.decrypt(sealed)) as OwnHeaders;
+}
+
+/** Returns null for no headers, which the database stores as NULL. */
+export function sealHeaders(
+  box: Pick<SecretBox, "encrypt">,
+  headers: OwnHeaders,
+): Uint8Array<ArrayBuffer> | null {
+  return Object.keys(headers).length === 0 ? null : box.encrypt(JSON.stringify(headers));
+}
+
+export function openPrevious(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array): readonly PreviousSecret[] {
+  return JSON.parse(box.decrypt(sealed)) as readonly PreviousSecret[];
+}
+
+/**
+ * Returns what to store of the secrets that go on signing, the newest first. Null when there are
+ * none.
+ */
+export function sealPrevious(
+  box: Pick<SecretBox, "encrypt">,
+  previous: readonly PreviousSecret[],
+  nowMs: number,
+): { readonly sealed: Uint8Array<ArrayBuffer>; readonly until: Date } | null {
+  const valid = previous.filter(({ untilMs }) => untilMs > nowMs).slice(0, mostPrevious);
+  if (valid.length === 0) return null;
+  const until = new Date(Math.max(...valid.map(({ untilMs }) => untilMs)));
+  return { sealed: box.encrypt(JSON.stringify(valid)), until };
+}

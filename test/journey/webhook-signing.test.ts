@@ -1,0 +1,127 @@
+import { verify } from "@octokit/webhooks-methods";
+import { expect } from "chai";
+import { Webhook as StandardWebhook } from "standardwebhooks";
+import { Webhook as SvixWebhook } from "svix";
+import { createNote, notesYaml, unsubscribeAll } from "../support/notes.ts";
+import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
+import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+
+/** What the answer to a creation has, as far as these tests look at it. */
+interface Made {
+  readonly id: number;
+  readonly secret: string;
+  readonly standard_secret: string;
+  readonly headers: unknown;
+}
+
+function verifies(secret: string, { rawBody, headers }: ReceivedRequest, name: string): Promise<boolean> {
+  return verify(secret, rawBody.toString(), String(headers[name]));
+}
+async function verifyAll(secret: string, standard: string, request: ReceivedRequest): Promise<void> {
+  expect(await verifies(secret, request, "x-service-signature")).to.equal(true);
+  const headers = request.headers as Record<string, string>;
+  new StandardWebhook(standard).verify(request.rawBody.toString(), headers);
+  new SvixWebhook(standard).verify(request.rawBody.toString(), headers);
+  expect(headers["webhook-id"]).to.equal(headers["x-service-delivery"]);
+}
+
+for (const mode of modes) {
+  describe(`signatures, secrets and headers of webhooks (${mode})`, () => {
+    let service: TestService;
+    let receiver: TestReceiver;
+    let ada: TestUser;
+
+    before(async () => {
+      service = await startService({ mode, resources: { "notes.yaml": notesYaml } });
+      ada = await service.createUser();
+    });
+    after(() => service.stop());
+    beforeEach(async () => {
+      receiver = await startReceiver();
+    });
+    afterEach(async () => {
+      await unsubscribeAll(ada);
+      await receiver.close();
+    });
+
+    const subscribeWith = async (more: Readonly<Record<string, unknown>>): Promise<Made> => {
+      const body = { url: receiver.url, resource: "notes", events: ["on_create"], ...more };
+      const answer = await ada.request("POST", "/webhooks", body);
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
+      return answer.body as Made;
+    };
+    const next = async (): Promise<ReceivedRequest> => {
+      const count = receiver.received.length + 1;
+      await createNote(ada);
+      return (await receiver.waitFor(count)).at(-1) as ReceivedRequest;
+    };
+    it("are verified by the stock libraries, with a secret of the receiver's own", async () => {
+      const secret = "a-secret-of-the-receiver's-own!";
+      const webhook = await subscribeWith({ secret });
+
+      expect(webhook.secret).to.equal(secret);
+      await verifyAll(secret, webhook.standard_secret, await next());
+    });
+
+    it("sign with both secrets while a rotation's grace lasts, and with the new one alone after it", async () => {
+      const old = await subscribeWith({});
+      const path = `/webhooks/${old.id}`;
+
+      const rotated = await ada.request("POST", `${path}/rotate-secret`, { grace: 600 });
+      expect(rotated.status).to.equal(200);
+      const { secret, standard_secret: standard } = rotated.body;
+      expect(secret)
+        .to.match(/^sec_\w{48}$/)
+        .and.not.to.equal(old.secret);
+
+      const during = await next();
+      await verifyAll(secret, standard, during);
+      expect(await verifies(old.secret, during, "x-service-signature-previous")).to.equal(true);
+      new StandardWebhook(old.standard_secret).verify(
+        during.rawBody.toString(),
+        during.headers as Record<string, string>,
+      );
+      const shown = (await ada.request("GET", path)).body;
+      expect(shown.masked_secret).to.equal(`sec_****${secret.slice(-4)}`);
+      expect(Date.parse(shown.previous_secret_until)).to.be.above(Date.now());
+
+      const alone = (await ada.request("POST", `${path}/rotate-secret`, { grace: 0 })).body;
+      const after = await next();
+      await verifyAll(alone.secret, alone.standard_secret, after);
+      expect(after.headers).not.to.have.property("x-service-signature-previous");
+      expect((await ada.request("GET", path)).body.previous_secret_until).to.equal(null);
+
+      for (const grace of [-1, 604_801, 1.5, "60", null]) {
+        const refused = await ada.request("POST", `${path}/rotate-secret`, { grace });
+        expect(refused.status, String(grace)).to.equal(422);
+        expect(refused.body.errors).to.have.all.keys("grace");
+      }
+      const ben = await service.createUser();
+      expect((await ben.request("POST", `${path}/rotate-secret`, {})).status).to.equal(404);
+    });
+
+    it("carry the receiver's own headers, which are encrypted, masked, and kept behind the mask", async () => {
+      const { id, headers } = await subscribeWith({ headers: { Authorization: "Bearer canary-1" } });
+      expect(headers).to.deep.equal({ Authorization: "****" });
+      expect((await next()).headers).to.include({ authorization: "Bearer canary-1" });
+
+      const read = (await ada.request("GET", `/webhooks/${id}`)).body;
+      const changed = { ...read, headers: { ...read.headers, "X-Api-Key": "canary-2" } };
+      const answer = await ada.request("PUT", `/webhooks/${id}`, changed);
+      expect(answer.body.headers).to.deep.equal({ Authorization: "****", "X-Api-Key": "****" });
+      expect((await next()).headers).to.include({
+        authorization: "Bearer canary-1",
+        "x-api-key": "canary-2",
+      });
+      const { sql } = service.infrastructure;
+      const rows = await sql("SELECT s::text AS text FROM svc.subscriptions AS s");
+      const trail = await sql("SELECT a::text AS text FROM svc.audit AS a");
+      expect(JSON.stringify([rows, trail])).not.to.contain("canary");
+
+      await ada.request("PUT", `/webhooks/${id}`, { headers: null });
+      expect((await next()).headers).not.to.have.property("authorization");
+      const refused = await ada.request("PUT", `/webhooks/${id}`, { headers: { Host: "x" }, rate_limit: 0 });
+      expect(refused.body.errors).to.have.all.keys("headers.Host", "rate_limit");
+    });
+  });
+}
