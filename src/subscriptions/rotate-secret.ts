@@ -74,7 +74,7 @@ function previousOf(
   return [{ secret: secretBox.decrypt(sealed), untilMs }, ...before];
 }
 
-/** By its hint the audit trail tells a new secret from one that is only encrypted anew. */
+/** The audit trail knows a new secret by its hint: another key leaves the hint as it is. */
 function mintOther(hint: string): string {
   for (;;) {
     const secret = mintSecret();
