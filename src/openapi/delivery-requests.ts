@@ -16,6 +16,19 @@ const headers: Readonly<Record<string, JsonSchema>> = {
       "sha256= and the HMAC-SHA256 of the raw body in hexadecimal digits. The key is the subscription's secret.",
     schema: { type: "string", pattern: "^sha256=[0-9a-f]{64}$" },
   },
+  "X-Service-Signature-Previous": {
+    description: "The same by the secret before, while the grace of its rotation lasts.",
+    schema: { type: "string", pattern: "^sha256=[0-9a-f]{64}$" },
+  },
+  "webhook-id": { description: "UUID of the delivery, as in Standard Webhooks.", schema: uuid },
+  "webhook-timestamp": {
+    description: "Time of the attempt, in seconds since 1970.",
+    schema: { type: "string", pattern: "^[0-9]+$" },
+  },
+  "webhook-signature": {
+    description: "Signatures of Standard Webhooks, one for each valid secret, with blanks between them.",
+    schema: { type: "string", pattern: "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$" },
+  },
   "X-Service-Event": { description: "UUID of the event.", schema: uuid },
   "X-Service-Delivery": {
     description: "UUID of the delivery, the same on every attempt.",
@@ -55,7 +68,7 @@ function requestOf({ name }: Definition, trigger: Trigger): JsonSchema {
     parameters: headerNames().map((header) => ({
       name: header,
       in: "header",
-      required: true,
+      required: header !== "X-Service-Signature-Previous",
       ...headers[header],
     })),
     requestBody: { required: true, content: { "application/json": { schema } } },
@@ -68,6 +81,7 @@ function requestOf({ name }: Definition, trigger: Trigger): JsonSchema {
 
 /** OpenAPI ignores a parameter that is named Content-Type. */
 function headerNames(): readonly string[] {
-  const sent = signedHeaders({ secret: "", body: [], eventUuid: "", deliveryUuid: "" });
+  const signing = { secrets: ["", ""], headers: {} };
+  const sent = signedHeaders({ signing, body: [], eventUuid: "", deliveryUuid: "", sentAt: new Date(0) });
   return Object.keys(sent).filter((name) => name !== "Content-Type");
 }

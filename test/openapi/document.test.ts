@@ -119,7 +119,15 @@ describe("createDocument", () => {
   });
 
   it("has the request of each resource and trigger, with the headers that are sent", () => {
-    const sent = Object.keys(signedHeaders({ secret: "s", body: [], eventUuid: "e", deliveryUuid: "d" }));
+    const sent = Object.keys(
+      signedHeaders({
+        signing: { secrets: ["new", "old"], headers: {} },
+        body: [],
+        eventUuid: "e",
+        deliveryUuid: "d",
+        sentAt: new Date(),
+      }),
+    );
     const text = JSON.stringify(sample.webhooks);
 
     expect(Object.keys(sample.webhooks)).to.have.members([

@@ -2,7 +2,6 @@ import { triggers, type Definitions } from "../../mapping/definition.ts";
 import { secretRule, subscriptionRules } from "../../subscriptions/check.ts";
 import { maskedHeader, mostHeaders } from "../../subscriptions/own-headers.ts";
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
-import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
@@ -11,24 +10,11 @@ import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { shownSchema } from "../value-schemas.ts";
+import { webhookActions } from "./webhook-actions.ts";
 
 const tag = "Webhooks";
 const path = "/webhooks";
 const events = listOf({ type: "string", enum: triggers }, { minItems: 1, uniqueItems: true });
-
-const rotation: JsonSchema = {
-  type: "object",
-  properties: {
-    grace: {
-      type: "integer",
-      minimum: 0,
-      maximum: longestGrace,
-      default: usualGrace,
-      description: "Seconds for which the secret before signs, too.",
-    },
-  },
-  additionalProperties: false,
-};
 
 /** The schemas of subscriptions (docs/webhooks.md, "Subscriptions"). */
 export function webhookSchemas(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
@@ -56,7 +42,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
   };
   const resource = { type: "string", enum: [...definitions.keys()] };
   const sent = { ...(body["properties"] as Readonly<Record<string, JsonSchema>>), resource, events, headers };
-  const { resource: _never, secret: _rotated, ...changed } = sent;
+  const { resource: _never, secret: _rotated, ...changed } = sent as Readonly<Record<string, JsonSchema>>;
   return {
     Webhook: objectOf(all),
     "Webhook.made": objectOf({
@@ -132,23 +118,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     },
     { ...update, method: "put", id: "svc.webhooks.update" },
     { ...update, method: "patch", id: "svc.webhooks.patch" },
-    {
-      ...common,
-      method: "post",
-      path: `${path}/{id}/rotate-secret`,
-      id: "svc.webhooks.rotateSecret",
-      summary: "Makes a new secret; the one before signs beside it for a while",
-      parameters: [idParameter, ...idempotencyKey],
-      body: { schema: rotation, isOptional: true },
-      answers: {
-        200: {
-          description: "The subscription with its new secret, shown this once.",
-          schema: schemaNamed("Webhook.made"),
-          headers: ["Idempotent-Replayed"],
-        },
-      },
-      errors: [...ofBody, ...ofIdempotency, "webhook.not_found"],
-    },
+    ...webhookActions(),
     {
       ...common,
       method: "delete",

@@ -1,0 +1,43 @@
+import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
+import { schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { idParameter, type Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
+
+const rotation: JsonSchema = {
+  type: "object",
+  properties: {
+    grace: {
+      type: "integer",
+      minimum: 0,
+      maximum: longestGrace,
+      default: usualGrace,
+      description: "Seconds for which the secret before signs, too.",
+    },
+  },
+  additionalProperties: false,
+};
+
+/** What can be done with a subscription, beside reading and changing it. */
+export function webhookActions(): readonly Operation[] {
+  return [
+    {
+      tag: "Webhooks",
+      scope: "webhooks",
+      method: "post",
+      path: "/webhooks/{id}/rotate-secret",
+      id: "svc.webhooks.rotateSecret",
+      summary: "Makes a new secret; the one before signs beside it for a while",
+      parameters: [idParameter, ...idempotencyKey],
+      body: { schema: rotation, isOptional: true },
+      answers: {
+        200: {
+          description: "The subscription with its new secret, shown this once.",
+          schema: schemaNamed("Webhook.made"),
+          headers: ["Idempotent-Replayed"],
+        },
+      },
+      errors: [...ofBody, ...ofIdempotency, "webhook.not_found"],
+    },
+  ];
+}
