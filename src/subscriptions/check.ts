@@ -36,7 +36,7 @@ export const subscriptionRules = {
   description: "nullable|bail|string|max:255",
 } as const;
 
-/** Of a new subscription only. */
+/** A rule for new subscriptions only. */
 export const secretRule = "nullable|bail|string|min:24|max:128";
 
 /** Every field that a body can set, in the order of the faults. */

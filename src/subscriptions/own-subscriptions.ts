@@ -41,7 +41,7 @@ const sources = `svc.subscriptions AS own LEFT JOIN svc.subscription_state AS st
 /** A user who lists subscriptions is not disabled, so that this reads no users. */
 const ofOne = `SELECT ${columns}, own.is_active, own.disabled_at, own.disabled_reason FROM ${sources}`;
 
-/** A subscription of a disabled user is off, for the reason `user`, which only the user's row says. */
+/** A subscription of a disabled user is off for the reason `user`, which its own row lacks. */
 const ofAll = `SELECT ${columns},
     own.is_active AND subscriber.disabled_at IS NULL AS is_active,
     coalesce(own.disabled_at, subscriber.disabled_at) AS disabled_at,
