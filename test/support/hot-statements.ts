@@ -386,8 +386,7 @@ const enough = new Error("enough pages");
 async function prune(sql: Sql, isPlan: boolean): Promise<void> {
   let pages = 0;
   const onProgress = (): void => {
-    pages += 1;
-    if (pages === 3) throw enough;
+    if ((pages += 1) === 3) throw enough;
   };
   await pruneEvents({ transact: transactOf(sql), olderThanMs: 7 * 86_400_000, isPlan, onProgress }).catch(
     (error: unknown) => {
