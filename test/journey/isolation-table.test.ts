@@ -122,7 +122,8 @@ describe("the table of isolation in docs/access.md", () => {
     if (method === "GET" || method === "DELETE" || path.endsWith("/retry")) return undefined;
     if (path.endsWith("/batch")) return { operations: [{ method: "create", data: { name: "new" } }] };
     if (path.includes("/resources/")) return { name: "new" };
-    if (path.includes("/webhooks")) return method === "POST" ? webhookBody() : { is_active: false };
+    if (path.includes("/webhooks"))
+      return method === "POST" ? (path.endsWith("/webhooks") ? webhookBody() : {}) : { is_active: false };
     if (path.endsWith("/tokens")) return { name: "new" };
     return { name: "new", ...(method === "POST" ? { email: `${randomUUID()}@example.com` } : {}) };
   }
