@@ -1,9 +1,12 @@
 import type { Configuration } from "./configuration.ts";
+import { createDeliverySender } from "./delivery-sender.ts";
 import { createAdmission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf } from "../deliveries/attempt/attempts.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
 import type { ScheduleOf } from "../deliveries/attempt/schedule.ts";
-import { createSender } from "../deliveries/attempt/send.ts";
+import { createRates, type Rates } from "../deliveries/admission/rates.ts";
+import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
+import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
@@ -29,19 +32,14 @@ export function createDispatcher({
   const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox } = infrastructure;
   const { config, definitions } = configuration;
   const { webhooks } = config;
-  const sender = createSender({
-    timeoutMs: webhooks.timeoutMs,
-    allowedNetworks: webhooks.allowedNetworks,
-    adminNetworks: webhooks.adminNetworks,
-    maxSockets: webhooks.concurrency,
-  });
+  const sender = createDeliverySender(webhooks);
   const admission = createAdmission({
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
     hasBreakers: webhooks.breaker,
     timeoutMs: webhooks.timeoutMs,
     log,
-    now: () => performance.now(),
+    now: nowMs,
     random: Math.random,
   });
   /** What fan-out, attempts and sweep share. */
@@ -59,8 +57,10 @@ export function createDispatcher({
     sql,
     log,
   });
+  const { health, rates } = createStateKeepers(infrastructure, configuration, (ms) => sweep.onQueued(ms));
   const attempts = createAttempts({
     ...shared,
+    health,
     send: (post, user) => sender.send(post, user),
     openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
     jitter: webhooks.jitter,
@@ -73,6 +73,7 @@ export function createDispatcher({
   const sweep: Sweep = createSweep({
     ...shared,
     admission,
+    rates,
     attempts,
     eligibility,
     flightMs,
@@ -86,6 +87,7 @@ export function createDispatcher({
     findSubscribers: createSubscriberFinder({ sql, eligibility }),
     isCostly: (resource) => eligibility.isCostly(resource),
     admission,
+    rates,
     attempts,
     flightMs,
     onParked: () => sweep.onQueued(undefined),
@@ -94,8 +96,24 @@ export function createDispatcher({
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
-    workers: [fanOut, startingWith(showBreakers, attempts), sweep],
+    workers: [fanOut, startingWith(showBreakers, attempts), sweep, health],
     close: () => sender.close(),
+  };
+}
+
+const nowMs = (): number => performance.now();
+
+/** Creates what keeps the state of subscriptions in the database, for all dispatchers. */
+function createStateKeepers(
+  { dispatcherSql: sql, log }: Infrastructure,
+  { config }: Configuration,
+  onWait: (ms: number) => void,
+): { readonly health: SubscriptionHealth; readonly rates: Rates } {
+  const { disableAfterMs } = config.webhooks;
+  const actor = serviceActor("dispatcher");
+  return {
+    health: createSubscriptionHealth({ sql, log, actor, disableAfterMs, now: nowMs }),
+    rates: createRates({ sql, now: nowMs, onWait }),
   };
 }
 

@@ -146,6 +146,8 @@ export const settings = {
   // Absent: a share that depends on how quickly the receiver answers.
   "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },
   "webhooks.breaker": { kind: boolean(), default: true },
+  // A subscription with nothing but failures for so long is switched off.
+  "webhooks.disableAfter": { kind: duration(1, longestWait), default: 432_000 },
   "webhooks.sweepInterval": { kind: timer, default: 1 },
   // A delivery whose message is older than this is published again.
   "webhooks.requeueAfter": { kind: timer, default: 60 },

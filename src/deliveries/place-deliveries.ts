@@ -2,6 +2,7 @@ import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
+import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
 import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
@@ -10,6 +11,7 @@ import type { Outcome, Taken, TakenDelivery } from "./store.ts";
 export interface PlaceOptions {
   readonly admission: Pick<Admission, "reserve" | "refusalOf">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
+  readonly rates: Pick<Rates, "take" | "waitMs">;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly scheduleOf: ScheduleOf;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
@@ -32,8 +34,9 @@ export async function placeDeliveries(
 ): Promise<number> {
   if (flightId === undefined) return 0;
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
-  const isEligible = await eligibleOf(options, deliveries);
-  return deliveries.filter((delivery) => place(options, delivery, flight, isEligible)).length;
+  const judged = await eligibleOf(options, deliveries);
+  const grants = await grantsFor(options.rates, limitedOf(deliveries, judged));
+  return deliveries.filter((delivery) => place(options, { delivery, flight, judged, grants })).length;
 }
 
 /**
@@ -43,7 +46,7 @@ export async function placeDeliveries(
 async function eligibleOf(
   { eligibility }: PlaceOptions,
   deliveries: readonly TakenDelivery[],
-): Promise<(delivery: TakenDelivery) => boolean | undefined> {
+): Promise<Judged> {
   const subscribed = deliveries.filter(({ subscription }) => subscription !== null);
   const judged = await eligibility.judge(
     subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
@@ -55,12 +58,33 @@ async function eligibleOf(
   return (delivery) => verdicts.get(delivery);
 }
 
+type Judged = (delivery: TakenDelivery) => boolean | undefined;
+
+function limitedOf(
+  deliveries: readonly TakenDelivery[],
+  judged: Judged,
+): readonly { readonly subscriptionId: number; readonly rateLimit: number | null }[] {
+  return deliveries.flatMap((delivery) => {
+    const { subscriptionId, subscription } = delivery;
+    const { rateLimit = null, isActive = false } = subscription ?? {};
+    return isActive && judged(delivery) === true ? [{ subscriptionId, rateLimit }] : [];
+  });
+}
+
 /** Returns whether an attempt was started. */
 function place(
   options: PlaceOptions,
-  delivery: TakenDelivery,
-  flight: Flight,
-  isEligible: (delivery: TakenDelivery) => boolean | undefined,
+  {
+    delivery,
+    flight,
+    judged,
+    grants,
+  }: {
+    readonly delivery: TakenDelivery;
+    readonly flight: Flight;
+    readonly judged: Judged;
+    readonly grants: Grants;
+  },
 ): boolean {
   const { admission, attempts } = options;
   const { id, attempt, subscription } = delivery;
@@ -73,7 +97,7 @@ function place(
     attempts.putBack({ flight }, { id, delayMs: undefined });
     return false;
   }
-  const verdict = isEligible(delivery);
+  const verdict = judged(delivery);
   if (verdict === undefined) {
     attempts.putBack({ flight }, { id, delayMs: unjudgedMs });
     return false;
@@ -86,6 +110,11 @@ function place(
     bytes: delivery.bytes,
     isUrgent: delivery.isManual && attempt === 0,
   };
+  if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
+    options.metrics.postponed("rate");
+    attempts.putBack({ flight }, { id, delayMs: undefined });
+    return false;
+  }
   const reserved = admission.reserve(request);
   if (reserved === undefined) {
     postponeOrFail(options, delivery, flight, request);

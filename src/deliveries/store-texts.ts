@@ -147,7 +147,7 @@ export const findParkedText = `
     SELECT subscription_id FROM parked WHERE subscription_id IS NOT NULL LIMIT $2
   )
   SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
-    coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"
+    subscription.rate_limit AS "rateLimit", coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"
   FROM found
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id

@@ -147,6 +147,8 @@ export interface ParkedSubscription {
   readonly url: string | null;
   readonly userId: number | null;
   readonly isActive: boolean;
+  /** Attempts a second; null: no limit. */
+  readonly rateLimit: number | null;
 }
 
 /** Numbers of a subscription's deliveries to take from both ends of its line. */

@@ -118,8 +118,9 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
   const nextMs = (await store.nextDueInMs()) ?? intervalMs;
   const askedAt = performance.now();
   await takeDue(state, signal);
-  if (walk.mayBeParked && !signal.aborted && (await takeParked(options, walk))) alarm.wake();
-  return Math.min(intervalMs, nextMs - (performance.now() - askedAt));
+  const isLookDue = walk.mayBeParked || performance.now() >= walk.rateAtMs;
+  if (isLookDue && !signal.aborted && (await takeParked(options, walk))) alarm.wake();
+  return Math.min(intervalMs, nextMs - (performance.now() - askedAt), walk.rateAtMs - performance.now());
 }
 
 async function takeDue(state: State, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Admission } from "./admission/admission.ts";
+import { burstOf } from "./admission/rates.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore, ParkedSubscription } from "./store.ts";
 
@@ -16,6 +17,8 @@ export interface ParkedWalk {
   /** Whether this walk has found a subscription that a free slot would serve. */
   isSlotWanted: boolean;
   judgedAtMs: number;
+  /** When a subscription with a rate limit may go on, of those that the last looks have seen. */
+  rateAtMs: number;
 }
 
 const batchSize = 200;
@@ -25,7 +28,7 @@ const mostOfOne = 100;
 const judgeEveryMs = 60_000;
 
 export function createParkedWalk(): ParkedWalk {
-  return { mayBeParked: true, after: 0, isSlotWanted: false, judgedAtMs: -Infinity };
+  return { mayBeParked: true, after: 0, isSlotWanted: false, judgedAtMs: -Infinity, rateAtMs: Infinity };
 }
 
 /**
@@ -38,18 +41,25 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   const { store, flightMs } = options;
   // Cleared before the look, so that a delivery which is parked during the look sets it again.
   walk.mayBeParked = false;
+  if (walk.after === 0) walk.rateAtMs = Infinity;
   const found = await store.findParked({ after: walk.after, limit: batchSize });
   const isLast = found.length < batchSize;
   const silent = found.filter((one) => isSilent(options, one));
-  walk.isSlotWanted ||= found.some((one) => one.isActive && !silent.includes(one));
-  // With only paused and silent subscriptions, a free slot is no reason for a turn.
+  const limited = found.filter(({ isActive, rateLimit }) => isActive && rateLimit !== null);
+  const held = limited.filter(({ subscriptionId }) => options.rates.waitMs(subscriptionId) > 0);
+  walk.isSlotWanted ||= found.some((one) => one.isActive && !silent.includes(one) && !held.includes(one));
+  // With only paused, silent and limited subscriptions, a free slot is no reason for a turn.
   if (walk.isSlotWanted || !isLast) walk.mayBeParked = true;
   if (isLast) walk.isSlotWanted = false;
   walk.after = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
   for (const { subscriptionId, url } of found)
     if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
   await judge(options, walk, silent);
-  const counts = shareOut(options.admission, found);
+  const counts = shareOut(
+    options.admission,
+    found.filter((one) => !held.includes(one)),
+  );
+  noteRates(options, walk, limited);
   if (counts.size === 0) return !isLast;
   // From both ends, so that new deliveries do not wait behind a backlog of hours.
   const wanted = [...counts].map(([subscriptionId, count]) => ({
@@ -58,7 +68,21 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
     newest: Math.floor(count / 2),
   }));
   const taken = await store.takeParked({ wanted, flightMs });
-  return (await placeDeliveries(options, taken)) > 0 || !isLast;
+  const started = await placeDeliveries(options, taken);
+  noteRates(options, walk, limited);
+  return started > 0 || !isLast;
+}
+
+/** Notes when the first of the subscriptions with a rate limit may go on. */
+function noteRates(
+  { rates }: TakeParkedOptions,
+  walk: ParkedWalk,
+  limited: readonly ParkedSubscription[],
+): void {
+  for (const { subscriptionId } of limited) {
+    const waitMs = rates.waitMs(subscriptionId);
+    if (waitMs > 0) walk.rateAtMs = Math.min(walk.rateAtMs, performance.now() + waitMs);
+  }
 }
 
 function isSilent({ admission }: TakeParkedOptions, { url, userId, isActive }: ParkedSubscription): boolean {
@@ -91,7 +115,7 @@ function shareOut(
   const counts = new Map<number, number>();
   let open = found.filter(({ isActive }) => isActive);
   while (open.length > 0 && places.length < batchSize)
-    open = open.filter(({ subscriptionId, url, userId }) => {
+    open = open.filter(({ subscriptionId, url, userId, rateLimit }) => {
       if (url === null || userId === null || places.length === batchSize) return false;
       const count = (counts.get(subscriptionId) ?? 0) + 1;
       const request = { userId, url, bytes: 0, isUrgent: false };
@@ -100,7 +124,7 @@ function shareOut(
       if (reserved === undefined) return false;
       places.push(reserved);
       counts.set(subscriptionId, count);
-      return count < mostOfOne;
+      return count < (rateLimit === null ? mostOfOne : Math.min(mostOfOne, burstOf(rateLimit)));
     });
   for (const one of places) one.leave();
   return counts;

@@ -5,6 +5,7 @@ import type { Span } from "../telemetry/tracing.ts";
 import type { Admission, Place } from "./admission/admission.ts";
 import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
 import type { ScheduleOf } from "./attempt/schedule.ts";
+import { grantsFor, type Rates } from "./admission/rates.ts";
 import { deliveryUuidOf } from "./delivery-uuid.ts";
 import type { Flight } from "./flights.ts";
 import type { DeliveryStore, NewDelivery } from "./store.ts";
@@ -13,6 +14,7 @@ export interface WriteOptions {
   readonly store: Pick<DeliveryStore, "insert">;
   readonly scheduleOf: ScheduleOf;
   readonly admission: Pick<Admission, "reserve">;
+  readonly rates: Pick<Rates, "take">;
   readonly attempts: Pick<Attempts, "start">;
   readonly flightMs: number;
 }
@@ -54,8 +56,11 @@ export async function writeDeliveries(
   batch: readonly Received[],
   subscribers: readonly (readonly Subscriber[])[],
 ): Promise<{ readonly written: readonly Written[]; readonly eventCount: number }> {
-  const planned = batch.flatMap((received, index) =>
-    (subscribers[index] ?? []).map((subscriber) => plan(options, received, subscriber)),
+  const planned = await holdToRates(
+    options,
+    batch.flatMap((received, index) =>
+      (subscribers[index] ?? []).map((subscriber) => plan(options, received, subscriber)),
+    ),
   );
   const written: Written[] = [];
   let eventCount = 0;
@@ -87,6 +92,32 @@ function plan({ admission }: WriteOptions, received: Received, subscriber: Subsc
       isUrgent: false,
     }),
   };
+}
+
+/** Leaves to the queue what a rate limit does not let begin now. */
+async function holdToRates(
+  { rates }: WriteOptions,
+  planned: readonly Planned[],
+): Promise<readonly Planned[]> {
+  const isLimited = ({ place, subscriber }: Planned): boolean =>
+    place !== undefined && subscriber.rateLimit !== null;
+  if (!planned.some(isLimited)) return planned;
+  try {
+    const wanted = planned.filter(isLimited);
+    const grants = await grantsFor(
+      rates,
+      wanted.map(({ subscriber }) => subscriber),
+    );
+    return planned.map((one) => {
+      const { place, subscriber } = one;
+      if (!isLimited(one) || grants.use(subscriber.subscriptionId, subscriber.rateLimit)) return one;
+      place?.leave();
+      return { ...one, place: undefined };
+    });
+  } catch (error) {
+    for (const { place } of planned) place?.leave();
+    throw error;
+  }
 }
 
 /** Writes one portion, starts its attempts, and adds the new deliveries to `written`. */

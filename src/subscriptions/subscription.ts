@@ -6,7 +6,7 @@ import { maskSecret, standardSecret } from "./secret.ts";
 /** Names a subscription to every resource that its user may read. */
 export const everyResource = "*";
 
-/** Why a subscription gets no attempts (docs/webhooks.md, "Subscriptions"). */
+/** Why a subscription gets no attempts (docs/webhooks.md, "States of a subscription"). */
 export type DisabledReason = "owner" | "gone" | "failing" | "user";
 
 /** A subscription as its owner sees it: without anything that is encrypted. */

@@ -69,6 +69,7 @@ describe("loadConfig", () => {
         concurrency: 64,
         receiverConcurrency: undefined,
         breaker: true,
+        disableAfterMs: 432_000_000,
         sweepIntervalMs: 1000,
         requeueAfterMs: 60_000,
       },
@@ -131,6 +132,7 @@ webhooks:
   concurrency: 3
   receiverConcurrency: 2
   breaker: false
+  disableAfter: 3600
   sweepInterval: 3
   requeueAfter: 4
 `);
@@ -180,6 +182,7 @@ webhooks:
         concurrency: 3,
         receiverConcurrency: 2,
         breaker: false,
+        disableAfterMs: 3_600_000,
         sweepIntervalMs: 3000,
         requeueAfterMs: 4000,
       },

@@ -75,6 +75,7 @@ export function useAttemptsScene(): AttemptsScene {
           scene.posts.push(post);
           return { kind: "made", result: await answer(post) };
         },
+        health: { note: () => undefined },
         openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
         jitter: 0,

@@ -11,7 +11,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { notesEligibility } from "./notes-eligibility.ts";
 import { until } from "./wait.ts";
-import { createWatchedAdmission, type WatchedAdmission } from "./work.ts";
+import { createWatchedAdmission, unlimited, type WatchedAdmission } from "./work.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
 const seal = createSeal(Buffer.alloc(32, 1));
@@ -66,6 +66,7 @@ export function useFanOutScene(): FanOutScene {
         isCostly: () => false,
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
         admission: scene.admission,
+        rates: unlimited,
         attempts: { start: (delivery) => void scene.started.push(delivery), drain: async () => undefined },
         flightMs: 60_000,
         onParked: () => (scene.parked += 1),

@@ -11,7 +11,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { notesEligibility } from "./notes-eligibility.ts";
 import { until } from "./wait.ts";
-import { createWatchedAdmission, type WatchedAdmission } from "./work.ts";
+import { createWatchedAdmission, unlimited, type WatchedAdmission } from "./work.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
 /** Longer than any test: only a wake ends such a wait. */
@@ -46,6 +46,7 @@ export function useSweepScene(): SweepScene {
         broker: scene.broker,
         store: scene.store,
         admission: scene.admission,
+        rates: unlimited,
         attempts: notingAttempts(scene),
         eligibility: notesEligibility(),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),

@@ -15,6 +15,7 @@ import type {
 } from "../../src/db/generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Admission, SlotRequest, Done } from "../../src/deliveries/admission/admission.ts";
+import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -183,3 +184,9 @@ export function createWatchedAdmission(): WatchedAdmission {
   };
   return admission;
 }
+
+/** Rates of subscriptions without a limit, which ask for nothing. */
+export const unlimited: Rates = {
+  take: async () => new Map(),
+  waitMs: () => 0,
+};

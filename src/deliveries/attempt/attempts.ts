@@ -16,6 +16,7 @@ import type { ScheduleOf } from "./schedule.ts";
 import type { Sender } from "./send.ts";
 import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
+import type { SubscriptionHealth } from "../subscription-health.ts";
 import type { DeliveryStore, Outcome, Return, TakenDelivery } from "../store.ts";
 
 /** A delivery that this process has taken, with an active subscription. */
@@ -56,6 +57,7 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly jitter: number;
   readonly metrics: DeliveryMetrics;
   readonly tracing?: Tracing;
+  readonly health: Pick<SubscriptionHealth, "note">;
   /** Called when a slot is free again. */
   readonly onFree: () => void;
   readonly random: () => number;
@@ -175,6 +177,7 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
   if (result.error === undefined) log.info(line, "delivery attempt");
   else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;
+  options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   if (step.kind === "retry") onQueued(step.delayMs);
   if (step.kind === "failed") {
     const lastError = outcome.lastError ?? null;

@@ -7,9 +7,9 @@ const maxRetryAfterMs = 24 * 60 * 60 * 1000;
  * Decides what follows an attempt (docs/webhooks.md, "Attempts and retries"). Pure except for the
  * random number.
  *
- * Treats all failures alike, 4xx and 410 Gone too: receivers answer 404 during a deployment, and an
- * operator can delete a subscription. Retry-After on 429 and 503 can lengthen a wait, never shorten
- * it.
+ * Treats all failures alike, 4xx too: receivers answer 404 during a deployment. After 410 Gone the
+ * subscription is switched off, and the retry waits. Retry-After on 429 and 503 can lengthen a
+ * wait, never shorten it.
  *
  * @param attempt 1 for the first POST.
  * @param backoffMs Item n-1 is the wait after attempt n; the last one repeats, none means no wait.

@@ -22,8 +22,11 @@ export interface DeliveryMetrics {
   /** Counts a POST that starts. Returns the function to call at its end. */
   attemptStarted(): () => void;
   attempted(attempt: EndedAttempt): void;
-  /** Counts a due delivery that has to wait: its receiver is `busy` with others, or `silent`. */
-  postponed(reason: "busy" | "silent"): void;
+  /**
+   * Counts a due delivery that has to wait: its receiver is `busy` with others, or `silent`, or the
+   * subscription has had its `rate`.
+   */
+  postponed(reason: "busy" | "silent" | "rate"): void;
   /** Counts a delivery whose attempts are spent, once that is stored. */
   failed(): void;
   /**
@@ -89,12 +92,12 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const postponed = new Counter({
     name: "svc_deliveries_postponed_total",
-    help: "Times that a due delivery had to wait: its receiver was `busy` with as many attempts as it may have, or `silent`.",
+    help: "Times that a due delivery had to wait: its receiver was `busy` with as many attempts as it may have, or `silent`, or a `rate` limit let no more begin.",
     labelNames: ["reason"] as const,
     registers,
   });
   attempts.inc({ outcome: "delivered", error: "none" }, 0);
-  for (const reason of ["busy", "silent"]) postponed.inc({ reason }, 0);
+  for (const reason of ["busy", "silent", "rate"]) postponed.inc({ reason }, 0);
   for (const reason of ["spent", "foreign"]) deadLettered.inc({ reason }, 0);
   for (const attempt of ["first", "later"]) lags.zero({ attempt });
   const endAttempt = (): void => {

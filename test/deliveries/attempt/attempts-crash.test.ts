@@ -64,6 +64,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
             resolve({ kind: "made", result: success() satisfies AttemptResult }),
           ),
         ),
+      health: { note: () => undefined },
       openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
       jitter: 0,

@@ -4,7 +4,18 @@ import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
 import { createNote, notesYaml, unsubscribeAll } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
+import { until } from "../support/wait.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+
+/** What the answers show of a receiver. */
+interface Shown {
+  readonly is_active: boolean;
+  readonly disabled_at: string | null;
+  readonly disabled_reason: string | null;
+  readonly failing_since: string | null;
+  readonly last_success_at: string | null;
+  readonly last_attempt_at: string | null;
+}
 
 /** What the answer to a creation has, as far as these tests look at it. */
 interface Made {
@@ -26,13 +37,17 @@ async function verifyAll(secret: string, standard: string, request: ReceivedRequ
 }
 
 for (const mode of modes) {
-  describe(`signatures, secrets and headers of webhooks (${mode})`, () => {
+  describe(`what a webhook has of its own (${mode})`, () => {
     let service: TestService;
     let receiver: TestReceiver;
     let ada: TestUser;
 
     before(async () => {
-      service = await startService({ mode, resources: { "notes.yaml": notesYaml } });
+      service = await startService({
+        mode,
+        resources: { "notes.yaml": notesYaml },
+        webhooks: { maxAttempts: 1_000 },
+      });
       ada = await service.createUser();
     });
     after(() => service.stop());
@@ -122,6 +137,43 @@ for (const mode of modes) {
       expect((await next()).headers).not.to.have.property("authorization");
       const refused = await ada.request("PUT", `/webhooks/${id}`, { headers: { Host: "x" }, rate_limit: 0 });
       expect(refused.body.errors).to.have.all.keys("headers.Host", "rate_limit");
+    });
+
+    it("get no more attempts than their rate limit lets begin, and all of them in the end", async () => {
+      const { id } = await subscribeWith({ rate_limit: 10 });
+      const count = 8;
+      for (let made = 0; made < count; made++) await createNote(ada, `note ${made}`);
+
+      const received = await receiver.waitFor(count);
+
+      const times = received.map(({ receivedAt }) => receivedAt.getTime());
+      // A tenth of a second each, less what the first may have waited on its way.
+      expect((times.at(-1) ?? 0) - (times[0] ?? 0)).to.be.at.least(100 * (count - 2));
+      expect((await ada.request("GET", `/webhooks/${id}`)).body.rate_limit).to.equal(10);
+    });
+
+    it("show how the receiver does, and are switched off by a 410, without losing what waits", async () => {
+      const { id } = await subscribeWith({});
+      const path = `/webhooks/${id}`;
+      const shown = async (): Promise<Shown> => (await ada.request("GET", path)).body as Shown;
+      await next();
+      await until(async () => (await shown()).last_success_at !== null, { what: "the success" });
+      expect(await shown()).to.include({ failing_since: null, is_active: true, disabled_reason: null });
+
+      receiver.answer = { status: 410 };
+      await next();
+      await until(async () => !(await shown()).is_active, { what: "the subscription to be off" });
+      const off = await shown();
+      expect(off.disabled_reason).to.equal("gone");
+      for (const time of [off.disabled_at, off.failing_since, off.last_attempt_at])
+        expect(Date.parse(time ?? "")).to.be.above(Date.now() - 60_000);
+
+      receiver.answer = {};
+      const before = receiver.received.length;
+      await ada.request("PUT", path, { is_active: true });
+      await receiver.waitFor(before + 1);
+      const on = await shown();
+      expect(on).to.include({ is_active: true, disabled_at: null, disabled_reason: null });
     });
   });
 }

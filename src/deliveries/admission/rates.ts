@@ -1,0 +1,132 @@
+import { setBounded } from "../../kit/bounded-map.ts";
+import type { Sql } from "../../db/sql.ts";
+
+/** Attempts of a subscription that has a rate limit. */
+export interface RateRequest {
+  readonly subscriptionId: number;
+  /** The limit, in attempts a second. */
+  readonly rateLimit: number;
+  readonly count: number;
+}
+
+/** Holds subscriptions to their rate limits, over all dispatchers together. */
+export interface Rates {
+  /**
+   * Returns how many attempts of each subscription may begin now. One statement, and none for no
+   * subscriptions.
+   */
+  take(requests: readonly RateRequest[]): Promise<ReadonlyMap<number, number>>;
+  /** Returns the time until it is worth asking for a subscription, 0 for now. No statement. */
+  waitMs(subscriptionId: number): number;
+}
+
+/** Subscriptions without an attempt left; one that is dropped is asked for once more. */
+const mostWaiting = 10_000;
+
+/**
+ * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An
+ * attempt that is given out and not made is lost: a rate is never exceeded. The commit does not
+ * wait for the disk: a crash of the database may give out the last 0.6 s again.
+ */
+const takeText = `
+  WITH given AS (
+    SELECT * FROM unnest($1::int[], $2::float8[], $3::float8[], $4::int[]) AS given (id, gap_ms, burst_ms, wanted)
+  ), held AS MATERIALIZED (
+    SELECT subscription_id AS id, next_slot_at FROM svc.subscription_state WHERE subscription_id = ANY($1) ORDER BY 1 FOR UPDATE
+  ), clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now FROM (SELECT count(*) FROM held) AS locked
+  ), base AS (
+    SELECT id, gap_ms, wanted, clock.now,
+      greatest(next_slot_at, clock.now - burst_ms * interval '1 millisecond') AS next
+    FROM given JOIN held USING (id) CROSS JOIN clock
+  ), granted AS MATERIALIZED (
+    SELECT *, CASE WHEN next > now THEN 0
+      ELSE least(wanted, floor(extract(epoch FROM now - next)::float8 * 1000 / gap_ms)::int + 1) END AS count
+    FROM base
+  ), written AS (
+    UPDATE svc.subscription_state AS state SET next_slot_at = granted.next + granted.count * granted.gap_ms * interval '1 millisecond'
+    FROM granted WHERE state.subscription_id = granted.id AND granted.count > 0
+  )
+  SELECT id, count, (extract(epoch FROM next - now) * 1000 + count * gap_ms)::float8 AS "waitMs" FROM granted
+  WHERE (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`;
+
+export function createRates({
+  sql,
+  now,
+  onWait,
+}: {
+  readonly sql: Sql;
+  readonly now: () => number;
+  /** Called with the time until a subscription that was asked for may go on. */
+  readonly onWait: (ms: number) => void;
+}): Rates {
+  const untilMs = new Map<number, number>();
+  return {
+    waitMs(id) {
+      const until = untilMs.get(id);
+      if (until === undefined) return 0;
+      const waitMs = until - now();
+      if (waitMs > 0) return waitMs;
+      untilMs.delete(id);
+      return 0;
+    },
+    async take(requests) {
+      if (requests.length === 0) return new Map();
+      const pace = requests.map(({ rateLimit }) => paceOf(rateLimit));
+      const rows = await sql<{ id: number; count: number; waitMs: number }>(takeText, [
+        requests.map(({ subscriptionId }) => subscriptionId),
+        pace.map(({ gapMs }) => gapMs),
+        pace.map(({ burstMs }) => burstMs),
+        requests.map(({ count }) => count),
+      ]);
+      const waiting = rows.filter(({ waitMs }) => waitMs > 0);
+      for (const { id, waitMs } of waiting) setBounded(untilMs, [id, now() + waitMs], mostWaiting);
+      if (waiting.length > 0) onWait(Math.min(...waiting.map(({ waitMs }) => waitMs)));
+      return new Map(rows.map(({ id, count }) => [id, count]));
+    },
+  };
+}
+
+/**
+ * Returns the time between attempts, and how much unused time adds up. From 20 a second on, a
+ * twentieth of them may begin together, which batches need. The rest of the second has so many
+ * fewer: no second has more than the limit.
+ */
+export function paceOf(rateLimit: number): { readonly gapMs: number; readonly burstMs: number } {
+  const burst = burstOf(rateLimit);
+  const gapMs = 1000 / (burst === 1 ? rateLimit : rateLimit - burst);
+  return { gapMs, burstMs: (burst - 1) * gapMs };
+}
+
+/** Returns how many attempts may begin together at most. */
+export function burstOf(rateLimit: number): number {
+  return Math.max(1, Math.floor(rateLimit / 20));
+}
+
+/** Deals out what `take` has granted, one by one. */
+export interface Grants {
+  /** Returns whether one more attempt of the subscription may begin; always without a limit. */
+  use(subscriptionId: number, rateLimit: number | null): boolean;
+}
+
+/** Asks for the attempts of some deliveries; no statement where none of them has a limit. */
+export async function grantsFor(
+  rates: Pick<Rates, "take">,
+  deliveries: Iterable<{ readonly subscriptionId: number; readonly rateLimit: number | null }>,
+): Promise<Grants> {
+  const requests = new Map<number, RateRequest>();
+  for (const { subscriptionId, rateLimit } of deliveries) {
+    if (rateLimit === null) continue;
+    const count = (requests.get(subscriptionId)?.count ?? 0) + 1;
+    requests.set(subscriptionId, { subscriptionId, rateLimit, count });
+  }
+  const left = new Map(await rates.take([...requests.values()]));
+  return {
+    use(subscriptionId, rateLimit) {
+      if (rateLimit === null) return true;
+      const count = left.get(subscriptionId) ?? 0;
+      left.set(subscriptionId, count - 1);
+      return count > 0;
+    },
+  };
+}

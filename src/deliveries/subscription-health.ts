@@ -1,0 +1,183 @@
+import type { Actor } from "../kit/actor.ts";
+import { setBounded } from "../kit/bounded-map.ts";
+import { createAlarm, pause, type Worker } from "../kit/worker.ts";
+import { actingCte, actorText } from "../db/audit.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { AttemptResult } from "./delivery.ts";
+
+/**
+ * Keeps what subscriptions show of their receivers (docs/webhooks.md, "States of a subscription").
+ * Switches off those whose receiver is gone, or has failed for too long.
+ */
+export interface SubscriptionHealth extends Worker {
+  /** Notes the result of an attempt, in memory. Tests of a subscription do not count. */
+  note(
+    subscription: { readonly id: number; readonly url: string },
+    result: Pick<AttemptResult, "error" | "statusCode">,
+  ): void;
+}
+
+export interface SubscriptionHealthOptions {
+  readonly sql: Sql;
+  readonly log: Log;
+  /** Recorded in the audit trail. */
+  readonly actor: Actor;
+  /** A subscription with nothing but failures for so long is switched off. */
+  readonly disableAfterMs: number;
+  /** In ms, never going back. */
+  readonly now: () => number;
+}
+
+/** What is known of one subscription, on the clock of `now`. */
+interface Entry {
+  isFailing: boolean;
+  /** Time of the last write; undefined: none yet. */
+  writtenAtMs: number | undefined;
+  attemptAtMs: number;
+  /** Last success that is not written yet. */
+  successAtMs: number | undefined;
+  /** First failure after it, likewise. */
+  failureAtMs: number | undefined;
+  /** URL that answered 410. */
+  goneUrl: string | undefined;
+}
+
+interface State extends SubscriptionHealthOptions {
+  /** The latest at the end. An entry that is dropped costs one more write. */
+  readonly entries: Map<number, Entry>;
+  readonly changed: Set<number>;
+}
+
+/** Without a change between success and failure, the times are written once a minute. */
+const writeEveryMs = 60_000;
+const flushEveryMs = 1_000;
+const mostAtOnce = 500;
+const mostEntries = 20_000;
+/** Share of `disableAfter` after which `webhook.failing` is due: a day, by default. */
+const tellShare = 0.2;
+
+export function createSubscriptionHealth(options: SubscriptionHealthOptions): SubscriptionHealth {
+  const state: State = { ...options, entries: new Map(), changed: new Set() };
+  const alarm = createAlarm();
+  return {
+    name: "subscription-health",
+    note(subscription, result) {
+      note(state, subscription, result);
+      if (state.changed.size > 0) alarm.wake();
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        await alarm.wait(writeEveryMs, signal);
+        await pause(flushEveryMs, signal);
+        await flush(state);
+      }
+    },
+  };
+}
+
+function note(
+  { entries, changed, now }: State,
+  { id, url }: { readonly id: number; readonly url: string },
+  { error, statusCode }: Pick<AttemptResult, "error" | "statusCode">,
+): void {
+  const isFailing = error !== undefined;
+  const atMs = now();
+  const known = entries.get(id);
+  const entry: Entry = known ?? {
+    isFailing: !isFailing,
+    writtenAtMs: undefined,
+    attemptAtMs: atMs,
+    successAtMs: undefined,
+    failureAtMs: undefined,
+    goneUrl: undefined,
+  };
+  const isNews = entry.isFailing !== isFailing || statusCode === 410;
+  entry.isFailing = isFailing;
+  entry.attemptAtMs = atMs;
+  if (isFailing) entry.failureAtMs ??= atMs;
+  else {
+    entry.successAtMs = atMs;
+    entry.failureAtMs = undefined;
+  }
+  if (statusCode === 410) entry.goneUrl = url;
+  setBounded(entries, [id, entry], mostEntries);
+  if (isNews || entry.writtenAtMs === undefined || atMs - entry.writtenAtMs >= writeEveryMs) changed.add(id);
+}
+
+/**
+ * Another process may have seen what this one has not: a success ends every failing before it, and
+ * the first failure after the last success is where a failing begins. Ages, since the clocks of
+ * processes differ.
+ */
+const writeText = `
+  WITH ${actingCte("$8")}, given AS (
+    SELECT id, now() - attempt_age * interval '1 millisecond' AS attempt_at, now() - success_age * interval '1 millisecond' AS success_at,
+      now() - failure_age * interval '1 millisecond' AS failure_at, gone_url
+    FROM unnest($1::int[], $2::float8[], $3::float8[], $4::float8[], $5::text[]) AS given (id, attempt_age, success_age, failure_age, gone_url)
+  ), was AS MATERIALIZED (
+    SELECT * FROM svc.subscription_state WHERE subscription_id = ANY($1) ORDER BY subscription_id FOR UPDATE
+  ), seen AS (
+    SELECT id, gone_url, greatest(last_attempt_at, attempt_at) AS attempt_at, greatest(last_success_at, success_at) AS success_at,
+      last_success_at, failing_since, failing_told_at, failure_at
+    FROM given JOIN was ON was.subscription_id = given.id
+  ), becomes AS MATERIALIZED (
+    SELECT id, gone_url, attempt_at, success_at, failing_told_at, failure_at, least(
+      CASE WHEN failing_since > coalesce(success_at, '-infinity') THEN failing_since END,
+      CASE WHEN failure_at > coalesce(success_at, '-infinity') THEN failure_at END) AS failing_since
+    FROM seen
+  ), written AS (
+    UPDATE svc.subscription_state AS state
+    SET last_attempt_at = becomes.attempt_at, last_success_at = becomes.success_at, failing_since = becomes.failing_since,
+      failing_told_at = CASE WHEN becomes.failing_since < now() - $7 * interval '1 millisecond'
+        THEN coalesce(becomes.failing_told_at, now()) END
+    FROM becomes WHERE state.subscription_id = becomes.id
+  )
+  UPDATE svc.subscriptions AS subscription
+  SET is_active = false, disabled_at = now(), disabled_reason = CASE WHEN url = becomes.gone_url THEN 'gone' ELSE 'failing' END, updated_at = now()
+  FROM acting, becomes
+  WHERE subscription.id = becomes.id AND is_active AND becomes.failure_at IS NOT NULL
+    AND (url = becomes.gone_url OR becomes.failing_since < now() - $6 * interval '1 millisecond')
+  RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
+
+/** Writes what has changed. What cannot be written now is written with the next change. */
+async function flush(state: State): Promise<void> {
+  const { sql, entries, changed, log, actor, disableAfterMs, now } = state;
+  while (changed.size > 0) {
+    const ids = [...changed].slice(0, mostAtOnce);
+    const taken = ids.flatMap((id) => {
+      changed.delete(id);
+      const entry = entries.get(id);
+      return entry === undefined ? [] : [{ id, entry, seen: { ...entry } }];
+    });
+    const atMs = now();
+    const ageOf = (ms: number | undefined): number | null => (ms === undefined ? null : atMs - ms);
+    try {
+      const disabled = await sql<{ id: number; userId: number; reason: string }>(writeText, [
+        taken.map(({ id }) => id),
+        taken.map(({ seen }) => ageOf(seen.attemptAtMs)),
+        taken.map(({ seen }) => ageOf(seen.successAtMs)),
+        taken.map(({ seen }) => ageOf(seen.failureAtMs)),
+        taken.map(({ seen }) => seen.goneUrl ?? null),
+        disableAfterMs,
+        disableAfterMs * tellShare,
+        actorText(actor),
+      ]);
+      for (const { entry, seen } of taken) forget(entry, seen, atMs);
+      for (const { id: subscriptionId, userId, reason } of disabled)
+        log.warn({ event: "webhook.disabled", subscriptionId, userId, reason }, "webhook switched off");
+    } catch (error) {
+      for (const { id } of taken) changed.add(id);
+      log.warn({ err: error }, "state of webhooks not written; trying again");
+      return;
+    }
+  }
+}
+
+/** Forgets what was written, and keeps what was noted in the meantime. */
+function forget(entry: Entry, seen: Entry, atMs: number): void {
+  entry.writtenAtMs = atMs;
+  if (entry.successAtMs === seen.successAtMs) entry.successAtMs = undefined;
+  if (entry.failureAtMs === seen.failureAtMs) entry.failureAtMs = undefined;
+  if (entry.goneUrl === seen.goneUrl) entry.goneUrl = undefined;
+}

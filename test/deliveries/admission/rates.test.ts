@@ -1,0 +1,75 @@
+import { expect } from "chai";
+import {
+  burstOf,
+  createRates,
+  grantsFor,
+  paceOf,
+  type Rates,
+} from "../../../src/deliveries/admission/rates.ts";
+import { useCoreScene } from "../../support/core-scene.ts";
+
+describe("paceOf", () => {
+  it("lets no second have more attempts than the limit, those that begin together included", () => {
+    for (let rateLimit = 0.1; rateLimit <= 1000; rateLimit *= 1.07) {
+      const { gapMs } = paceOf(rateLimit);
+      const inOneSecond = burstOf(rateLimit) + Math.floor((1000 - 1e-6) / gapMs);
+
+      expect(inOneSecond, String(rateLimit)).to.be.at.most(Math.max(1, Math.ceil(rateLimit)));
+    }
+  });
+});
+
+describe("createRates", () => {
+  const scene = useCoreScene();
+  let waits: number[];
+  const open = (): Rates =>
+    createRates({ sql: scene.core.sql, now: () => performance.now(), onWait: (ms) => waits.push(ms) });
+
+  beforeEach(() => {
+    waits = [];
+  });
+
+  it("grants what is left to all dispatchers together, and says when there is more", async () => {
+    const { id: subscriptionId } = await scene.work.addSubscription();
+    const dispatchers = [open(), open(), open()];
+    const startedAt = performance.now();
+    let granted = 0;
+    for (let round = 0; round < 10; round++)
+      for (const answer of await Promise.all(
+        dispatchers.map((rates) => rates.take([{ subscriptionId, rateLimit: 100, count: 7 }])),
+      ))
+        granted += answer.get(subscriptionId) ?? 0;
+
+    const { gapMs } = paceOf(100);
+    expect(granted).to.be.within(5, 5 + Math.ceil((performance.now() - startedAt) / gapMs));
+    expect(waits.every((ms) => ms > 0 && ms <= gapMs)).to.equal(true);
+    expect(dispatchers[0]?.waitMs(subscriptionId)).to.be.at.most(gapMs);
+  });
+
+  it("grants one at once after a long rest, and knows subscriptions apart", async () => {
+    const [one, other] = [await scene.work.addSubscription(), await scene.work.addSubscription()];
+    const rates = open();
+    const ask = { rateLimit: 0.1, count: 3 };
+
+    const first = await rates.take([
+      { subscriptionId: one.id, ...ask },
+      { subscriptionId: other.id, ...ask },
+    ]);
+    const second = await rates.take([{ subscriptionId: one.id, ...ask }]);
+
+    expect([...first]).to.have.deep.members([
+      [one.id, 1],
+      [other.id, 1],
+    ]);
+    expect([...second]).to.deep.equal([[one.id, 0]]);
+    expect(rates.waitMs(one.id)).to.be.within(1, 10_000);
+  });
+
+  it("asks the database for nothing where no subscription has a limit", async () => {
+    const rates = createRates({ sql: () => expect.fail("asked"), now: () => 0, onWait: () => undefined });
+
+    const grants = await grantsFor(rates, [{ subscriptionId: 1, rateLimit: null }]);
+
+    expect(grants.use(1, null)).to.equal(true);
+  });
+});

@@ -1,0 +1,136 @@
+import { expect } from "chai";
+import type { SubscriptionModel, SubscriptionStateModel } from "../../src/db/generated/models.ts";
+import {
+  createSubscriptionHealth,
+  type SubscriptionHealth,
+} from "../../src/deliveries/subscription-health.ts";
+import { testOperator } from "../support/actors.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { useCoreScene } from "../support/core-scene.ts";
+import { until } from "../support/wait.ts";
+
+const dayMs = 24 * 3600 * 1000;
+const failed = { error: "http", statusCode: 500 } as const;
+const gone = { error: "http", statusCode: 410 } as const;
+
+describe("createSubscriptionHealth", () => {
+  const scene = useCoreScene();
+  let subscription: SubscriptionModel;
+  let statements: number;
+  let nowMs: number;
+  const stops: AbortController[] = [];
+
+  beforeEach(async () => {
+    subscription = await scene.work.addSubscription();
+    statements = 0;
+    nowMs = 1_000_000;
+  });
+  afterEach(() => {
+    for (const stop of stops.splice(0)) stop.abort();
+  });
+
+  const open = (): SubscriptionHealth => {
+    const health = createSubscriptionHealth({
+      async sql(text, values) {
+        statements += 1;
+        return scene.core.sql(text, values);
+      },
+      log: createMemoryLog().log,
+      actor: testOperator,
+      disableAfterMs: 5 * dayMs,
+      now: () => nowMs,
+    });
+    const stop = new AbortController();
+    stops.push(stop);
+    void health.run(stop.signal);
+    return health;
+  };
+  const state = (): Promise<SubscriptionStateModel> =>
+    scene.core.database.prisma.subscriptionState.findFirstOrThrow({
+      where: { subscriptionId: subscription.id },
+    });
+  const current = (): Promise<SubscriptionModel> =>
+    scene.core.database.prisma.subscription.findFirstOrThrow({ where: { id: subscription.id } });
+  const untilWritten = (count: number): Promise<unknown> =>
+    until(() => statements >= count, { what: `${count} writes` });
+  /** As if the receiver had failed since then. */
+  const failingFor = (days: number): Promise<unknown> =>
+    scene.core.sql(
+      "UPDATE svc.subscription_state SET failing_since = now() - $1 * interval '1 day', last_success_at = NULL WHERE subscription_id = $2",
+      [days, subscription.id],
+    );
+
+  it("writes the first result, each change, and the rest once a minute", async () => {
+    const health = open();
+    health.note(subscription, {});
+    await untilWritten(1);
+    const first = await state();
+    expect(first.lastAttemptAt).to.deep.equal(first.lastSuccessAt);
+
+    for (let count = 0; count < 100; count++) health.note(subscription, {});
+    nowMs += 1_000;
+    health.note(subscription, failed);
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    expect(statements).to.equal(2);
+
+    nowMs += 60_000;
+    health.note(subscription, failed);
+    await untilWritten(3);
+    health.note(subscription, {});
+    await until(async () => (await state()).failingSince === null, { what: "the success" });
+  });
+
+  it("joins what two dispatchers see: the success of one ends the failing that the other began", async () => {
+    const [one, other] = [open(), open()];
+    one.note(subscription, failed);
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    await failingFor(1);
+
+    other.note(subscription, {});
+
+    await until(async () => (await state()).failingSince === null, { what: "the success" });
+  });
+
+  it("switches off what has failed for too long, and what is gone, and begins anew when it is on again", async () => {
+    const health = open();
+    await failingFor(4.9);
+    health.note(subscription, failed);
+    await untilWritten(1);
+    await until(async () => (await state()).failingToldAt !== null, { what: "the warning" });
+    expect(await current()).to.include({ isActive: true });
+
+    await failingFor(5.1);
+    nowMs += 60_000;
+    health.note(subscription, failed);
+    await until(async () => !(await current()).isActive, { what: "the subscription to be off" });
+    expect(await current()).to.include({ disabledReason: "failing" });
+
+    await scene.core.sql("UPDATE svc.subscriptions SET is_active = true");
+    expect(await state()).to.include({ failingSince: null, failingToldAt: null });
+    nowMs += 60_000;
+    health.note(subscription, failed);
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    expect(await current()).to.include({ isActive: true });
+
+    health.note({ id: subscription.id, url: "http://127.0.0.1:9/before" }, gone);
+    health.note(subscription, gone);
+    await until(async () => !(await current()).isActive, { what: "the subscription to be off" });
+    expect(await current()).to.include({ disabledReason: "gone" });
+  });
+
+  it("lets no state be half of another", async () => {
+    for (const broken of [
+      "UPDATE svc.subscriptions SET is_active = false, disabled_reason = 'nonsense'",
+      "UPDATE svc.subscription_state SET failing_told_at = now()",
+      "UPDATE svc.subscription_state SET last_success_at = now(), failing_since = now() - interval '1 day'",
+    ])
+      expect(await scene.core.sql(broken).catch((error: unknown) => String(error)), broken).to.contain(
+        "check",
+      );
+    // By hand, or by a process of the version before.
+    await scene.core.sql("UPDATE svc.subscriptions SET is_active = false");
+    expect(await current()).to.include({ disabledReason: "owner" });
+    await scene.core.sql("UPDATE svc.subscriptions SET is_active = true");
+    expect(await current()).to.include({ disabledReason: null, disabledAt: null });
+  });
+});
