@@ -7,6 +7,7 @@ import { readConfiguration } from "../app/configuration.ts";
 import { addDeliveryCommands } from "../deliveries/commands.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
 import { createLog } from "../telemetry/log.ts";
+import { addImportCommand } from "./import-command.ts";
 import { addMigrateCommand } from "./migrate-command.ts";
 import { addReloadCommand } from "./reload-command.ts";
 import { addResourceCommands } from "../resources/commands.ts";
@@ -40,6 +41,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
     .exitOverride();
   addUserCommands(program, { open, terminal });
   addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
+  addImportCommand(program, { open: () => openAdmin({ env, cwd, log }), cwd, terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addReloadCommand(program, {
     open,

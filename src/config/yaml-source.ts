@@ -16,6 +16,7 @@ import { codeOf } from "../kit/errors.ts";
 
 /** Far above what people write. Keeps a wrong or hostile file from blocking the start. */
 const maxBytes = 256 * 1024;
+const tooLarge = `expected at most ${maxBytes / 1024} KiB`;
 const maxDepth = 32;
 /**
  * Together with the refusal of aliases within aliased values this bounds the expanded size
@@ -72,7 +73,7 @@ export function readYamlFile(path: string, file: string): YamlSource {
   try {
     const stats = statSync(path);
     if (!stats.isFile()) return unreadable(file, "expected a file");
-    if (stats.size > maxBytes) return unreadable(file, `expected at most ${maxBytes / 1024} KiB`);
+    if (stats.size > maxBytes) return unreadable(file, tooLarge);
     return parseYaml(new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path)), file);
   } catch (error) {
     if (error instanceof TypeError) return unreadable(file, "expected text in UTF-8");
@@ -85,7 +86,8 @@ export function readYamlFile(path: string, file: string): YamlSource {
  *
  * @param file The name to show in faults.
  */
-function parseYaml(text: string, file: string): YamlSource {
+export function parseYaml(text: string, file: string): YamlSource {
+  if (Buffer.byteLength(text) > maxBytes) return unreadable(file, tooLarge);
   if (isTooDeep(text)) return unreadable(file, `expected at most ${maxDepth} levels of nesting`);
   const lines = new LineCounter();
   const place = (offset: number): { line: number; column: number } => {

@@ -136,7 +136,7 @@ function cellOf(value: unknown): string {
 /**
  * Replaces control characters, which would steer the terminal: names and addresses come from users.
  */
-function visible(text: string): string {
+export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }
 

@@ -1,6 +1,6 @@
 /** Returns the items by key, in their order. */
-export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, T[]> {
-  const groups = new Map<string, T[]>();
+export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): ReadonlyMap<K, T[]> {
+  const groups = new Map<K, T[]>();
   for (const item of items) getOrSet(groups, keyOf(item), () => []).push(item);
   return groups;
 }

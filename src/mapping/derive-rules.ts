@@ -4,20 +4,23 @@ import { defaultLength } from "./storable.ts";
 
 type Rules = (string | Readonly<Record<string, unknown>>)[];
 
+/** The parts of a definition that the rules depend on. */
+type Fields = Pick<Definition, "name" | "fields" | "ownerColumn">;
+
 /**
  * Derives the rules of a resource without its own: the fields that a client may set, required
  * unless optional or with a default.
  */
-export function deriveCreateRules(definition: Definition): RuleSpecs {
+export function deriveCreateRules(definition: Fields): RuleSpecs {
   return rulesOf(definition, ({ isOptional, default: given }) => isOptional || given !== undefined);
 }
 
 /** Derives the same rules with every field optional. The key never changes. */
-export function deriveUpdateRules(definition: Definition): RuleSpecs {
+export function deriveUpdateRules(definition: Fields): RuleSpecs {
   return rulesOf({ ...definition, fields: definition.fields.filter((field) => !field.isKey) }, () => true);
 }
 
-function rulesOf(definition: Definition, mayBeAbsent: (field: Field) => boolean): RuleSpecs {
+function rulesOf(definition: Fields, mayBeAbsent: (field: Field) => boolean): RuleSpecs {
   const settable = definition.fields.filter((field) => isSettable(field, definition));
   return Object.fromEntries(
     settable.flatMap((field): [string, Rules][] => {
@@ -31,7 +34,7 @@ function rulesOf(definition: Definition, mayBeAbsent: (field: Field) => boolean)
 }
 
 /** Returns whether a client may set the field: neither the database nor the service fills it. */
-function isSettable(field: Field, { ownerColumn }: Definition): boolean {
+function isSettable(field: Field, { ownerColumn }: Fields): boolean {
   const isGenerated = field.isGenerated === true || isMade(field.default);
   return !isGenerated && !field.isUpdatedAt && field.name !== ownerColumn;
 }

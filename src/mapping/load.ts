@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { OperatorError } from "../kit/errors.ts";
-import { compareFaults, faultText, readYamlFile, type Fault } from "../config/yaml-source.ts";
+import { compareFaults, faultText, parseYaml, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
 import { readAccess } from "./read/access.ts";
 import { readBaseQuery } from "./read/base-query.ts";
@@ -24,21 +24,37 @@ export interface Check {
   readonly faults: readonly Fault[];
 }
 
-const folder = "resources";
+const defaultFolder = "resources";
+
+/** What to check, where it is not the mapping files of a configuration as they are. */
+export interface CheckOptions {
+  /** Name of the folder below the configuration folder. */
+  readonly folder?: string;
+  /** Texts by the name of the file, in place of the folder's own or beside them. */
+  readonly texts?: ReadonlyMap<string, string>;
+}
 
 /**
  * Reads every mapping file, `resources/*.yaml` and `*.yml`, with its code module.
  *
  * @param configDir Absolute path of the configuration folder.
  */
-export async function checkDefinitions(configDir: string): Promise<Check> {
-  const files = await listFiles(configDir);
+export async function checkDefinitions(
+  configDir: string,
+  { folder = defaultFolder, texts = new Map() }: CheckOptions = {},
+): Promise<Check> {
+  const files = await listFiles(join(configDir, folder), [...texts.keys()]);
   if (files === undefined) {
     const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty`;
     return { definitions: undefined, faults: [{ file: folder, line: 1, column: 1, key: "", message }] };
   }
   const validate = compileMappingSchema();
-  const all = files.map((file) => createDraft(readYamlFile(join(configDir, file), file), validate));
+  const all = files.map((name) => {
+    const file = join(folder, name);
+    const text = texts.get(name);
+    const source = text === undefined ? readYamlFile(join(configDir, file), file) : parseYaml(text, file);
+    return createDraft(source, validate);
+  });
   const drafts = byName(all);
   checkNames(all);
   for (const draft of all) {
@@ -86,16 +102,18 @@ function shownFault(fault: Fault, configDir: string): string {
   return faultText({ ...fault, file: join(shown, fault.file) });
 }
 
-/** Returns undefined without such a folder. Hidden files are those of editors. */
-async function listFiles(configDir: string): Promise<readonly string[] | undefined> {
+/**
+ * Returns the names of the mapping files; undefined without the folder. Hidden files are those of
+ * editors.
+ *
+ * @param further Names of files that are not there yet.
+ */
+async function listFiles(folder: string, further: readonly string[]): Promise<readonly string[] | undefined> {
   try {
-    const names = await readdir(join(configDir, folder));
-    return names
-      .filter((name) => /^[^.].*\.ya?ml$/.test(name))
-      .toSorted()
-      .map((name) => join(folder, name));
+    const names = await readdir(folder);
+    return [...new Set([...names.filter((name) => /^[^.].*\.ya?ml$/.test(name)), ...further])].toSorted();
   } catch {
-    return undefined;
+    return further.length > 0 ? further.toSorted() : undefined;
   }
 }
 

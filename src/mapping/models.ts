@@ -1,5 +1,5 @@
 import { Decimal } from "@prisma/client/runtime/client";
-import { partsOfTable, quoteText, tablesSchema } from "../db/names.ts";
+import { fittingName, partsOfTable, quoteText, tablesSchema } from "../db/names.ts";
 import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
 import { isUniqueAlone } from "./keys.ts";
 
@@ -65,14 +65,38 @@ function modelOf(definition: Definition, definitions: Definitions, hasSchema: bo
   return block(`model ${definition.model}`, [
     ...definition.fields.map((field) => fieldLine(field, definition)),
     ...definition.relations.map((relation) => relationLine(relation, definition, definitions)),
-    ...(keys.length > 1 ? [`@@id([${keys.map(({ name }) => name).join(", ")}])`] : []),
-    ...uniques.map((names) => `@@unique([${names.join(", ")}])`),
+    ...(keys.length > 1
+      ? [`@@id([${keys.map(({ name }) => name).join(", ")}]${longName(definition, [], "_pkey", ", ")})`]
+      : []),
+    ...uniques.map((names) => `@@unique([${names.join(", ")}]${longName(definition, names, "_key", ", ")})`),
     ...definition.fields
-      .filter((field) => isIndexDue(field, definition))
+      .filter((field) => definition.isManaged && isIndexDue(field, definition))
       .map(({ name }) => `@@index([${name}])`),
     `@@map(${quote(table)})`,
     ...(hasSchema ? [`@@schema(${quote(schema)})`] : []),
   ]);
+}
+
+/**
+ * Returns a name for an index or constraint of an existing table, where Prisma would cut its own.
+ * Two that are cut may be the same. The table has other names, which nothing here asks for.
+ *
+ * @param before What separates the name from what stands before it.
+ */
+function longName(
+  { isManaged, table }: Definition,
+  names: readonly string[],
+  ending: string,
+  before: string,
+): string {
+  const stem = [partsOfTable(table).name, ...names].join("_");
+  const name = fittingName(stem, ending);
+  return isManaged || name === stem + ending ? "" : `${before}map: ${quote(name)}`;
+}
+
+/** Puts a name into the parentheses of an attribute that has no others. */
+function withName(attribute: string, name: string): string {
+  return name === "" ? attribute : `${attribute}(${name})`;
 }
 
 /**
@@ -84,14 +108,15 @@ export function isIndexDue(field: Field, { key }: Pick<Definition, "key">): bool
   return !isServed && (field.isIndexed || field.references !== undefined);
 }
 
-function fieldLine(field: Field, { isManaged, keys }: Definition): string {
+function fieldLine(field: Field, definition: Definition): string {
+  const { isManaged, keys } = definition;
   const isSoleKey = field.isKey && keys.length === 1;
   const suffix = field.isList ? "[]" : field.isOptional ? "?" : "";
   return [
     field.name,
     `${prismaType(field)}${suffix}`,
-    isSoleKey && "@id",
-    field.isUnique && !isSoleKey && "@unique",
+    isSoleKey && withName("@id", longName(definition, [], "_pkey", "")),
+    field.isUnique && !isSoleKey && withName("@unique", longName(definition, [field.column], "_key", "")),
     ...defaultOf(field, isManaged),
     field.column !== field.name && `@map(${quote(field.column)})`,
     nativeType(field, isManaged),
@@ -228,7 +253,8 @@ function relationLine(relation: Relation, definition: Definition, definitions: D
     `onDelete: ${deleteActions[local.references?.onDelete ?? "restrict"]}`,
     "onUpdate: Cascade",
   ];
-  return `${relation.name} ${other.model}${local.isOptional ? "?" : ""} @relation(${parts.join(", ")})`;
+  const map = longName(definition, [local.column], "_fkey", ", ");
+  return `${relation.name} ${other.model}${local.isOptional ? "?" : ""} @relation(${parts.join(", ")}${map})`;
 }
 
 function fieldOf(definition: Definition, name: string): Field {

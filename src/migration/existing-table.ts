@@ -158,12 +158,19 @@ function plainType(name: string): string {
   return name.replace(/\(.*\)|\[\]$/g, "").toLowerCase();
 }
 
+/** Returns whether a `numeric` has only whole numbers of 64 bits, as keys of other makers have. */
+function isWholeNumber({ baseType, type }: LiveColumn): boolean {
+  const [, digits] = /^numeric\((\d+),0\)/.exec(type) ?? [];
+  return baseType === "numeric" && digits !== undefined && Number(digits) <= 18;
+}
+
 function mismatch({ type, isList, native }: Field, column: LiveColumn): string | undefined {
   if (isList !== column.isList)
     return `the column is ${column.type}, ${column.isList ? 'a list: say "list: true"' : "no list"}`;
   if (native !== undefined)
     return isNative(native, column) ? undefined : `the column is ${column.type}, not ${native}`;
   if (columnTypes[type].includes(column.baseType)) return undefined;
+  if (type === "BigInt" && isWholeNumber(column)) return undefined;
   const fitting = Object.entries(columnTypes).find(([, types]) => types.includes(column.baseType))?.[0];
   if (fitting === undefined)
     return `the column is ${column.type}, which no field type fits: a String with "native: ${column.ownType}" has it as text`;
@@ -176,7 +183,9 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
   for (const column of columns) {
     const field = fields.find((candidate) => candidate.column === column.name);
     const note = (path: readonly string[], message: string): void => void notes.push(remark(path, message));
-    if (field !== undefined && column.isNullable && !field.isOptional && !field.isList) {
+    // The columns of a view are never NOT NULL.
+    const isKeyOfView = definition.isView && field?.isKey === true;
+    if (field !== undefined && column.isNullable && !field.isOptional && !field.isList && !isKeyOfView) {
       note(
         ["fields", field.name],
         'the column may be null: a record where it is cannot be read unless the field says "optional: true".',

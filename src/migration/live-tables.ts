@@ -86,7 +86,7 @@ const columnsQuery = `
   SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
     coalesce(item.typname, own.typname)::text AS "ownType",
-    item.oid IS NOT NULL AS "isList", NOT att.attnotnull AS "isNullable",
+    item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR own.typnotnull) AS "isNullable",
     att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",
     att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated",
     EXISTS (SELECT FROM pg_index WHERE indrelid = cls.oid AND indisprimary AND att.attnum = ANY(indkey)) AS "isPrimary"

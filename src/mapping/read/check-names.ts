@@ -18,7 +18,7 @@ const reservedSchema = /^(?:svc|pg_[^.]*|information_schema)\./;
 export function checkNames(drafts: readonly Draft[]): void {
   for (const draft of drafts) {
     const { model, table } = draft.content;
-    if (model !== undefined && (reservedModels.has(model) || isReserved(delegateOf(model)))) {
+    if (model !== undefined && isReservedModel(model)) {
       draft.report(["model"], `"${model}" is a reserved word; expected another name, such as ${model}Record`);
     }
     const parts = table === undefined ? [] : Object.values(partsOfTable(table));
@@ -38,7 +38,13 @@ export function checkNames(drafts: readonly Draft[]): void {
   });
 }
 
-function delegateOf(model: string): string {
+/** Returns whether no model can have the name. */
+export function isReservedModel(model: string): boolean {
+  return reservedModels.has(model) || isReserved(delegateOf(model));
+}
+
+/** Returns the client's name of a model, which is the same for Order and order. */
+export function delegateOf(model: string): string {
   return `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
 }
 

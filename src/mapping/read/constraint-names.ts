@@ -1,6 +1,6 @@
 import type { Field } from "../definition.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import { partsOfTable, shortTable } from "../../db/names.ts";
+import { fittingName, partsOfTable, shortTable } from "../../db/names.ts";
 import { keysOf, type Draft } from "./draft.ts";
 import { maxNameBytes } from "./fields.ts";
 
@@ -31,13 +31,15 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
     if (table === undefined || tables.has(shortTable(table)) || draft.faultyKeys.has("table")) continue;
     tables.add(shortTable(table));
     const { schema, name } = partsOfTable(table);
+    const isManaged = draft.content.managed ?? true;
     const takeIn = (path: YamlPath, stem: string, ending: string): void =>
-      take(draft, path, schema, cutName(stem, ending));
+      take(draft, path, schema, isManaged ? cutName(stem, ending) : fittingName(stem, ending));
     takeIn([draft.content.table === undefined ? "name" : "table"], name, "_pkey");
     const [key] = keysOf(draft);
     for (const field of draft.fields.values()) {
       const ending = field === undefined ? undefined : endingOf(field, key, keysOf(draft).length === 1);
-      if (field !== undefined && ending !== undefined)
+      // Nothing makes an index in a table that is there.
+      if (field !== undefined && ending !== undefined && (isManaged || ending !== "_idx"))
         takeIn(["fields", field.name], `${name}_${field.column}`, ending);
     }
     for (const [index, names] of (draft.content.unique ?? []).entries()) {

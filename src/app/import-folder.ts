@@ -1,0 +1,143 @@
+import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { OperatorError, codeOf } from "../kit/errors.ts";
+import { parseYaml } from "../config/yaml-source.ts";
+import { delegateOf } from "../mapping/read/check-names.ts";
+import type { FileComments, FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
+
+/** A mapping file that is there. */
+export interface PresentFile {
+  readonly file: string;
+  readonly text: string;
+  /** Undefined when the text cannot be read. */
+  readonly content: FileContent | undefined;
+}
+
+/** What the last import wrote into a file. */
+export interface LastFile {
+  readonly content: FileContent;
+  readonly comments: FileComments;
+}
+
+/** The folder of the mapping files. */
+export interface ImportFolder {
+  readonly present: readonly PresentFile[];
+  /** What the last import wrote, by table. */
+  readonly last: ReadonlyMap<string, LastFile>;
+}
+
+/** Hidden, so that no program takes it for a mapping file. */
+const recordName = ".svc-import.json";
+
+/** Reads the folder. A folder that is not there is empty. */
+export async function readFolder(folder: string): Promise<ImportFolder> {
+  const names = await namesIn(folder);
+  const present = await Promise.all(
+    names
+      .filter((name) => /^[^.].*\.ya?ml$/.test(name))
+      .toSorted()
+      .map(async (file): Promise<PresentFile> => {
+        const text = await readFile(join(folder, file), "utf8");
+        const { value } = parseYaml(text, file);
+        const isMap = typeof value === "object" && value !== null && !Array.isArray(value);
+        return { file, text, content: isMap ? (value as FileContent) : undefined };
+      }),
+  );
+  return { present, last: names.includes(recordName) ? await readRecord(folder) : new Map() };
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw new OperatorError(`${folder} cannot be read (${codeOf(error) ?? "unknown error"}).`, {
+      cause: error,
+    });
+  }
+}
+
+async function readRecord(folder: string): Promise<ReadonlyMap<string, LastFile>> {
+  try {
+    const text = await readFile(join(folder, recordName), "utf8");
+    const { tables } = JSON.parse(text) as { readonly tables: Readonly<Record<string, LastFile>> };
+    return new Map(Object.entries(tables));
+  } catch (error) {
+    throw new OperatorError(
+      `${join(folder, recordName)} cannot be read. Restore what the last import wrote, or delete it: columns that were taken out by hand then come back.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Returns the table of a mapping file with its schema: `public.orders`. */
+export function tableOf({ table, name }: FileContent): string | undefined {
+  const given = typeof table === "string" ? table : name;
+  if (typeof given !== "string") return undefined;
+  return given.includes(".") ? given : `public.${given}`;
+}
+
+/**
+ * Returns the names that are taken, and those that the files of existing tables have already.
+ *
+ * @param isReplaced Whether the file of a table is written from the start again.
+ */
+export function knownNames({ present }: ImportFolder, isReplaced: boolean): KnownNames {
+  const existing = present.filter(({ content }) => content?.["managed"] === false);
+  const others = present.filter((one) => !existing.includes(one));
+  const texts = (key: string): readonly string[] =>
+    others.flatMap(({ content }) => (typeof content?.[key] === "string" ? [content[key]] : []));
+  return {
+    resources: new Set([...texts("name"), ...others.map(({ file }) => file.replace(/\.ya?ml$/, ""))]),
+    models: new Set(texts("model").map(delegateOf)),
+    files: new Map(
+      existing.flatMap(({ file, content = {} }): [string, KnownFile][] => {
+        const { name, model } = content;
+        const table = tableOf(content);
+        if (typeof name !== "string" || typeof model !== "string" || table === undefined) return [];
+        const fields = isReplaced ? new Map<string, string>() : fieldsByColumn(content);
+        return [[table, { file, resource: name, model, fields }]];
+      }),
+    ),
+  };
+}
+
+/** Returns the names of the fields of a file by column. */
+export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, string> {
+  if (typeof fields !== "object" || fields === null) return new Map();
+  return new Map(
+    Object.entries(fields as Readonly<Record<string, unknown>>).map(([name, field]) => {
+      const column = typeof field === "object" && field !== null && "column" in field ? field.column : name;
+      return [typeof column === "string" ? column : name, name];
+    }),
+  );
+}
+
+/** Writes files, each of them whole or not at all, and the record of what was written. */
+export async function writeFolder(
+  folder: string,
+  texts: ReadonlyMap<string, string>,
+  last: ReadonlyMap<string, LastFile>,
+): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    for (const [file, text] of texts) await writeWhole(join(folder, file), text);
+    const sorted = [...last].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const record = {
+      about:
+        "What the last svc-admin import wrote. Keep it with the mapping files: --update compares with it.",
+      tables: Object.fromEntries(sorted),
+    };
+    await writeWhole(join(folder, recordName), `${JSON.stringify(record, null, 1)}\n`);
+  } catch (error) {
+    throw new OperatorError(
+      `${folder} cannot be written (${codeOf(error) ?? "unknown error"}); see which user runs the command, and import again with --update.`,
+      { cause: error },
+    );
+  }
+}
+
+async function writeWhole(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text);
+  await rename(`${path}.new`, path);
+}

@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from "node:util";
+import { editYaml, replaceComment } from "../config/edit-yaml.ts";
+import { fileText } from "../mapping/import/file-text.ts";
+import { mergeContent, renameFields } from "../mapping/import/merge.ts";
+import type { FileContent, ImportedFile } from "../mapping/import/imported-table.ts";
+import { fieldsByColumn, type LastFile, type PresentFile } from "./import-folder.ts";
+
+/** The text of a mapping file, and how it differs from the one that is there. */
+export interface ImportedText {
+  readonly text: string;
+  readonly outcome: "new" | "replaced" | "updated" | "unchanged";
+  /** Places where a hand and the table changed the same value: that of the hand stays. */
+  readonly kept: readonly string[];
+}
+
+/**
+ * Makes the text of a mapping file: a new one, or the one that is there with what changed in the
+ * table.
+ *
+ * @param present The file that is there; undefined for a new one.
+ * @param last What the last import wrote; undefined when none did.
+ * @param schema Path of the JSON Schema for editors.
+ */
+export function importedText({
+  imported,
+  present,
+  last,
+  isUpdate,
+  schema,
+}: {
+  readonly imported: ImportedFile;
+  readonly present: PresentFile | undefined;
+  readonly last: LastFile | undefined;
+  readonly isUpdate: boolean;
+  readonly schema: string | undefined;
+}): ImportedText {
+  if (present?.content === undefined || !isUpdate)
+    return {
+      text: fileText(imported, schema),
+      outcome: present === undefined ? "new" : "replaced",
+      kept: [],
+    };
+  const { text, content: mine } = present;
+  const before = last === undefined ? guessedLast(mine, imported.content) : renamedLast(last.content, mine);
+  const { content, kept } = mergeContent(before, mine, imported.content);
+  const comments = { ...last?.comments, ...imported.comments };
+  const edited = isDeepStrictEqual(mine, content)
+    ? text
+    : editYaml({ text, before: mine, after: content, comments });
+  const result = last === undefined ? edited : withComments(edited, last, imported);
+  return { text: result, outcome: result === text ? "unchanged" : "updated", kept };
+}
+
+/**
+ * Returns what the last import may have written, where there is no record of it: the file as it
+ * is, so that only new columns come in and only dropped ones go.
+ */
+function guessedLast(mine: FileContent, next: FileContent): FileContent {
+  const columns = fieldsByColumn(next);
+  const fields = [...fieldsByColumn(mine)].map(([column, name]) => {
+    const isThere = columns.get(column) === name;
+    return [name, ((isThere ? next : mine)["fields"] as FileContent)[name]] as const;
+  });
+  return { ...next, fields: Object.fromEntries(fields) };
+}
+
+function renamedLast(last: FileContent, mine: FileContent): FileContent {
+  const now = fieldsByColumn(mine);
+  const renamed = [...fieldsByColumn(last)].flatMap(([column, name]): [string, string][] => {
+    const current = now.get(column);
+    return current === undefined || current === name ? [] : [[name, current]];
+  });
+  return renameFields(last, new Map(renamed));
+}
+
+function withComments(text: string, last: LastFile, { comments, content }: ImportedFile): string {
+  const places = new Set([...Object.keys(last.comments), ...Object.keys(comments)]);
+  let result = text;
+  for (const place of places) {
+    const [before = [], after = []] = [last.comments[place], comments[place]];
+    // The comment of a new field came with it, and that of a dropped one is gone.
+    const isOld = place === "" || isIn(last.content, place);
+    const isStill = place === "" || isIn(content, place);
+    if (isOld && isStill)
+      result = replaceComment(result, place === "" ? undefined : place, { before, after });
+  }
+  return result;
+}
+
+function isIn(content: FileContent, place: string): boolean {
+  let value: unknown = content;
+  for (const step of place.split(".")) value = (value as FileContent | undefined)?.[step];
+  return value !== undefined;
+}

@@ -1,0 +1,254 @@
+import { basename, dirname, join, relative } from "node:path";
+import type { ClientBase } from "pg";
+import type { Fault } from "../config/yaml-source.ts";
+import { hint } from "../kit/did-you-mean.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Catalog, CatalogRelation } from "../mapping/import/catalog.ts";
+import { importFiles, type Imported } from "../mapping/import/import-files.ts";
+import { tableNameOf, type ImportedFile, type LeftOut } from "../mapping/import/imported-table.ts";
+import { createPatterns } from "../mapping/import/patterns.ts";
+import { readCatalog, readSchemas } from "../mapping/import/read-catalog.ts";
+import { checkDefinitions } from "../mapping/load.ts";
+import { inMigrationTransaction } from "../migration/core-migrations.ts";
+import { knownNames, readFolder, tableOf, writeFolder, type ImportFolder } from "./import-folder.ts";
+import { findMismatches, refuse, stageFiles, withIncludes, type Staged } from "./import-check.ts";
+import type { ImportedText } from "./import-texts.ts";
+
+/** What to import, and where to. */
+export interface ImportRequest {
+  readonly url: string;
+  readonly schemas: readonly string[];
+  /** Names or patterns of tables; empty for all. */
+  readonly tables: readonly string[];
+  readonly excluded: readonly string[];
+  readonly ownerColumn: string | undefined;
+  /** Absolute path of the folder of the mapping files. */
+  readonly folder: string;
+  /** What to do with files that are there. */
+  readonly mode: "new" | "update" | "replace";
+  readonly onProgress: (line: string) => void;
+}
+
+/** A table with its file. */
+export interface ImportedRow {
+  readonly table: string;
+  readonly resource: string;
+  readonly kind: CatalogRelation["kind"];
+  readonly file: string;
+  readonly outcome: ImportedText["outcome"];
+  readonly remarks: readonly string[];
+}
+
+/** What an import did. */
+export interface ImportReport {
+  readonly tables: readonly ImportedRow[];
+  readonly leftOut: readonly LeftOut[];
+  readonly partitions: number;
+  /** Faults of the files as they are now, in parts that were written by hand. */
+  readonly faults: readonly Fault[];
+  readonly seconds: number;
+}
+
+/** Most times that the files are made again without what a check refused. */
+const mostRounds = 8;
+
+/**
+ * Writes a mapping file for every wanted table and view. What it writes passes `resources check`
+ * and fits the tables; what would not is left out, with the reason.
+ *
+ * @throws OperatorError for names that match nothing, and for files that are there already. Also
+ *   for faults in files that it does not write.
+ */
+export async function importMappings(request: ImportRequest): Promise<ImportReport> {
+  const startedAt = performance.now();
+  const elapsed = (): string => ((performance.now() - startedAt) / 1_000).toFixed(1);
+  const folder = await readFolder(request.folder);
+  if (request.mode !== "replace" && folder.present.length > 0) await refuseFaults(request.folder);
+  return inMigrationTransaction({
+    url: request.url,
+    isReadOnly: true,
+    async work(client) {
+      const catalog = await readWanted(client, request);
+      const isWanted = wantedBy(request, catalog);
+      const wanted = catalog.relations.filter(isWanted);
+      request.onProgress(
+        `Read ${countOf(wanted.length, "table or view", "tables and views")} in ${elapsed()} s.`,
+      );
+      refusePresent(request, folder, wanted);
+      const made = await makeFiles({ client, request, folder, catalog, isWanted });
+      request.onProgress(
+        `Checked ${countOf(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
+      );
+      await writeMade(request.folder, folder, made);
+      return {
+        tables: made.files.map(({ imported, text }) => rowOf(imported, text)),
+        leftOut: made.imported.leftOut,
+        partitions: made.imported.partitions,
+        faults: made.faults,
+        seconds: Number(elapsed()),
+      };
+    },
+  });
+}
+
+function rowOf({ table, resource, kind, file, remarks }: ImportedFile, text: ImportedText): ImportedRow {
+  const kept = text.kept.map(
+    (place) => `${place} was changed by hand and by the table too; the hand's value stays.`,
+  );
+  return { table, resource, kind, file, outcome: text.outcome, remarks: [...remarks, ...kept] };
+}
+
+function countOf(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+async function refuseFaults(folder: string): Promise<void> {
+  const { faults } = await checkDefinitions(dirname(folder), { folder: basename(folder) });
+  if (faults.length === 0) return;
+  throw new OperatorError(
+    `The mapping files that are there have faults; correct them first, or replace the files with --force:\n${faults
+      .map((fault) => `  ${shownFault(fault, folder)}`)
+      .join("\n")}`,
+  );
+}
+
+/** Formats a fault of a mapping file with its path from the working folder. */
+export function shownFault({ file, line, column, key, message }: Fault, folder: string): string {
+  const path = relative(process.cwd(), join(folder, basename(file)));
+  const shown = path.startsWith("..") ? join(folder, basename(file)) : path;
+  return `${shown}:${line}:${column}: ${key === "" ? "" : `${key}: `}${message}`;
+}
+
+async function readWanted(client: ClientBase, { schemas }: ImportRequest): Promise<Catalog> {
+  const known = await readSchemas(client);
+  const unknown = schemas.find((schema) => !known.includes(schema));
+  if (unknown !== undefined)
+    throw new OperatorError(`--schema: there is no schema "${unknown}"${hint(unknown, known)}.`);
+  const catalog = await readCatalog(client, schemas);
+  if (catalog.relations.length > 0) return catalog;
+  const others = known.filter((schema) => !schemas.includes(schema));
+  throw new OperatorError(
+    `There is no table and no view in ${schemas.join(", ")}. ${
+      others.length === 0
+        ? "Is DATABASE_URL the right database?"
+        : `Name another schema with --schema: ${others.join(", ")}.`
+    }`,
+  );
+}
+
+function wantedBy(
+  { tables, excluded }: ImportRequest,
+  { relations }: Catalog,
+): (relation: CatalogRelation) => boolean {
+  const named = createPatterns(tables);
+  const without = createPatterns(excluded);
+  const names = relations.map(({ name }) => name);
+  for (const [option, patterns] of [
+    ["--tables", named],
+    ["--exclude", without],
+  ] as const) {
+    const [unused] = patterns.unused(relations);
+    if (unused !== undefined)
+      throw new OperatorError(`${option}: no table or view matches "${unused}"${hint(unused, names)}.`);
+  }
+  return (relation) => (tables.length === 0 || named.matches(relation)) && !without.matches(relation);
+}
+
+function refusePresent(
+  { mode, folder: path }: ImportRequest,
+  folder: ImportFolder,
+  wanted: readonly CatalogRelation[],
+): void {
+  if (mode !== "new") return;
+  const { files } = knownNames(folder, false);
+  const there = wanted.flatMap((relation) => files.get(tableNameOf(relation))?.file ?? []);
+  if (there.length === 0) return;
+  const shown = there.slice(0, 10).join(", ") + (there.length > 10 ? ` and ${there.length - 10} more` : "");
+  throw new OperatorError(
+    `Nothing was written: ${countOf(there.length, "file is", "files are")} there already in ${path} (${shown}). ` +
+      "Bring them up to date with --update, which keeps what was written by hand, or replace them with --force.",
+  );
+}
+
+interface Made {
+  readonly files: readonly { readonly imported: ImportedFile; readonly text: ImportedText }[];
+  readonly imported: Imported;
+  readonly faults: readonly Fault[];
+}
+
+interface Making {
+  readonly client: ClientBase;
+  readonly request: ImportRequest;
+  readonly folder: ImportFolder;
+  readonly catalog: Catalog;
+  readonly isWanted: (relation: CatalogRelation) => boolean;
+}
+
+/** Makes the files, checks them, and makes them again without what the check refused. */
+async function makeFiles(making: Making): Promise<Made> {
+  const { request, folder, catalog, isWanted } = making;
+  const known = knownNames(folder, request.mode === "replace");
+  const refused = new Map<string, string>();
+  const isUsed = (relation: CatalogRelation): boolean =>
+    isWanted(relation) || known.files.has(tableNameOf(relation));
+  const wanted = new Set(catalog.relations.filter(isWanted).map(tableNameOf));
+  for (let round = 1; ; round += 1) {
+    const all = importFiles(catalog, { isWanted: isUsed, ownerColumn: request.ownerColumn, known, refused });
+    const imported = {
+      ...all,
+      files: all.files.filter(({ table }) => wanted.has(table)),
+      leftOut: all.leftOut.filter(({ table }) => wanted.has(table)),
+    };
+    const stage = (files: readonly ImportedFile[]): Promise<Staged> =>
+      stageFiles({ path: request.folder, folder, files, isUpdate: request.mode === "update" });
+    const plain = await stage(imported.files);
+    const linked = imported.files.map((file) => withIncludes(file, plain.definitions, folder));
+    const staged = await stage(linked);
+    const faults =
+      staged.definitions === undefined
+        ? staged.faults
+        : await findMismatches(making.client, staged.definitions, linked);
+    const mine = round < mostRounds ? faults.filter(({ file }) => isWhole(staged, file)) : [];
+    if (mine.length === 0) {
+      const gone = request.mode === "update" ? findGone(request, folder, catalog) : [];
+      const files = linked.flatMap((one) => {
+        const text = staged.texts.get(one.file);
+        return text === undefined ? [] : [{ imported: one, text }];
+      });
+      return { files, imported, faults: [...faults, ...gone] };
+    }
+    for (const fault of mine) refuse(fault, linked, refused);
+  }
+}
+
+/** Finds files of tables that are not there any more. */
+function findGone(
+  { schemas }: ImportRequest,
+  { present }: ImportFolder,
+  { relations }: Catalog,
+): readonly Fault[] {
+  const there = new Set(relations.map(tableNameOf));
+  return present.flatMap(({ file, content }) => {
+    const table = content?.["managed"] === false ? tableOf(content) : undefined;
+    if (table === undefined || there.has(table) || !schemas.includes(table.split(".")[0] ?? "")) return [];
+    const message = `there is no table ${table} any more; delete the file, or name the table as it is called now`;
+    return [{ file, line: 1, column: 1, key: "table", message }];
+  });
+}
+
+/** Returns whether the import made the whole text, so that a fault in it is the import's own. */
+function isWhole({ texts }: Staged, file: string): boolean {
+  const outcome = texts.get(basename(file))?.outcome;
+  return outcome === "new" || outcome === "replaced";
+}
+
+async function writeMade(path: string, folder: ImportFolder, { files }: Made): Promise<void> {
+  const texts = files.flatMap(({ imported, text }): [string, string][] =>
+    text.outcome === "unchanged" ? [] : [[imported.file, text.text]],
+  );
+  const last = new Map([
+    ...folder.last,
+    ...files.map(({ imported: { table, content, comments } }) => [table, { content, comments }] as const),
+  ]);
+  await writeFolder(path, new Map(texts), last);
+}

@@ -1,0 +1,117 @@
+import { resolve, join, relative } from "node:path";
+import { Option, type Command } from "commander";
+import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
+import type { Config } from "../config/load.ts";
+import { printDone, printRows, visible, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { OperatorError } from "../kit/errors.ts";
+
+/** The part of an open database that the command needs. */
+export interface ImportCommandContext {
+  readonly config: Pick<Config, "configDir">;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface Options {
+  readonly schema?: readonly string[];
+  readonly tables?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly ownerColumn?: string;
+  readonly out?: string;
+  readonly update?: true;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+/** Adds `import`, which writes mapping files for the tables of a database that is there. */
+export function addImportCommand(
+  program: Command,
+  {
+    open,
+    cwd,
+    terminal,
+  }: {
+    readonly open: () => Promise<ImportCommandContext>;
+    readonly cwd: string;
+    readonly terminal: Terminal;
+  },
+): void {
+  program
+    .command("import")
+    .description("write a mapping file for every table and view of a database that is there")
+    .option("--schema <names>", "schemas, with commas between them; default: public", namesOf)
+    .option("--tables <names>", "only these tables and views; * stands for any characters", namesOf)
+    .option("--exclude <names>", "all but these tables and views", namesOf)
+    .option("--owner-column <column>", "column with the user who owns a record, where a table has it")
+    .option("--out <folder>", "folder of the mapping files; default: resources in the configuration folder")
+    .addOption(
+      new Option(
+        "--update",
+        "bring the files that are there up to date, and keep what was written by hand",
+      ).conflicts("force"),
+    )
+    .option("--force", "replace the files that are there")
+    .option("--json", "print JSON")
+    .action((options: Options) =>
+      withOpened(open, async ({ config, url }) => {
+        const folder =
+          options.out === undefined ? join(config.configDir, "resources") : resolve(cwd, options.out);
+        const report = await importMappings({
+          url,
+          schemas: [...new Set(options.schema ?? ["public"])],
+          tables: options.tables ?? [],
+          excluded: options.exclude ?? [],
+          ownerColumn: options.ownerColumn,
+          folder,
+          mode: options.update === true ? "update" : options.force === true ? "replace" : "new",
+          onProgress: (line) => terminal.stderr(`${line}\n`),
+        });
+        if (options.json === true) {
+          const faults = report.faults.map((fault) => shownFault(fault, folder));
+          printDone(terminal, { row: { folder, ...report, faults }, sentence: "", json: true });
+        } else
+          print(terminal, report, relative(cwd, folder).startsWith("..") ? folder : relative(cwd, folder));
+        if (report.faults.length > 0) throw new OperatorError(faultsText(report, folder));
+      }),
+    );
+}
+
+function namesOf(text: string, before: readonly string[] = []): readonly string[] {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  return [...before, ...names];
+}
+
+/** Prints the files, then what to look at, then what no file has. */
+function print(
+  terminal: Terminal,
+  { tables, leftOut, partitions, seconds }: ImportReport,
+  folder: string,
+): void {
+  const rows = tables.map(({ table, kind, file, outcome }) => ({ table, kind, file, outcome }));
+  printRows(terminal, rows, { json: false, empty: "No mapping file was written." });
+  const say = (line: string): void => terminal.stdout(`${visible(line)}\n`);
+  const remarks = tables.flatMap(({ table, remarks: lines }) => lines.map((line) => `${table}: ${line}`));
+  if (remarks.length > 0) say(`\nTo look at (the files say it too):`.trim());
+  for (const line of remarks) say(`  ${line}`);
+  if (leftOut.length > 0) say("Left out:");
+  for (const { table, column, reason } of leftOut)
+    say(`  ${table}${column === undefined ? "" : `.${column}`}: ${reason}`);
+  if (partitions > 0)
+    say(
+      `${partitions === 1 ? "1 partition is" : `${partitions} partitions are`} served by the tables above them.`,
+    );
+  const written = tables.filter(({ outcome }) => outcome !== "unchanged").length;
+  say(
+    `${written === 0 ? "Every file is up to date" : `Wrote ${written === 1 ? "1 mapping file" : `${written} mapping files`}`} in ${folder}, in ${seconds} s.`,
+  );
+  if (written > 0)
+    say("Next: svc-admin migrate --plan shows the triggers to install; svc-admin migrate installs them.");
+}
+
+function faultsText({ faults }: ImportReport, folder: string): string {
+  const lines = faults.map((fault) => `  ${shownFault(fault, folder)}`);
+  return `The files are written, and parts that were written by hand do not fit the tables any more. Correct them:\n${lines.join("\n")}`;
+}

@@ -1,0 +1,56 @@
+import { stringify } from "yaml";
+
+/** Plain data of a YAML document. */
+export type YamlValue = unknown;
+
+/** Writes a value in one line: `{ type: Int, id: true }`, `[a, b]`. */
+export function inOneLine(value: YamlValue): string {
+  if (Array.isArray(value)) return `[${value.map(inOneLine).join(", ")}]`;
+  if (!isYamlMap(value)) return scalarText(value);
+  const entries = Object.entries(value).map(([key, item]) => `${scalarText(key)}: ${inOneLine(item)}`);
+  return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
+}
+
+/** Quotes a text where it would be something else within brackets. */
+function scalarText(value: YamlValue): string {
+  // The library would go on in the next line, where the comments of a file may not.
+  if (typeof value === "string" && /[\p{Cc}\u2028\u2029]/u.test(value)) return JSON.stringify(value);
+  return stringify([value], oneLine).trim().slice(1, -1).trim();
+}
+
+/** Writes a value behind its key and a colon. There, a text needs fewer quotes than in brackets. */
+export function valueText(value: YamlValue): string {
+  const text =
+    typeof value === "string" ? stringify(value, { lineWidth: 0, schema: "core" }).trimEnd() : "\n";
+  return text.includes("\n") ? inOneLine(value) : text;
+}
+
+const oneLine = {
+  lineWidth: 0,
+  schema: "core",
+  collectionStyle: "flow",
+  doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER,
+} as const;
+
+/** Writes a comment line. An empty one stays a comment, so that the lines belong together. */
+export function commentLine(line: string): string {
+  return line === "" ? "#" : `# ${line}`;
+}
+
+const longestLine = 110;
+
+/** Writes a key and its value: in one line, or in one for each item where that is too long. */
+export function blockLines(key: string, value: YamlValue): readonly string[] {
+  const line = `${inOneLine(key)}: ${valueText(value)}`;
+  const head = `${inOneLine(key)}:`;
+  if (isYamlMap(value) && line.length > longestLine)
+    return [head, ...Object.entries(value).map(([name, item]) => `  ${inOneLine(name)}: ${valueText(item)}`)];
+  if (Array.isArray(value) && line.length > longestLine)
+    return [head, ...value.map((item) => `  - ${valueText(item)}`)];
+  return [line];
+}
+
+/** Returns whether the value is a map. */
+export function isYamlMap(value: YamlValue): value is Readonly<Record<string, YamlValue>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

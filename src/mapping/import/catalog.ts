@@ -1,0 +1,100 @@
+/** Everything that the import reads of a database: rows of `pg_catalog`, as JSON. */
+export interface Catalog {
+  readonly relations: readonly CatalogRelation[];
+  readonly columns: readonly CatalogColumn[];
+  readonly constraints: readonly CatalogConstraint[];
+  readonly indexes: readonly UniqueIndex[];
+  readonly types: readonly CatalogType[];
+  /** Tables that svc itself made in this database. */
+  readonly made: readonly { readonly schema: string; readonly name: string }[];
+}
+
+export type RelationKind = "table" | "partitioned table" | "view" | "materialized view" | "foreign table";
+
+/** A table or view, with what the role of the connection may do with it. */
+export interface CatalogRelation {
+  readonly oid: number;
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: RelationKind;
+  readonly isPartition: boolean;
+  readonly hasRowSecurity: boolean;
+  readonly comment: string | null;
+  /** Name of the extension that it belongs to. */
+  readonly extension: string | null;
+  /** SQL of a view. */
+  readonly definition: string | null;
+  /** Whether PostgreSQL shows that each row of a view is one row of one table. */
+  readonly isUpdatableView: boolean;
+  /** Tables that inherit from this one, partitions left out. */
+  readonly children: readonly string[];
+  /** Names of its triggers, without those of svc. */
+  readonly triggers: readonly string[];
+  readonly mayUseSchema: boolean;
+  readonly maySelect: boolean;
+  readonly mayInsert: boolean;
+  readonly mayUpdate: boolean;
+  readonly mayDelete: boolean;
+  readonly mayAddTriggers: boolean;
+}
+
+/** A column in its table's order. */
+export interface CatalogColumn {
+  readonly relation: number;
+  readonly number: number;
+  readonly name: string;
+  readonly typeOid: number;
+  readonly modifier: number;
+  /** As a person would write it: `character varying(40)`. */
+  readonly type: string;
+  readonly isNotNull: boolean;
+  /** SQL of the default, or of a generated column. */
+  readonly expression: string | null;
+  /** "a": always, "d": by default, "": no identity. */
+  readonly identity: "" | "a" | "d";
+  readonly isGenerated: boolean;
+  readonly comment: string | null;
+  readonly maySelect: boolean;
+}
+
+/** A key, unique constraint, foreign key or check of a table, or the check of a domain. */
+export interface CatalogConstraint {
+  readonly name: string;
+  readonly kind: "primary" | "unique" | "foreign" | "check";
+  /** 0 for the check of a domain. */
+  readonly relation: number;
+  /** The domain of a check; 0 otherwise. */
+  readonly domain: number;
+  /** Numbers of columns. */
+  readonly columns: readonly number[];
+  readonly target: number;
+  /** Name of the target with its schema. */
+  readonly targetName: string | null;
+  readonly targetColumns: readonly number[];
+  readonly onDelete: "noAction" | "restrict" | "cascade" | "setNull" | "setDefault" | null;
+  /** SQL of the condition of a check. */
+  readonly condition: string | null;
+  readonly isValidated: boolean;
+}
+
+/** A unique index over plain columns, of all rows, that is checked at once. */
+export interface UniqueIndex {
+  readonly relation: number;
+  readonly name: string;
+  readonly columns: readonly number[];
+  readonly isPrimary: boolean;
+}
+
+/** A type of a column, of the items of one, or under a domain. */
+export interface CatalogType {
+  readonly oid: number;
+  readonly name: string;
+  readonly kind: "base" | "composite" | "domain" | "enum" | "range" | "multirange" | "pseudo";
+  /** Type of the items of an array; 0 otherwise. */
+  readonly item: number;
+  readonly domainBase: number;
+  readonly domainModifier: number;
+  readonly isNotNullDomain: boolean;
+  readonly domainDefault: string | null;
+  readonly labels: readonly string[];
+}

@@ -1,0 +1,58 @@
+import { literalOf, nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
+
+/** What a part of a CHECK constraint says of one column. */
+export type Checked =
+  | { readonly kind: "values"; readonly column: string; readonly values: readonly string[] }
+  | { readonly kind: "size"; readonly column: string; readonly rule: string; readonly bound: string }
+  | { readonly kind: "length"; readonly column: string; readonly rule: string; readonly bound: string };
+
+const comparisons: Readonly<Record<string, string>> = { ">=": "min", "<=": "max", ">": "gt", "<": "lt" };
+const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" };
+
+/**
+ * Reads the condition of a CHECK constraint, as PostgreSQL writes it: comparisons with a constant,
+ * and lists of values, with AND between them.
+ *
+ * @returns Undefined when a part of it says anything else.
+ */
+export function readCheck(condition: string): readonly Checked[] | undefined {
+  const parts = conjuncts(condition).map(readPart);
+  return parts.some((part) => part === undefined) ? undefined : (parts as Checked[]);
+}
+
+function conjuncts(condition: string): readonly string[] {
+  const whole = withoutParentheses(condition);
+  const parts = splitAt(whole, " AND ");
+  return parts.length === 1 ? [whole] : parts.flatMap(conjuncts);
+}
+
+function readPart(part: string): Checked | undefined {
+  return readValues(part) ?? readComparison(part);
+}
+
+function readValues(part: string): Checked | undefined {
+  const [left = "", right] = splitAt(part, " = ANY ");
+  const column = nameOfIdentifier(withoutCasts(left));
+  const [, list] = /^ARRAY\[(.*)\]$/s.exec(right === undefined ? "" : withoutCasts(right)) ?? [];
+  if (column === undefined || list === undefined) return undefined;
+  const values = splitAt(list, ", ").map(literalOf);
+  return values.some((value) => value === undefined)
+    ? undefined
+    : { kind: "values", column, values: values as string[] };
+}
+
+function readComparison(part: string): Checked | undefined {
+  for (const operator of [" >= ", " <= ", " > ", " < ", " = "]) {
+    const [left = "", right, ...more] = splitAt(part, operator);
+    if (right === undefined || more.length > 0) continue;
+    const bound = literalOf(right);
+    if (bound === undefined || !/^-?\d+(?:\.\d+)?$/.test(bound)) return undefined;
+    const operand = withoutCasts(left);
+    const [, measured] = /^(?:char_length|character_length|length)\((.*)\)$/s.exec(operand) ?? [];
+    const column = nameOfIdentifier(withoutCasts(measured ?? operand));
+    const rule = (measured === undefined ? comparisons : lengths)[operator.trim()];
+    if (column === undefined || rule === undefined) return undefined;
+    return { kind: measured === undefined ? "size" : "length", column, rule, bound };
+  }
+  return undefined;
+}

@@ -1,0 +1,177 @@
+import { tablesSchema } from "../../db/names.ts";
+import { groupBy } from "../../kit/group-by.ts";
+import { delegateOf, isReservedModel } from "../read/check-names.ts";
+import { isReserved } from "../read/fields.ts";
+import type { Catalog, CatalogRelation, UniqueIndex } from "./catalog.ts";
+import { importColumns, type ImportedColumns } from "./column.ts";
+import {
+  tableNameOf,
+  type ChosenTable,
+  type ImportOptions,
+  type KnownNames,
+  type LeftOut,
+} from "./imported-table.ts";
+import { fieldNameOf, freeName, modelNameOf, resourceNameOf } from "./names.ts";
+import { chooseKey, type TableKey } from "./table-key.ts";
+import type { BaseTable } from "./view-key.ts";
+
+/** The tables that get files, and those that do not. */
+export interface ChosenTables {
+  readonly tables: readonly ChosenTable[];
+  readonly leftOut: readonly LeftOut[];
+  /** Number of partitions, whose rows their parents serve. */
+  readonly partitions: number;
+}
+
+interface Candidate {
+  readonly relation: CatalogRelation;
+  readonly columns: ImportedColumns;
+  readonly key: TableKey;
+}
+
+/** Chooses the tables and views to import, their keys and their names. */
+export function chooseTables(catalog: Catalog, options: ImportOptions): ChosenTables {
+  const wanted = catalog.relations.filter(options.isWanted);
+  const leftOut: LeftOut[] = [];
+  const candidates: Candidate[] = [];
+  const read = createReader(catalog, options);
+  for (const relation of wanted) {
+    if (relation.isPartition) continue;
+    const found = read(relation);
+    if ("reason" in found) leftOut.push({ table: tableNameOf(relation), reason: found.reason });
+    else candidates.push(found);
+  }
+  return {
+    tables: withNames(candidates, options.known),
+    leftOut,
+    partitions: wanted.filter(({ isPartition }) => isPartition).length,
+  };
+}
+
+function createReader(
+  catalog: Catalog,
+  { refused }: ImportOptions,
+): (relation: CatalogRelation) => Candidate | { readonly reason: string } {
+  const columns = groupBy(catalog.columns, ({ relation }) => relation);
+  const indexes = groupBy(catalog.indexes, ({ relation }) => relation);
+  const checks = groupBy(
+    catalog.constraints.filter(({ kind }) => kind === "check"),
+    ({ relation }) => relation,
+  );
+  const types = new Map(catalog.types.map((type) => [type.oid, type]));
+  const made = new Set(catalog.made.map(tableNameOf));
+  const findTable = createFinder(catalog, indexes);
+  return (relation) => {
+    const reason = made.has(tableNameOf(relation))
+      ? "svc made it from a mapping file"
+      : (refused.get(tableNameOf(relation)) ?? obstacleOf(relation));
+    if (reason !== undefined) return { reason };
+    const own = indexes.get(relation.oid) ?? [];
+    const keyColumns = own.find(({ isPrimary }) => isPrimary)?.columns ?? [];
+    const imported = importColumns({
+      columns: (columns.get(relation.oid) ?? []).filter(
+        ({ name }) => !refused.has(`${tableNameOf(relation)}\0${name}`),
+      ),
+      types,
+      checks: [...(checks.get(relation.oid) ?? []), ...(checks.get(0) ?? [])],
+      keyColumn: keyColumns.length === 1 ? keyColumns[0] : undefined,
+    });
+    const key = chooseKey({ relation, columns: imported, indexes: own, findTable });
+    return "reason" in key ? key : { relation, columns: imported, key };
+  };
+}
+
+/** Returns why no file can be made of a table, as far as its columns do not decide it. */
+function obstacleOf({
+  schema,
+  name,
+  extension,
+  mayUseSchema,
+  maySelect,
+}: CatalogRelation): string | undefined {
+  if (extension !== null) return `it belongs to the extension ${extension}`;
+  if (/["\p{Cc}]/u.test(name) || /["\p{Cc}]/u.test(schema))
+    return "a mapping file cannot name it: it has a double quote or a control character";
+  if (name.includes(".") || schema.includes("."))
+    return "a mapping file cannot name it: it has a dot, which stands between schema and table";
+  if (!mayUseSchema) return `permission denied; grant USAGE on the schema ${schema} to the role of svc`;
+  return maySelect ? undefined : "permission denied; grant SELECT on it to the role of svc";
+}
+
+function createFinder(
+  { relations, columns }: Catalog,
+  indexes: ReadonlyMap<number, readonly UniqueIndex[]>,
+): (schema: string | undefined, name: string) => BaseTable | undefined {
+  const byColumn = new Map(columns.map((column) => [`${column.relation} ${column.number}`, column]));
+  const byName = groupBy(relations, ({ name }) => name);
+  return (schema, name) => {
+    // The transaction has `public` alone in its search path.
+    const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
+    if (table === undefined) return undefined;
+    const unique = (indexes.get(table.oid) ?? []).filter((index) => index.columns.length === 1);
+    return {
+      schema: table.schema,
+      name,
+      uniqueColumns: unique.flatMap((index) => byColumn.get(`${table.oid} ${index.columns[0]}`)?.name ?? []),
+    };
+  };
+}
+
+function withNames(candidates: readonly Candidate[], known: KnownNames): readonly ChosenTable[] {
+  const kept = [...known.files.values()];
+  const resources = new Set([...known.resources, ...kept.map(({ resource }) => resource)]);
+  const models = new Set([...known.models, ...kept.map(({ model }) => delegateOf(model))]);
+  // A table whose own name fits keeps it, whatever the order.
+  const first = candidates.toSorted((a, b) => Number(isFitting(b)) - Number(isFitting(a)));
+  const named = new Map<CatalogRelation, ChosenTable>();
+  for (const { relation, columns, key } of first) {
+    const table = tableNameOf(relation);
+    const before = known.files.get(table);
+    const resource = before?.resource ?? freeResource(relation, resources);
+    const model = before?.model ?? freeModel(relation, resource, models);
+    resources.add(resource);
+    models.add(delegateOf(model));
+    const file = before?.file ?? `${resource}.yaml`;
+    const fields = fieldNames(columns, before?.fields ?? new Map());
+    named.set(relation, { relation, table, columns, key, resource, model, file, fields });
+  }
+  return candidates.flatMap(({ relation }) => named.get(relation) ?? []);
+}
+
+function isFitting({ relation: { name } }: Candidate): boolean {
+  return resourceNameOf(name, "") === name;
+}
+
+function freeResource({ schema, name }: CatalogRelation, taken: ReadonlySet<string>): string {
+  const plain = resourceNameOf(name, "table");
+  const long = resourceNameOf(`${schema}_${plain}`, plain);
+  return freeName([plain, long], (one) => taken.has(one), 48);
+}
+
+function freeModel({ schema }: CatalogRelation, resource: string, taken: ReadonlySet<string>): string {
+  const plain = modelNameOf(resource);
+  const candidates = [plain, modelNameOf(`${schema}_${resource}`), `${plain}Record`].filter((name) =>
+    /^[A-Za-z]/.test(name),
+  );
+  return freeName(candidates, (name) => taken.has(delegateOf(name)) || isReservedModel(name));
+}
+
+function fieldNames(
+  { columns }: ImportedColumns,
+  before: ReadonlyMap<string, string>,
+): ReadonlyMap<number, string> {
+  const taken = new Set(before.values());
+  const names = new Map<number, string>();
+  const all = columns.map(({ column }) => ({
+    column,
+    plain: fieldNameOf(column.name, `column_${column.number}`),
+  }));
+  const first = all.toSorted((a, b) => Number(b.plain === b.column.name) - Number(a.plain === a.column.name));
+  for (const { column, plain } of first) {
+    const known = before.get(column.name);
+    const name = known ?? freeName([plain, `${plain}_value`], (one) => taken.has(one) || isReserved(one));
+    taken.add(name);
+    names.set(column.number, name);
+  }
+  return names;
+}

@@ -1,0 +1,131 @@
+import type { FieldType } from "../definition.ts";
+import type { CatalogColumn, CatalogType } from "./catalog.ts";
+
+/** The type of a column without its domains and its list. */
+export interface ResolvedType {
+  readonly base: CatalogType;
+  readonly modifier: number;
+  readonly isList: boolean;
+  /** From the column's own to the innermost; those of the items of a list included. */
+  readonly domains: readonly CatalogType[];
+}
+
+/** The part of a field that its column's type decides. */
+export interface TypedField {
+  readonly type: FieldType;
+  readonly list?: true;
+  readonly length?: number;
+  readonly precision?: number;
+  readonly scale?: number;
+  readonly values?: readonly string[];
+  readonly native?: string;
+}
+
+/** Resolves a column's type. Undefined for a list of lists. */
+export function resolveType(
+  { typeOid, modifier }: Pick<CatalogColumn, "typeOid" | "modifier">,
+  types: ReadonlyMap<number, CatalogType>,
+): ResolvedType | undefined {
+  const domains: CatalogType[] = [];
+  let isList = false;
+  let current = types.get(typeOid);
+  let typmod = modifier;
+  while (current !== undefined) {
+    if (current.kind === "domain") {
+      domains.push(current);
+      if (current.domainModifier !== -1) typmod = current.domainModifier;
+      current = types.get(current.domainBase);
+    } else if (current.item !== 0) {
+      if (isList) return undefined;
+      isList = true;
+      current = types.get(current.item);
+    } else return { base: current, modifier: typmod, isList, domains };
+  }
+  return undefined;
+}
+
+/** PostgreSQL's numbers of 19 digits may be beyond 64 bits. */
+const mostDigits = 18;
+
+/**
+ * Returns whether the values are whole numbers of at most 64 bits. Databases of other makers have
+ * keys of `numeric(10)`.
+ */
+export function isWholeNumber({ type, list, precision = mostDigits + 1, scale }: TypedField): boolean {
+  if (list === true) return false;
+  return (
+    type === "Int" || type === "BigInt" || (type === "Decimal" && scale === 0 && precision <= mostDigits)
+  );
+}
+
+const plain: Readonly<Record<string, FieldType>> = {
+  int2: "Int",
+  int4: "Int",
+  int8: "BigInt",
+  float4: "Float",
+  float8: "Float",
+  bool: "Boolean",
+  timestamptz: "DateTime",
+  timestamp: "DateTime",
+  date: "Date",
+  time: "Time",
+  interval: "Interval",
+  json: "Json",
+  jsonb: "Json",
+  bytea: "Bytes",
+  uuid: "Uuid",
+  text: "String",
+  citext: "String",
+  name: "String",
+};
+
+/** Values of these types are made by the database for its own use. */
+const internal: Readonly<Record<string, string>> = {
+  tsvector: "a search index, which is no data of its own",
+  tsquery: "a search query",
+};
+
+const mostValues = 1000;
+const longestValue = 63;
+const longestText = 10_485_760;
+
+/** Returns the type of a field for a column, or why there is none. */
+export function typedField(resolved: ResolvedType): TypedField | { readonly reason: string } {
+  const { base, modifier, isList } = resolved;
+  const typed = scalarField(base, modifier);
+  if ("reason" in typed || !isList) return typed;
+  return { ...typed, list: true };
+}
+
+function scalarField(base: CatalogType, modifier: number): TypedField | { readonly reason: string } {
+  const type = plain[base.name];
+  if (base.kind === "enum") return enumField(base);
+  if (base.kind === "composite" || base.kind === "pseudo")
+    return { reason: "no field holds a value of several parts" };
+  const isBuiltIn = base.kind === "base";
+  if (isBuiltIn && type !== undefined) return { type };
+  if (isBuiltIn && base.name === "numeric") return decimalField(modifier);
+  if (isBuiltIn && (base.name === "varchar" || base.name === "bpchar")) {
+    const length = modifier - 4;
+    return { type: "String", ...(modifier > 4 && length <= longestText && { length }) };
+  }
+  const reason = internal[base.name];
+  if (reason !== undefined) return { reason };
+  return { type: "String", native: base.name };
+}
+
+function enumField({ labels }: CatalogType): TypedField {
+  const isFitting =
+    labels.length > 0 &&
+    labels.length <= mostValues &&
+    labels.every((label) => label !== "" && Array.from(label).length <= longestValue);
+  return isFitting ? { type: "Enum", values: labels } : { type: "String" };
+}
+
+function decimalField(modifier: number): TypedField {
+  if (modifier < 4) return { type: "Decimal" };
+  const precision = ((modifier - 4) >> 16) & 0xffff;
+  // The scale has 11 bits, and may be negative.
+  const scale = (((modifier - 4) & 0x7ff) ^ 1024) - 1024;
+  return scale < 0 || scale > precision ? { type: "Decimal" } : { type: "Decimal", precision, scale };
+}

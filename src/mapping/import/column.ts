@@ -1,0 +1,156 @@
+import type { CatalogColumn, CatalogConstraint, CatalogType } from "./catalog.ts";
+import { readCheck, type Checked } from "./checks.ts";
+import { resolveType, typedField, type ResolvedType, type TypedField } from "./column-type.ts";
+import { importedDefault, type ImportedDefault } from "./defaults.ts";
+
+/** A column that a field can hold. */
+export interface ImportedColumn {
+  readonly column: CatalogColumn;
+  readonly typed: TypedField;
+  /** Name of the type beneath the domains. */
+  readonly baseType: string;
+  readonly isNotNull: boolean;
+  readonly default: ImportedDefault | undefined;
+  /** Whether a write may never name it: generated, or an identity that is always made. */
+  readonly isGenerated: boolean;
+  /** Whether the database has a number for each new row. */
+  readonly isCounted: boolean;
+  /** What its CHECK constraints say, those of its domains included. */
+  readonly checks: readonly Checked[];
+}
+
+/** A column that no field can hold, and why. */
+export interface LeftOutColumn {
+  readonly column: CatalogColumn;
+  readonly reason: string;
+  /** Whether a row without a value for it is refused. */
+  readonly isNeeded: boolean;
+}
+
+/** The columns of one table. */
+export interface ImportedColumns {
+  readonly columns: readonly ImportedColumn[];
+  readonly leftOut: readonly LeftOutColumn[];
+  /** Conditions that only the database checks. */
+  readonly unread: readonly string[];
+}
+
+/**
+ * Reads the columns of a table.
+ *
+ * @param checks Every CHECK constraint of the table and of domains.
+ * @param keyColumn Number of the column that is the key by itself; undefined for any other key.
+ */
+export function importColumns({
+  columns,
+  types,
+  checks,
+  keyColumn,
+}: {
+  readonly columns: readonly CatalogColumn[];
+  readonly types: ReadonlyMap<number, CatalogType>;
+  readonly checks: readonly CatalogConstraint[];
+  readonly keyColumn: number | undefined;
+}): ImportedColumns {
+  const ofTable = readChecks(checks.filter(({ relation }) => relation !== 0));
+  const imported: ImportedColumn[] = [];
+  const leftOut: LeftOutColumn[] = [];
+  const unread = [...ofTable.unread];
+  for (const column of columns) {
+    const resolved = resolveType(column, types);
+    const typed = typeOf(column, resolved);
+    const isFilled = column.expression !== null || column.identity !== "" || hasDomainDefault(resolved);
+    if (resolved === undefined || "reason" in typed) {
+      const reason = "reason" in typed ? typed.reason : "";
+      leftOut.push({ column, reason, isNeeded: column.isNotNull && !isFilled });
+      continue;
+    }
+    const ofDomains = readChecks(
+      checks.filter(({ domain }) => !resolved.isList && resolved.domains.some(({ oid }) => oid === domain)),
+    );
+    unread.push(...ofDomains.unread.map((condition) => condition.replaceAll(/\bVALUE\b/g, column.name)));
+    const isKey = column.number === keyColumn;
+    imported.push({
+      column,
+      typed: withEnum(typed, [...ofTable.checks, ...ofDomains.checks], column),
+      baseType: resolved.base.name,
+      isNotNull:
+        column.isNotNull || (!resolved.isList && resolved.domains.some((one) => one.isNotNullDomain)),
+      default: defaultOf({ column, resolved, typed, isKey }),
+      isGenerated: column.isGenerated || column.identity === "a",
+      isCounted: column.identity !== "" || column.expression?.startsWith("nextval(") === true,
+      checks: [
+        ...ofTable.checks.filter((check) => check.column === column.name),
+        ...ofDomains.checks.filter((check) => check.column === "VALUE"),
+      ],
+    });
+  }
+  return { columns: imported, leftOut, unread };
+}
+
+function typeOf(
+  column: CatalogColumn,
+  resolved: ResolvedType | undefined,
+): TypedField | { readonly reason: string } {
+  if (!column.maySelect) return { reason: "permission denied; grant SELECT on it to the role of svc" };
+  if (/["\p{Cc}]/u.test(column.name))
+    return { reason: "a mapping file cannot name it: it has a double quote or a control character" };
+  return resolved === undefined ? { reason: "no field holds lists of lists" } : typedField(resolved);
+}
+
+function hasDomainDefault(resolved: ResolvedType | undefined): boolean {
+  return resolved?.domains.some(({ domainDefault }) => domainDefault !== null) === true;
+}
+
+function defaultOf({
+  column,
+  resolved,
+  typed,
+  isKey,
+}: {
+  readonly column: CatalogColumn;
+  readonly resolved: ResolvedType;
+  readonly typed: TypedField;
+  readonly isKey: boolean;
+}): ImportedDefault | undefined {
+  if (column.isGenerated) return undefined;
+  if (column.identity !== "") return { kind: "database" };
+  if (column.expression !== null)
+    return importedDefault(column.expression, typed, { column: column.name, isKey });
+  return hasDomainDefault(resolved) ? { kind: "database" } : undefined;
+}
+
+function readChecks(checks: readonly CatalogConstraint[]): {
+  readonly checks: readonly Checked[];
+  readonly unread: readonly string[];
+} {
+  const read = checks
+    // The rows that are there need not fit one that was never validated.
+    .map(({ condition, isValidated }) => ({ condition: condition ?? "", isValidated }))
+    .map(({ condition, isValidated }) => ({
+      condition,
+      parts: isValidated ? readCheck(condition) : undefined,
+    }));
+  return {
+    checks: read.flatMap(({ parts }) => parts ?? []),
+    unread: read.flatMap(({ condition, parts }) =>
+      parts === undefined && condition !== "" ? [condition] : [],
+    ),
+  };
+}
+
+const textTypes: readonly TypedField["type"][] = ["String"];
+const longestValue = 63;
+
+/** Makes an Enum of a text that may have only the values of a list. */
+function withEnum(typed: TypedField, checks: readonly Checked[], { name }: CatalogColumn): TypedField {
+  const check = checks.find(
+    (one) => one.kind === "values" && (one.column === name || one.column === "VALUE"),
+  );
+  if (check?.kind !== "values" || !textTypes.includes(typed.type) || typed.native !== undefined) return typed;
+  const { values } = check;
+  const isFitting =
+    new Set(values).size === values.length &&
+    values.every((value) => value !== "" && Array.from(value).length <= longestValue);
+  return isFitting && typed.list === undefined ? { type: "Enum", values } : typed;
+}

@@ -1,0 +1,131 @@
+import type { Trigger } from "../definition.ts";
+import type { ChosenTable, FileComments } from "./imported-table.ts";
+import { isSecret } from "./secret-names.ts";
+import type { TableReferences } from "./references.ts";
+import type { FieldOfColumn } from "./rules.ts";
+
+/** The comments of a file, and what of them the report repeats. */
+export interface TableComments {
+  readonly comments: FileComments;
+  readonly remarks: readonly string[];
+}
+
+/** Writes the comments of the database, and what a file cannot say of its table, as comments. */
+export function tableComments({
+  table: { relation, columns, key, table },
+  fields,
+  references,
+  needed,
+  ownTriggers,
+}: {
+  readonly table: ChosenTable;
+  readonly fields: readonly FieldOfColumn[];
+  readonly references: TableReferences;
+  /** Columns without which no row can be made, and which no field holds. */
+  readonly needed: readonly string[];
+  readonly ownTriggers: readonly Trigger[];
+}): TableComments {
+  const isView = relation.kind === "view" || relation.kind === "materialized view";
+  const remarks = [
+    ...(key.remark === undefined ? [] : [key.remark]),
+    ...(relation.kind === "materialized view" ? ["It shows the rows of its last REFRESH."] : []),
+    ...(relation.kind === "foreign table"
+      ? ["A foreign table: its changes cannot be captured, so that it is read-only here and sends no events."]
+      : []),
+    ...(!isView && relation.kind !== "foreign table" && ownTriggers.length === 0
+      ? ["Its changes make no events: the role of svc has not the privilege TRIGGER on it."]
+      : []),
+    ...(relation.hasRowSecurity
+      ? ["It has row level security: svc sees and changes only what the policies allow its own role."]
+      : []),
+    ...(relation.children.length > 0
+      ? [`It also shows the rows of the tables that inherit from it: ${relation.children.join(", ")}.`]
+      : []),
+    ...(needed.length > 0
+      ? [`No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`]
+      : []),
+    ...deniedWrites(relation, isView),
+    ...references.remarks,
+  ];
+  const head = [
+    `${sentenceStart(relation.kind)} ${table}, from \`svc-admin import\`.`,
+    ...linesOf(relation.comment),
+    ...remarks.map((remark) => `Note: ${remark}`),
+    ...columns.leftOut.map(({ column, reason }) => `Left out: ${column.name} (${column.type}): ${reason}.`),
+    ...(relation.triggers.length > 0 ? [`It has triggers of its own: ${relation.triggers.join(", ")}.`] : []),
+    ...columns.unread.map(
+      (condition) => `Checked by the database only: ${condition.replaceAll(/\s+/g, " ")}`,
+    ),
+  ];
+  const ofFields = fields.map(({ name, field, imported }): [string, readonly string[]] => [
+    `fields.${name}`,
+    [
+      ...linesOf(imported.column.comment),
+      ...(references.plain.get(imported.column.number) === undefined
+        ? []
+        : [`No reference: ${references.plain.get(imported.column.number)}.`]),
+      ...hintsOf({ name, field, imported }, isView),
+    ],
+  ]);
+  return {
+    comments: {
+      "": head.flatMap(linesOf),
+      access: ["Admins only, until you say who else may."],
+      ...Object.fromEntries(ofFields),
+    },
+    remarks: [
+      ...remarks,
+      ...[...references.plain].map(
+        ([number, reason]) =>
+          `${fields.find(({ imported }) => imported.column.number === number)?.name ?? number}: ${reason}.`,
+      ),
+    ],
+  };
+}
+
+function deniedWrites(
+  { mayInsert, mayUpdate, mayDelete, kind }: ChosenTable["relation"],
+  isView: boolean,
+): readonly string[] {
+  if (isView || kind === "foreign table") return [];
+  const denied = [
+    ...(mayInsert ? [] : ["INSERT"]),
+    ...(mayUpdate ? [] : ["UPDATE"]),
+    ...(mayDelete ? [] : ["DELETE"]),
+  ];
+  return denied.length === 0 ? [] : [`The role of svc has not the privilege ${denied.join(", ")} on it.`];
+}
+
+function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): readonly string[] {
+  const isMissing = field.type === "DateTime" && imported.isNotNull && imported.default === undefined;
+  if (isView) return isSecret(imported.column.name) ? [secretHint] : [];
+  return [
+    ...(isMissing && /^(?:created|inserted)_?(?:at|on)$/i.test(name)
+      ? ["With `default: now`, svc fills it in, and clients need not send it."]
+      : []),
+    ...(field.type === "DateTime" &&
+    imported.isNotNull &&
+    /^(?:updated|modified|changed)_?(?:at|on)$/i.test(name)
+      ? ["With `updatedAt: true`, svc sets it at each change, and clients need not send it."]
+      : []),
+    ...(isSecret(imported.column.name) ? [secretHint] : []),
+  ];
+}
+
+const secretHint = "It may be a secret: a `transform` without it keeps it out of answers and webhooks.";
+
+function sentenceStart(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const longestComment = 4_000;
+
+/** Returns the lines of a text, without characters that YAML has no place for. */
+export function linesOf(text: string | null): readonly string[] {
+  if (text === null || text.trim() === "") return [];
+  const cut = text.length > longestComment ? `${text.slice(0, longestComment)}…` : text;
+  return cut
+    .trim()
+    .split(/\r\n|[\n\r\u0085\u2028\u2029]/)
+    .map((line) => line.replaceAll(/[\p{Cc}\uFEFF\uFFFE\uFFFF]/gu, " ").trimEnd());
+}

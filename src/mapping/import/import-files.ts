@@ -1,0 +1,226 @@
+import { groupBy } from "../../kit/group-by.ts";
+import type { Trigger } from "../definition.ts";
+import { triggers } from "../definition.ts";
+import type { FileField } from "../read/draft.ts";
+import type { Catalog, CatalogRelation } from "./catalog.ts";
+import { chooseTables } from "./choose-tables.ts";
+import type { ImportedColumn } from "./column.ts";
+import { tableComments } from "./comments.ts";
+import type {
+  ChosenTable,
+  FileComments,
+  FileContent,
+  ImportedFile,
+  ImportOptions,
+  LeftOut,
+} from "./imported-table.ts";
+import { isSecret } from "./secret-names.ts";
+import { findReferences, type TableReferences } from "./references.ts";
+import { importedRules, type FieldOfColumn } from "./rules.ts";
+import type { TypedField } from "./column-type.ts";
+
+/** Everything that an import makes of a database. */
+export interface Imported {
+  readonly files: readonly ImportedFile[];
+  readonly leftOut: readonly LeftOut[];
+  /** Number of partitions, whose rows their tables serve. */
+  readonly partitions: number;
+}
+
+/** Makes mapping files of a database's tables and views. Pure. */
+export function importFiles(catalog: Catalog, options: ImportOptions): Imported {
+  const { tables, leftOut, partitions } = chooseTables(catalog, options);
+  const unique = new Set(
+    catalog.indexes
+      .filter(({ columns }) => columns.length === 1)
+      .map(({ relation, columns }) => `${relation} ${columns[0]}`),
+  );
+  const isUnique = (relation: number, column: number): boolean => unique.has(`${relation} ${column}`);
+  const { of, typeOf } = findReferences({
+    tables,
+    constraints: catalog.constraints,
+    isUnique,
+    refused: options.refused,
+  });
+  const indexes = groupBy(catalog.indexes, ({ relation }) => relation);
+  return {
+    files: tables.map((table) =>
+      fileOf({
+        table,
+        references: of(table),
+        typeOf: (one) => typeOf(table, one),
+        isUnique: (column) => isUnique(table.relation.oid, column),
+        uniqueColumns: (indexes.get(table.relation.oid) ?? [])
+          .filter((index) => !index.isPrimary && index.columns.length > 1)
+          .map((index) => index.columns),
+        ownerColumn: options.ownerColumn,
+        refused: options.refused,
+      }),
+    ),
+    leftOut: [
+      ...leftOut,
+      ...tables.flatMap(({ table, columns }) =>
+        columns.leftOut.map(({ column, reason }) => ({ table, column: column.name, reason })),
+      ),
+    ],
+    partitions,
+  };
+}
+
+interface FileParts {
+  readonly table: ChosenTable;
+  readonly references: TableReferences;
+  readonly typeOf: (one: ImportedColumn) => TypedField;
+  readonly isUnique: (column: number) => boolean;
+  /** Columns of each unique index over several. */
+  readonly uniqueColumns: readonly (readonly number[])[];
+  readonly ownerColumn: string | undefined;
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+function fileOf(parts: FileParts): ImportedFile {
+  const { table, references, uniqueColumns } = parts;
+  const { relation, columns, key, resource, model, file } = table;
+  const fields = columns.columns.map((imported): FieldOfColumn => fieldOf(imported, parts));
+  const owner = ownerOf(fields, parts.ownerColumn);
+  const isView = relation.kind === "view" || relation.kind === "materialized view";
+  const isReadOnly = isView || relation.kind === "foreign table";
+  const isSoleKey = key.columns.length === 1;
+  const ownTriggers: readonly Trigger[] = isReadOnly || !relation.mayAddTriggers ? [] : triggers;
+  const needed = columns.leftOut.filter(({ isNeeded }) => isNeeded).map(({ column }) => column.name);
+  const rules = isReadOnly ? {} : importedRules({ resource, fields, ownerColumn: owner, isSoleKey });
+  const searchable = fields.filter(isSearchable).map(({ name }) => name);
+  const unique = uniqueColumns
+    .filter(
+      (numbers, index) =>
+        ![key.columns, ...uniqueColumns.slice(0, index)].some((one) => isSame(one, numbers)),
+    )
+    .filter((numbers) => numbers.every((number) => table.fields.has(number)))
+    .map((numbers) => numbers.map((number) => table.fields.get(number)));
+  const content: FileContent = {
+    name: resource,
+    model,
+    table: relation.schema === "public" ? relation.name : `${relation.schema}.${relation.name}`,
+    managed: false,
+    ...(isView && { view: true }),
+    fields: Object.fromEntries(fields.map(({ name, field }) => [name, field])),
+    triggers: ownTriggers,
+    ...(!isView && unique.length > 0 && { unique }),
+    ...rules,
+    ...(owner !== undefined && { ownerColumn: owner }),
+    ...(owner === undefined && { access: accessOf(isReadOnly, parts.ownerColumn !== undefined) }),
+    ...(searchable.length > 0 && { searchableColumns: searchable }),
+    ...(!isView && writesOf(relation, isReadOnly, needed.length > 0)),
+  };
+  const { comments, remarks } = tableComments({ table, fields, references, needed, ownTriggers });
+  return {
+    file,
+    table: table.table,
+    resource,
+    kind: relation.kind,
+    content,
+    comments: onlyOf(content, comments),
+    remarks,
+  };
+}
+
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((number) => other.includes(number));
+}
+
+function writesOf(
+  { mayInsert, mayUpdate, mayDelete }: CatalogRelation,
+  isReadOnly: boolean,
+  isNeeded: boolean,
+): FileContent {
+  return {
+    ...((isReadOnly || !mayInsert || isNeeded) && { supportsCreate: false }),
+    ...((isReadOnly || !mayUpdate) && { supportsUpdate: false }),
+    ...((isReadOnly || !mayDelete) && { supportsDelete: false }),
+  };
+}
+
+/**
+ * Returns who may do what with records that have no owner: admins only. By default every user could
+ * create them, which no table that is there has been made for.
+ *
+ * @param isReferred Whether users have records of their own, which may point at these.
+ */
+function accessOf(isReadOnly: boolean, isReferred: boolean): FileContent {
+  const writes = { create: "admin", update: "admin", delete: "admin" };
+  return { read: "admin", ...(!isReadOnly && writes), ...(isReferred && { reference: "everyone" }) };
+}
+
+/** Leaves out the comments of keys that the file does not have. */
+function onlyOf(content: FileContent, comments: FileComments): FileComments {
+  const isThere = (place: string): boolean => place === "" || place.startsWith("fields.") || place in content;
+  return Object.fromEntries(
+    Object.entries(comments).filter(([place, lines]) => lines.length > 0 && isThere(place)),
+  );
+}
+
+function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
+  const { table, references, typeOf, isUnique } = parts;
+  const { column, isNotNull, isGenerated, isCounted, default: given } = imported;
+  const name = table.fields.get(column.number) ?? column.name;
+  const isKey = table.key.columns.includes(column.number);
+  const isSoleKey = isKey && table.key.columns.length === 1;
+  const { type, list, native, length, precision, scale, values } = typeOf(imported);
+  // The key of one field may be no Enum.
+  const isText = isSoleKey && type === "Enum";
+  const reference = references.references.get(column.number);
+  // The service takes a number or UUID for made by the database, when it is the key by itself.
+  const isImplied = isSoleKey && (isCounted || given?.kind === "uuid");
+  const isUniqueField =
+    !isSoleKey && list === undefined && isUnique(column.number) && !isRefused(parts, column.name, "unique");
+  const field: FileField = {
+    type: isText ? "String" : type,
+    ...(isKey && { id: true }),
+    ...(column.name !== name && { column: column.name }),
+    ...(list === true && { list: true }),
+    ...(native !== undefined && { native }),
+    ...(length !== undefined && { length }),
+    ...(precision !== undefined && { precision }),
+    ...(scale !== undefined && { scale }),
+    ...(values !== undefined && !isText && { values }),
+    ...(!isNotNull && !isKey && list === undefined && { optional: true }),
+    ...(isUniqueField && { unique: true }),
+    ...(isGenerated && !isImplied && { generated: true }),
+    ...(!isGenerated && !isImplied && defaultOf(imported, isText)),
+    ...(reference !== undefined && {
+      references: reference.references,
+      as: reference.as,
+      ...(reference.onDelete !== undefined && { onDelete: reference.onDelete }),
+    }),
+  };
+  return { name, field, imported };
+}
+
+function isRefused({ table, refused }: FileParts, column: string, part: string): boolean {
+  return refused.has(`${table.table}\0${column}\0${part}`);
+}
+
+function defaultOf(
+  { default: given, typed, isNotNull }: ImportedColumn,
+  isText: boolean,
+): { default?: unknown } {
+  // A list has no null, and none is what the rules would ask for.
+  if (given === undefined) return typed.list === true && !isNotNull ? { default: [] } : {};
+  if (given.kind !== "literal") return { default: given.kind };
+  return isText && typeof given.value !== "string" ? { default: "database" } : { default: given.value };
+}
+
+const searchedTypes: readonly string[] = ["text", "varchar", "bpchar", "citext", "name"];
+function isSearchable({ field, imported: { baseType, column } }: FieldOfColumn): boolean {
+  const isText = field.type === "String" && field.list !== true && searchedTypes.includes(baseType);
+  return isText && !isSecret(column.name);
+}
+
+const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
+
+/** Returns the field of the owner column, where the table has one that can hold a user's id. */
+function ownerOf(fields: readonly FieldOfColumn[], column: string | undefined): string | undefined {
+  const found = fields.find(({ imported }) => imported.column.name === column);
+  const isFitting = found !== undefined && ownerTypes.includes(found.field.type) && found.field.list !== true;
+  return isFitting ? found.name : undefined;
+}

@@ -1,0 +1,128 @@
+import type { FileContent } from "./imported-table.ts";
+
+/** What became of a file's data, and what its hand-written parts kept. */
+export interface Merged {
+  readonly content: FileContent;
+  /** Places where both the table and a hand changed a value: that of the hand stays. */
+  readonly kept: readonly string[];
+}
+
+/**
+ * Brings the data of a file up to date. What changed between the last import and this one changes
+ * in the file too. Everything else stays as it is.
+ *
+ * @param last What the last import wrote.
+ * @param mine What the file has.
+ * @param next What this import would write.
+ */
+export function mergeContent(last: FileContent, mine: FileContent, next: FileContent): Merged {
+  const kept: string[] = [];
+  return { content: mergeMap({ last, mine, next, path: "", kept }), kept };
+}
+
+interface Three<T> {
+  readonly last: T;
+  readonly mine: T;
+  readonly next: T;
+  readonly path: string;
+  readonly kept: string[];
+}
+
+function mergeMap({ last, mine, next, path, kept }: Three<FileContent>): FileContent {
+  const keys = orderedKeys(mine, next);
+  const entries = keys.map((key) => {
+    const place = path === "" ? key : `${path}.${key}`;
+    const value = mergeValue({ last: last[key], mine: mine[key], next: next[key], path: place, kept });
+    return [key, value] as const;
+  });
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+/** Returns the keys of the file, and those that come behind their neighbour of the import. */
+function orderedKeys(mine: FileContent, next: FileContent): readonly string[] {
+  const keys = Object.keys(mine);
+  let previous = -1;
+  for (const key of Object.keys(next)) {
+    const at = keys.indexOf(key);
+    if (at >= 0) previous = at;
+    else {
+      previous += 1;
+      keys.splice(previous, 0, key);
+    }
+  }
+  return keys;
+}
+
+/** A rule list is one value: its items depend on each other. */
+const whole = /^(?:createRules|updateRules)\.|\.default$/;
+
+function mergeValue(three: Three<unknown>): unknown {
+  const { last, mine, next, path, kept } = three;
+  if (isSame(last, next) || isSame(mine, next)) return mine;
+  if (isSame(mine, last)) return next;
+  if (isMap(mine) && isMap(next) && !whole.test(path))
+    return mergeMap({ ...three, last: isMap(last) ? last : {}, mine, next });
+  // A field or rule that was taken out by hand stays out.
+  if (mine === undefined) return undefined;
+  if (isList(mine) && isList(next) && isList(last) && !whole.test(path)) return mergeList(last, mine, next);
+  kept.push(path);
+  return mine;
+}
+
+function mergeList(
+  last: readonly string[],
+  mine: readonly string[],
+  next: readonly string[],
+): readonly string[] {
+  const staying = mine.filter((item) => next.includes(item) || !last.includes(item));
+  const added = next.filter((item) => !last.includes(item) && !mine.includes(item));
+  return [...staying, ...added];
+}
+
+function isMap(value: unknown): value is FileContent {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}
+
+/** Compares plain data; the order of keys does not count. */
+export function isSame(one: unknown, other: unknown): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((item, index) => isSame(item, other[index]));
+  if (!isMap(one) || !isMap(other)) return one === other;
+  const keys = Object.keys(one);
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => key in other && isSame(one[key], other[key]))
+  );
+}
+
+/** Renames fields in the data of the last import, as they were renamed by hand since then. */
+export function renameFields(content: FileContent, names: ReadonlyMap<string, string>): FileContent {
+  if (names.size === 0) return content;
+  const renamed = (name: string): string => names.get(name) ?? name;
+  const ofMap = (value: unknown): unknown =>
+    isMap(value)
+      ? Object.fromEntries(
+          Object.entries(value).map(([key, item]) => {
+            const [name = "", ...rest] = key.split(".");
+            return [[renamed(name), ...rest].join("."), item];
+          }),
+        )
+      : value;
+  const ofList = (value: unknown): unknown =>
+    Array.isArray(value)
+      ? value.map((item: unknown) => (typeof item === "string" ? renamed(item) : ofList(item)))
+      : value;
+  const maps = ["fields", "createRules", "updateRules"];
+  const lists = ["searchableColumns", "unique"];
+  return Object.fromEntries(
+    Object.entries(content).map(([key, value]) => {
+      if (maps.includes(key)) return [key, ofMap(value)];
+      if (lists.includes(key)) return [key, ofList(value)];
+      return [key, key === "ownerColumn" && typeof value === "string" ? renamed(value) : value];
+    }),
+  );
+}

@@ -1,0 +1,114 @@
+import type { CatalogRelation, UniqueIndex } from "./catalog.ts";
+import type { ImportedColumn, ImportedColumns } from "./column.ts";
+import { isWholeNumber } from "./column-type.ts";
+import { provedKeys, type BaseTable } from "./view-key.ts";
+
+/** The key of a resource: numbers of columns, and a remark when it is not the primary key. */
+export interface TableKey {
+  readonly columns: readonly number[];
+  readonly remark?: string;
+}
+
+/** Types of a key of one column, and of the columns of a longer one. */
+const soleTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid", "Enum"];
+const partTypes: readonly string[] = [...soleTypes, "Date"];
+
+/**
+ * Chooses the key of a table or view, or says why it has none.
+ *
+ * @param indexes Its unique indexes, the primary key first.
+ */
+export function chooseKey({
+  relation,
+  columns: { columns, leftOut },
+  indexes,
+  findTable,
+}: {
+  readonly relation: CatalogRelation;
+  readonly columns: ImportedColumns;
+  readonly indexes: readonly UniqueIndex[];
+  readonly findTable: (schema: string | undefined, name: string) => BaseTable | undefined;
+}): TableKey | { readonly reason: string } {
+  const byNumber = new Map(columns.map((one) => [one.column.number, one]));
+  const fits = ({ columns: numbers }: UniqueIndex): boolean => isKey(numbers, byNumber, relation);
+  const primary = indexes.find(({ isPrimary }) => isPrimary);
+  if (primary !== undefined && fits(primary)) return { columns: primary.columns };
+  const other = indexes.find((index) => !index.isPrimary && fits(index));
+  if (other !== undefined) {
+    const names = namesOf(other.columns, byNumber).join(", ");
+    const isView = relation.kind === "materialized view";
+    const why =
+      primary === undefined ? "it has no primary key" : "the type of its primary key is none of a key";
+    return {
+      columns: other.columns,
+      remark: isView
+        ? `The key is ${names}, which the unique index ${other.name} holds.`
+        : `The key is ${names}, of the unique index ${other.name}: ${why}.`,
+    };
+  }
+  if (primary !== undefined) {
+    const parts = primary.columns.map((number) => {
+      const found = byNumber.get(number) ?? leftOut.find(({ column }) => column.number === number);
+      return found === undefined ? String(number) : `${found.column.name} ${found.column.type}`;
+    });
+    return { reason: `no key can be of this type: PRIMARY KEY (${parts.join(", ")})` };
+  }
+  if (relation.kind === "table" || relation.kind === "partitioned table")
+    return {
+      reason:
+        "it has neither a primary key nor a unique index over columns that are NOT NULL, so that nothing tells its rows apart; add a primary key, and import it again",
+    };
+  return keyOfView(relation, columns, findTable);
+}
+
+function namesOf(
+  numbers: readonly number[],
+  byNumber: ReadonlyMap<number, ImportedColumn>,
+): readonly string[] {
+  return numbers.map((number) => byNumber.get(number)?.column.name ?? String(number));
+}
+
+function isKey(
+  numbers: readonly number[],
+  byNumber: ReadonlyMap<number, ImportedColumn>,
+  { kind }: CatalogRelation,
+): boolean {
+  const types = numbers.length === 1 ? soleTypes : partTypes;
+  return numbers.every((number) => {
+    const found = byNumber.get(number);
+    // The columns of a view are never NOT NULL.
+    const isFilled = found?.isNotNull === true || kind === "materialized view";
+    return found !== undefined && isFilled && isKeyType(found, types);
+  });
+}
+
+function isKeyType({ typed }: ImportedColumn, types: readonly string[]): boolean {
+  const isKnown = typed.list === undefined && typed.native === undefined && types.includes(typed.type);
+  return isKnown || isWholeNumber(typed);
+}
+
+function keyOfView(
+  { kind, definition }: CatalogRelation,
+  columns: readonly ImportedColumn[],
+  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
+): TableKey | { readonly reason: string } {
+  const usable = columns.filter((one) => isKeyType(one, soleTypes));
+  const find = (name: string | undefined): ImportedColumn | undefined =>
+    usable.find(({ column }) => column.name === name);
+  const proved = definition === null ? [] : provedKeys(definition, findTable);
+  const known = proved.map(find).find((one) => one !== undefined);
+  if (known !== undefined)
+    return {
+      columns: [known.column.number],
+      remark: `The key is ${known.column.name}, which the SQL of the view shows to be unique.`,
+    };
+  const guess = find("id") ?? find("ID") ?? find("Id");
+  if (guess !== undefined)
+    return {
+      columns: [guess.column.number],
+      remark: `The key is ${guess.column.name}, by its name only: see that no two rows of the ${kind} share it.`,
+    };
+  return {
+    reason: `no column of the ${kind} is known to be unique, and none is named id; add such a column, and import it again`,
+  };
+}

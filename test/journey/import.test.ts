@@ -1,0 +1,309 @@
+import { expect } from "chai";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "yaml";
+import type { Definition } from "../../src/mapping/definition.ts";
+import { loadDefinitions } from "../../src/mapping/load.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { admin, mappingFiles, type AdminRun } from "../support/import.ts";
+import { psql } from "../support/psql.ts";
+import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { walkResources, type Walk } from "../support/walk.ts";
+
+const schemas = "public,sales,Größe & Co";
+
+/** Tables that no file can be made of, and a word of the reason. */
+const leftOut: Readonly<Record<string, string>> = {
+  "public.cats": "neither a primary key",
+  "public.no_column": "neither a primary key",
+  "public.nullable_key": "neither a primary key",
+  "public.without_key": "neither a primary key",
+  "public.numeric_key": "PRIMARY KEY (id numeric(20,0))",
+  "public.readings": "PRIMARY KEY (id bigint, at timestamp with time zone)",
+  "public.settings": "PRIMARY KEY (singleton boolean)",
+  "public.with.dot": "a dot",
+  "public.keyless": "no column of the view",
+  "public.denied": "grant SELECT",
+};
+
+describe("svc-admin import of tables of every kind", function () {
+  this.timeout(180_000);
+  let database: TestDatabase;
+  let folder: ReturnType<typeof createMappingFolder>;
+  let role: Awaited<ReturnType<typeof createRole>>;
+  let first: AdminRun;
+  let report: {
+    readonly tables: readonly { readonly table: string; readonly remarks: readonly string[] }[];
+    readonly leftOut: readonly {
+      readonly table: string;
+      readonly column?: string;
+      readonly reason: string;
+    }[];
+  };
+  let service: TestService;
+  let user: TestUser;
+  let definitions: readonly Definition[];
+  let walk: Walk;
+
+  const run = (...args: readonly string[]): Promise<AdminRun> =>
+    admin({ url: database.url, configDir: folder.configDir }, ...args);
+
+  before(async () => {
+    database = await createTestDatabase();
+    await psql(database.url, { file: "test/fixtures/hostile-tables.sql" });
+    folder = createMappingFolder({});
+    role = await createRole(database.url);
+    const asRole = { url: role.url, configDir: folder.configDir };
+    first = await admin(asRole, "import", "--schema", schemas, "--owner-column", "user_id", "--json");
+    report = JSON.parse(first.stdout);
+    service = await startService({
+      mode: "servers",
+      resources: await mappingFiles(folder.configDir),
+      env: { DATABASE_URL: database.url },
+    });
+    user = await service.createUser({ isAdmin: true });
+    const loaded = await loadDefinitions(folder.configDir);
+    definitions = [...loaded.values()];
+    walk = await walkResources(user, loaded, {
+      remarks: { order_id: "1", line: 1 },
+    });
+  });
+  after(async () => {
+    await service.stop();
+    await role.drop();
+    await database.drop();
+    folder.remove();
+  });
+
+  it("ends with 0, and says which tables it left out, and why", () => {
+    expect(first.status, first.stderr).to.equal(0);
+    const tables = report.leftOut.filter(({ column }) => column === undefined);
+    expect(tables.map(({ table }) => table)).to.have.members(Object.keys(leftOut));
+    for (const { table, reason } of tables) expect(reason).to.contain(leftOut[table]);
+  });
+
+  it("writes files that pass `resources check`, and for which `migrate` installs triggers only", async () => {
+    const check = await run("resources", "check", "--json");
+    const plan = JSON.parse((await run("migrate", "--plan", "--json")).stdout);
+
+    expect(JSON.parse(check.stdout)).to.deep.include({ faults: [], warnings: [] });
+    expect(plan).to.deep.include({ losses: [], impossible: [], left_alone: [] });
+    // What the service installed at its start is not due again.
+    const due = plan.steps.map(({ title }: { readonly title: string }) => title);
+    expect(due.filter((title: string) => !/capture trigger on .*\./.test(title))).to.deep.equal([]);
+  });
+
+  it("has every resource answer, take a record with what its rules require, and tell of it", async () => {
+    const { rows } = await service.infrastructure.database.pool.query<{ resource: string }>(
+      "SELECT DISTINCT resource FROM svc.events WHERE trigger = 'on_create'",
+    );
+
+    expect(walk.faults).to.deep.equal([]);
+    expect(walk.created.size).to.be.greaterThan(20);
+    const captured = definitions.filter(
+      ({ name, triggers }) => triggers.length > 0 && walk.created.has(name),
+    );
+    expect(rows.map(({ resource }) => resource)).to.have.members(captured.map(({ name }) => name));
+    // The role of the import had not the privilege TRIGGER on it.
+    expect(walk.created.has("partly")).to.equal(true);
+    expect(captured.map(({ name }) => name)).not.to.include("partly");
+  });
+});
+
+/** Makes a role that may read and change every table but a few, and gives the URL that has it. */
+async function createRole(url: string): Promise<{ readonly url: string; drop(): Promise<void> }> {
+  const role = `import_${new URL(url).pathname.slice(1)}`;
+  const granted = ["public", "sales", '"Größe & Co"']
+    .map(
+      (name) =>
+        `GRANT USAGE ON SCHEMA ${name} TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA ${name} TO ${role};`,
+    )
+    .join(" ");
+  await psql(url, {
+    sql: `CREATE ROLE ${role}; ${granted} REVOKE ALL ON denied, only_read, partly FROM ${role};
+      GRANT SELECT ON only_read TO ${role}; GRANT SELECT (id, name), INSERT (name) ON partly TO ${role}`,
+  });
+  const ofRole = new URL(url);
+  ofRole.searchParams.set("options", `-c role=${role}`);
+  return {
+    url: ofRole.href,
+    drop: async () => void (await psql(url, { sql: `DROP OWNED BY ${role}; DROP ROLE ${role}` })),
+  };
+}
+
+const shop = `
+  CREATE TABLE customers (id serial PRIMARY KEY, email varchar(80) NOT NULL UNIQUE, note text, gone text);
+  CREATE TABLE orders (id serial PRIMARY KEY, customer_id int NOT NULL REFERENCES customers, total numeric(10, 2) NOT NULL,
+    user_id int NOT NULL, state text DEFAULT 'open' CHECK (state IN ('open', 'paid')));
+  COMMENT ON COLUMN orders.total IS 'in euros'`;
+
+describe("svc-admin import", function () {
+  this.timeout(120_000);
+  let database: TestDatabase;
+  let folder: ReturnType<typeof createMappingFolder>;
+
+  const run = (...args: readonly string[]): Promise<AdminRun> =>
+    admin({ url: database.url, configDir: folder.configDir }, "import", ...args);
+  const pathOf = (file: string): string => join(folder.configDir, "resources", file);
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    await psql(database.url, { sql: shop });
+    folder = createMappingFolder({});
+  });
+  afterEach(async () => {
+    await database.drop();
+    folder.remove();
+  });
+
+  it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
+    const { status, stdout } = await run("--owner-column", "user_id");
+
+    expect(status).to.equal(0);
+    expect(stdout).to.contain("Wrote 2 mapping files in resources");
+    expect(await readFile(pathOf("orders.yaml"), "utf8")).to.equal(
+      `# Table public.orders, from \`svc-admin import\`.
+name: orders
+model: Order
+table: orders
+managed: false
+fields:
+  id: { type: Int, id: true }
+  customer_id: { type: Int, references: customers.id, as: customer }
+  # in euros
+  total: { type: Decimal, precision: 10, scale: 2 }
+  user_id: { type: Int }
+  state: { type: Enum, values: [open, paid], optional: true, default: open }
+triggers: [on_create, on_update, on_delete]
+ownerColumn: user_id
+includes: [customer]
+`,
+    );
+    expect(parse(await readFile(pathOf("customers.yaml"), "utf8"))).to.deep.include({
+      searchableColumns: ["email", "note", "gone"],
+      includes: ["orders"],
+    });
+  });
+
+  it("writes nothing over files that are there, unless it is told to", async () => {
+    await run();
+    await appendFile(pathOf("orders.yaml"), "# by hand\n");
+    const before = await mappingFiles(folder.configDir);
+
+    const second = await run();
+    const both = await run("--update", "--force");
+    const after = await mappingFiles(folder.configDir);
+    const forced = await run("--force");
+
+    expect([second.status, both.status, forced.status]).to.deep.equal([1, 2, 0]);
+    expect(second.stderr).to.match(/Nothing was written: 2 files are there already .*--update.*--force/);
+    expect(after).to.deep.equal(before);
+    expect((await mappingFiles(folder.configDir))["orders.yaml"]).not.to.contain("by hand");
+  });
+
+  it("brings files up to date, and keeps what was written by hand to the last byte", async () => {
+    await run();
+    const written = (await readFile(pathOf("orders.yaml"), "utf8"))
+      .replace("  total: {", "  # ours\n  sum:   { column: total,")
+      .replace("  user_id: { type: Int }\n", "")
+      .replace("as: customer", "as: buyer")
+      .replace("[customer]", "[ buyer ]  # who pays")
+      .replace(
+        "triggers: [on_create, on_update, on_delete]",
+        "triggers: [on_create]\n\n# seen by all\ntransform:\n    id:   id\n    sum: sum",
+      );
+    await writeFile(pathOf("orders.yaml"), written);
+    await psql(database.url, {
+      sql: `ALTER TABLE orders ADD paid_at date; COMMENT ON COLUMN orders.paid_at IS 'the day of payment';
+        ALTER TABLE orders ALTER total TYPE numeric(14, 3), ADD reviewer_id int REFERENCES customers;
+        ALTER TABLE customers DROP gone, ALTER email TYPE varchar(120); CREATE TABLE notes (id serial PRIMARY KEY, body text)`,
+    });
+
+    const { status, stderr } = await run("--update");
+    const updated = await readFile(pathOf("orders.yaml"), "utf8");
+    const again = await run("--update", "--json");
+
+    expect(status, stderr).to.equal(0);
+    expect(updated).to.equal(
+      written
+        .replace("precision: 10, scale: 2", "precision: 14, scale: 3")
+        .replace(
+          "default: open }\n",
+          `default: open }
+  # the day of payment
+  paid_at: { type: Date, optional: true }
+  reviewer_id: { type: Int, optional: true, references: customers.id, as: reviewer }\n`,
+        )
+        .replace("[ buyer ]", "[ buyer, reviewer ]"),
+    );
+    expect(parse(await readFile(pathOf("customers.yaml"), "utf8"))).to.deep.include({
+      fields: {
+        id: { type: "Int", id: true },
+        email: { type: "String", length: 120, unique: true },
+        note: { type: "String", optional: true },
+      },
+      searchableColumns: ["email", "note"],
+    });
+    const outcomes = JSON.parse(again.stdout).tables.map((row: { file: string; outcome: string }) => row);
+    expect(outcomes.map(({ outcome }: { outcome: string }) => outcome)).to.deep.equal(
+      Array.from({ length: 3 }, () => "unchanged"),
+    );
+  });
+
+  it("names what was written by hand and does not fit the tables any more", async () => {
+    await run();
+    const path = pathOf("customers.yaml");
+    await writeFile(path, `${await readFile(path, "utf8")}transform: { id: id, old: gone }\n`);
+    await psql(database.url, { sql: "ALTER TABLE customers DROP gone; DROP TABLE orders" });
+
+    const { status, stderr } = await run("--update");
+
+    expect(status).to.equal(1);
+    expect(stderr).to.match(
+      /customers\.yaml:\d+:\d+: transform\.old: "gone" is neither a field nor a relation/,
+    );
+    expect(stderr).to.match(/orders\.yaml:1:1: table: there is no table public\.orders any more/);
+  });
+
+  it("says what it cannot find: schemas, tables, a database without tables", async () => {
+    const unknown = await Promise.all([
+      run("--schema", "pubic"),
+      run("--tables", "order"),
+      run("--exclude", "x_*"),
+      run("--nonsense"),
+    ]);
+
+    expect(unknown.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2]);
+    expect(unknown[0]?.stderr).to.contain('there is no schema "pubic"; did you mean "public"?');
+    expect(unknown[1]?.stderr).to.contain('no table or view matches "order"; did you mean "orders"?');
+    expect(await mappingFiles(folder.configDir)).to.deep.equal({});
+  });
+
+  it("imports only what it is asked for, and links it to what is there already", async () => {
+    await run("--exclude", "ord*");
+    const alone = await mappingFiles(folder.configDir);
+    await run("--tables", "orders");
+    const both = await mappingFiles(folder.configDir);
+
+    expect(Object.keys(alone)).to.deep.equal(["customers.yaml"]);
+    expect(both["customers.yaml"]).to.equal(alone["customers.yaml"]);
+    expect(both["orders.yaml"]).to.contain("references: customers.id, as: customer");
+  });
+});
+
+describe("svc-admin import on the embedded database", function () {
+  this.timeout(60_000);
+
+  it("finds a table that is not there yet to be no table", async () => {
+    const folder = createMappingFolder({});
+    try {
+      const { status, stderr } = await admin({ configDir: folder.configDir }, "import");
+
+      expect(status).to.equal(1);
+      expect(stderr).to.contain("There is no table and no view in public");
+    } finally {
+      folder.remove();
+    }
+  });
+});

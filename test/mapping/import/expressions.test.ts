@@ -1,0 +1,156 @@
+import { expect } from "chai";
+import { readCheck } from "../../../src/mapping/import/checks.ts";
+import type { TypedField } from "../../../src/mapping/import/column-type.ts";
+import { importedDefault } from "../../../src/mapping/import/defaults.ts";
+import { provedKeys, type BaseTable } from "../../../src/mapping/import/view-key.ts";
+
+/** Conditions as `pg_get_expr` writes them, and what is read of each: column, rule, values. */
+const checks: readonly (readonly [condition: string, ...read: (readonly unknown[])[]])[] = [
+  ["(price > (0)::numeric)", ["price", "gt", "0"]],
+  ["(x >= '-5'::integer)", ["x", "min", "-5"]],
+  ["((stars >= 1) AND (stars <= 5))", ["stars", "min", "1"], ["stars", "max", "5"]],
+  ["((x > 0) AND ((x < 9) AND (y <= 1.5)))", ["x", "gt", "0"], ["x", "lt", "9"], ["y", "max", "1.5"]],
+  ["(length((name)::text) >= 3)", ["name", "min", "3"]],
+  ["(char_length(code) = 2)", ["code", "size", "2"]],
+  ["(state = ANY (ARRAY['a'::text, 'b, c'::text, 'it''s'::text]))", ["state", "in", "a", "b, c", "it's"]],
+  [
+    "((state)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))",
+    ["state", "in", "a", "b"],
+  ],
+  ["(level = ANY (ARRAY[1, 2, 3]))", ["level", "in", "1", "2", "3"]],
+  ['("Größe in cm" > 0)', ["Größe in cm", "gt", "0"]],
+  ["(VALUE >= 0)", ["VALUE", "min", "0"]],
+];
+
+const unread = [
+  "(a < b)",
+  "(x <> 0)",
+  "((x IS NULL) OR (x > 0))",
+  "(lower(code) = 'a'::text)",
+  "((x % 2) = 0)",
+  "(email ~ '@'::text)",
+  "((x > 0) AND (a < b))",
+  "(done_at > now())",
+  "((a + 1) > 2)",
+  "(state = ANY (ARRAY['a'::text, b]))",
+  "(x > 5 AND note = ' AND '::text)",
+];
+
+describe("readCheck", () => {
+  for (const [condition, ...read] of checks)
+    it(`reads ${condition}`, () => {
+      const found = readCheck(condition)?.map((one) =>
+        one.kind === "values" ? [one.column, "in", ...one.values] : [one.column, one.rule, one.bound],
+      );
+
+      expect(found).to.deep.equal(read);
+    });
+
+  for (const condition of unread)
+    it(`leaves ${condition} to the database`, () => {
+      expect(readCheck(condition)).to.equal(undefined);
+    });
+});
+
+/** The default of a column that has the time of the insert. */
+function kindOf(column: string): unknown {
+  return importedDefault("CURRENT_TIMESTAMP", { type: "DateTime" }, { column, isKey: false })?.kind;
+}
+
+describe("importedDefault", () => {
+  const cases: readonly (readonly [type: string, sql: string, expected: unknown])[] = [
+    ["Int", "0", 0],
+    ["Int", "'-1'::integer", -1],
+    ["Int", "(1 + 1)", "database"],
+    ["BigInt", "'9007199254740993'::bigint", "9007199254740993"],
+    ["Decimal", "0.10", 0.1],
+    ["Decimal", "(0)::numeric", 0],
+    ["Boolean", "false", false],
+    ["String", "'it''s ::text'::character varying", "it's ::text"],
+    ["String", "''::text", ""],
+    ["String", "'now'::text", "database"],
+    ["String", "'uuid'::text", "database"],
+    ["String", "upper('a'::text)", "database"],
+    ["String", "CURRENT_USER", "database"],
+    ["String", "NULL::character varying", undefined],
+    ["String", "(('a'::text || 'b'::text))::character varying", "database"],
+    ["Enum", "'open'::sales.state", "open"],
+    ["Enum", "'gone'::sales.state", "database"],
+    ["DateTime", "now()", "database"],
+    ["DateTime", "'2020-01-01 00:00:00'::timestamp without time zone", "database"],
+    ["DateTime", "(now() AT TIME ZONE 'utc'::text)", "database"],
+    ["Uuid", "gen_random_uuid()", "uuid"],
+    ["Uuid", "extensions.uuid_generate_v4()", "uuid"],
+    ["Json", `'{"a": [1]}'::jsonb`, { a: [1] }],
+    ["Json", "'null'::jsonb", "database"],
+    ["String[]", "'{}'::text[]", []],
+    ["String[]", "ARRAY['a'::text, 'b'::text]", ["a", "b"]],
+    ["String[]", "ARRAY[]::text[]", []],
+    ["String[]", `'{"a b",c}'::text[]`, "database"],
+    ["Int[]", "'{1,2}'::integer[]", [1, 2]],
+    ["Bytes", "'\\x00'::bytea", "database"],
+  ];
+  for (const [type, sql, expected] of cases)
+    it(`reads ${sql} of a ${type}`, () => {
+      const isList = type.endsWith("[]");
+      const typed = {
+        type: type.replace("[]", ""),
+        ...(isList && { list: true }),
+        ...(type === "Enum" && { values: ["open", "paid"] }),
+      } as TypedField;
+
+      const found = importedDefault(sql, typed, { column: "x", isKey: false });
+
+      expect(found?.kind === "literal" ? found.value : found?.kind).to.deep.equal(expected);
+    });
+
+  it("takes the time of creation for one that no client sets, and no other time", () => {
+    expect(["created_at", "createdAt", "inserted_at", "date_created"].map(kindOf)).to.deep.equal([
+      "now",
+      "now",
+      "now",
+      "now",
+    ]);
+    expect(["starts_at", "updated_at", "created_by_date"].map(kindOf)).to.deep.equal([
+      "database",
+      "database",
+      "database",
+    ]);
+  });
+});
+
+describe("provedKeys", () => {
+  const tables: Readonly<Record<string, BaseTable>> = {
+    orders: { schema: "public", name: "orders", uniqueColumns: ["id", "number"] },
+    customers: { schema: "public", name: "customers", uniqueColumns: ["id"] },
+    "Order Lines": { schema: "sales", name: "Order Lines", uniqueColumns: ["ID"] },
+  };
+  const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
+    [" SELECT orders.id,\n    orders.note\n   FROM orders\n  WHERE orders.open;", "id"],
+    [" SELECT id,\n    note\n   FROM orders;", "id"],
+    [" SELECT o.number AS nr,\n    o.id AS key\n   FROM orders o\n  ORDER BY o.id;", "key", "nr"],
+    [" SELECT o.id,\n    c.name\n   FROM orders o\n     JOIN customers c ON c.id = o.customer_id;", "id"],
+    [
+      " SELECT o.id,\n    c.name\n   FROM orders o\n     LEFT JOIN customers c ON o.customer_id = c.id\n     LEFT JOIN customers d ON d.id = c.id;",
+      "id",
+    ],
+    [" SELECT c.id,\n    o.note\n   FROM customers c\n     JOIN orders o ON o.customer_id = c.id;"],
+    [" SELECT o.id\n   FROM orders o,\n    customers c;"],
+    [" SELECT o.id,\n    unnest(o.tags) AS tag\n   FROM orders o;"],
+    [" SELECT orders.id\n   FROM orders\nUNION ALL\n SELECT customers.id\n   FROM customers;"],
+    [" SELECT o.customer_id,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.customer_id;", "customer_id"],
+    [" SELECT o.a,\n    o.b,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.a, o.b;"],
+    [' SELECT l."ID" AS "Line, x",\n    upper(l.name) AS name\n   FROM sales."Order Lines" l;', "Line, x"],
+    [" SELECT lower(orders.id) AS id\n   FROM orders;"],
+    [" WITH x AS (\n         SELECT 1\n        )\n SELECT x.id\n   FROM x;"],
+  ];
+  for (const [view, ...keys] of cases)
+    it(`finds ${keys.join(", ") || "nothing"} in ${view.replaceAll(/\s+/g, " ").trim()}`, () => {
+      const found = provedKeys(view, (schema, name) => {
+        const table = tables[name];
+        return table?.schema === (schema ?? "public") ? table : undefined;
+      });
+
+      expect(found).to.deep.equal(keys);
+    });
+});
