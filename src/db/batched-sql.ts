@@ -1,12 +1,12 @@
 import { DatabaseError, type Pool } from "pg";
 import { createBatcher, type Batcher } from "../kit/batcher.ts";
-import { createReadBatch, type BatchValue, type TextRow } from "./read-batch.ts";
-import { createTextSql, isStalePlan, type TextSql } from "./text-sql.ts";
+import { isStalePlan, runBatch, sentOf, type SentValue, type TextRow } from "./statement-batch.ts";
+import { createTextSql, type TextSql } from "./text-sql.ts";
 
 /** Most reads of one batch: those behind a slow one wait for it. */
 const mostReads = 16;
 
-type Values = readonly BatchValue[];
+type Values = readonly SentValue[];
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown };
 
 /**
@@ -39,8 +39,7 @@ export function createBatchedSql(pool: Pool, names: (text: string) => string | u
       atWork: Infinity,
       handle: async (values) => {
         try {
-          // The same text may be prepared under its own name, by `alone`.
-          const results = await read(pool, { name: `${name}_batch`, text, values });
+          const results = await runBatch(pool, { name, text, values });
           return results.map((rows) => ({ rows }));
         } catch (error) {
           return settle(text, values, error);
@@ -64,36 +63,4 @@ export function createBatchedSql(pool: Pool, names: (text: string) => string | u
 /** Returns whether the fault is not the server's (class 57: it stops, or stopped the statement). */
 function isOfOneRead(error: unknown): boolean {
   return error instanceof DatabaseError && error.code?.startsWith("57") !== true;
-}
-
-/** Undefined for values that pg has to write. */
-function sentOf(values: readonly unknown[]): Values | undefined {
-  const sent: BatchValue[] = [];
-  for (const value of values) {
-    if (typeof value === "string" || value === null || Buffer.isBuffer(value)) sent.push(value);
-    else if (typeof value === "number" || typeof value === "boolean") sent.push(String(value));
-    else return undefined;
-  }
-  return sent;
-}
-
-function read(pool: Pool, batch: Parameters<typeof createReadBatch>[0]): Promise<readonly TextRow[][]> {
-  return new Promise((resolve, reject) => {
-    pool.connect((fault, client, release) => {
-      if (fault !== undefined || client === undefined) {
-        reject(fault ?? new Error("The pool gave no connection"));
-        return;
-      }
-      let isDone = false;
-      client.query(
-        createReadBatch(batch, (error, results) => {
-          if (isDone) return;
-          isDone = true;
-          release(error);
-          if (error === undefined) resolve(results);
-          else reject(error);
-        }),
-      );
-    });
-  });
 }

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { Pool, type ClientBase } from "pg";
+import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
 import { unsampledComment } from "./traceparent.ts";
 
 /** Runs one statement. Its rows are PostgreSQL's texts of the values, by position. */
-export type TextSql = (text: string, values: readonly unknown[]) => Promise<(string | null)[][]>;
+export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;
 
 /** Runs statements in one transaction, which is rolled back when `work` rejects. */
 export type TextTransact = <T>(work: (sql: TextSql) => Promise<T>) => Promise<T>;
@@ -44,38 +45,37 @@ export function createStatementNames(isEmbedded: boolean): (text: string) => str
 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
 export function createTextSql(over: Pool | ClientBase, names: (text: string) => string | undefined): TextSql {
-  const run = async (
-    text: string,
-    values: readonly unknown[],
-    name: string | undefined,
-  ): Promise<(string | null)[][]> => {
-    const result = await over.query<(string | null)[]>({
-      text,
-      values: [...values],
-      rowMode: "array",
-      types: asText,
-      ...(name === undefined ? {} : { name }),
-    });
-    return result.rows;
-  };
   return async (text, values) => {
     const name = names(text);
+    if (name === undefined) return runByPg(over, text, values);
     try {
-      return await run(text, values, name);
+      const sent = sentOf(values);
+      if (sent === undefined) return await runByPg(over, text, values, name);
+      const [rows = []] = await runBatch(over, { name, text, values: [sent] });
+      return rows;
     } catch (error) {
       // In a transaction the fault has ended everything: the caller tries again as a whole.
-      if (name === undefined || !(over instanceof Pool) || !isStalePlan(error)) throw error;
-      return run(text, values, undefined);
+      if (!(over instanceof Pool) || !isStalePlan(error)) throw error;
+      return runByPg(over, text, values);
     }
   };
 }
 
-/**
- * Whether a prepared statement no longer fits its table: a column has another type since ("cached
- * plan must not change result type"). The connection keeps the statement for its life.
- */
-export function isStalePlan(error: unknown): boolean {
-  return (error as { readonly code?: unknown }).code === "0A000";
+async function runByPg(
+  over: Pool | ClientBase,
+  text: string,
+  values: readonly unknown[],
+  name?: string,
+): Promise<TextRow[]> {
+  const result = await over.query<TextRow>({
+    text,
+    values: [...values],
+    rowMode: "array",
+    types: asText,
+    // A statement that `runBatch` prepared is not known to pg.
+    ...(name === undefined ? {} : { name: `${name}_` }),
+  });
+  return result.rows;
 }
 
 export function createTextTransact(pool: Pool, names: (text: string) => string | undefined): TextTransact {

@@ -5,6 +5,7 @@ import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.
 import type { PresentedAll } from "./event-presenter.ts";
 import type { PublishOptions } from "./publish-events.ts";
 import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
+import { createRelayPace, type RelayPace } from "./relay-pace.ts";
 import type { RelayShares } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
 
@@ -31,6 +32,7 @@ export interface RelayOptions extends PublishOptions {
 export interface RelayState {
   readonly options: RelayOptions;
   readonly window: PublishWindow;
+  readonly pace: RelayPace;
   readonly failed: FailedEvents;
   readonly resting: RestingResources;
   /** Resources whose events are being presented. */
@@ -62,6 +64,7 @@ export function createRelayState(options: RelayOptions): RelayState {
   return {
     options,
     window: createPublishWindow({ costly: options.costly ?? [], now }),
+    pace: createRelayPace({ now }),
     failed: createFailedEvents({ longestPauseMs, now }),
     resting: createRestingResources({ longestPauseMs, now }),
     busy: new Set(),

@@ -1,5 +1,5 @@
 import { queues } from "../broker/topology.ts";
-import { createAlarm, type Worker } from "../kit/worker.ts";
+import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { OutboxEvent, Share } from "./outbox.ts";
 import { publishEvents, uuidsOf, type PresentedEvent } from "./publish-events.ts";
@@ -62,7 +62,10 @@ export function createRelay(options: RelayOptions): Relay {
           await alarm.wait(1_000, signal);
         }
         const waitMs = isHeldUp(state) ? urgentCheckMs : pollIntervalMs;
-        if (!hasMore) await alarm.wait(waitMs, signal);
+        if (hasMore) continue;
+        await alarm.wait(waitMs, signal);
+        const gatherMs = state.pace.waitMs();
+        if (gatherMs > 0) await pause(gatherMs, signal);
       }
       await Promise.all(state.underWay);
       await shares.leave().catch(() => undefined);
@@ -174,7 +177,7 @@ async function reportStrangers(state: RelayState): Promise<void> {
  * more to read at once.
  */
 async function readNext(state: RelayState, share: Share): Promise<boolean> {
-  const { window, cursor, busy, resting, sessions, options } = state;
+  const { window, cursor, busy, resting, sessions, pace, options } = state;
   const room = window.room();
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
@@ -199,6 +202,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   }
   cursor.advance(snapshot, scanned);
   const fresh = events.filter((event) => isNew(state, event));
+  pace.note(fresh.length);
   for (const [resource, group] of groupByResource(fresh)) {
     const most = window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);

@@ -26,7 +26,9 @@ export function createBodyWeight(): BodyWeight {
   return {
     add(chunk) {
       weight += chunk.length * memoryPerBodyByte;
-      for (const byte of chunk) {
+      // An iterator takes five times as long.
+      for (let at = 0; at < chunk.length; at += 1) {
+        const byte = chunk[at];
         if (isEscaped) isEscaped = false;
         else if (isInText) {
           if (byte === quote) isInText = false;

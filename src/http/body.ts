@@ -113,7 +113,7 @@ async function parse(
   const body = createBodyWeight();
   let received = 0;
   let reserved = reservedBefore;
-  const failing = new AbortController();
+  const failing = createFailing(ctx);
   /** Pauses a body that weighs more than was known, until its reservation is larger. */
   const keep = (chunk: Buffer): void => {
     chunks.push(chunk);
@@ -122,21 +122,22 @@ async function parse(
     const weight = body.add(chunk);
     if (weight <= reserved) return;
     if (weight > memory.mostBytes) {
-      failing.abort(tooManyValues());
+      failing.fail(tooManyValues());
       return;
     }
     reserved = weight + spareBytes;
     req.pause();
     memory.reserve(reserved).then(
       () => req.resume(),
-      (error: unknown) => failing.abort(error),
+      (error: unknown) => failing.fail(error),
     );
   };
   req.on("data", keep);
   try {
-    await Promise.race([createParser(limitBytes)(ctx, nothingNext), rejected(failing.signal, ctx)]);
+    await Promise.race([parserOf(limitBytes)(ctx, nothingNext), failing.failed]);
   } finally {
     req.off("data", keep);
+    failing.end();
   }
   const text = ctx.request.rawBody;
   // The parser decodes leniently. The bytes are checked only when its text has the replacement
@@ -146,23 +147,34 @@ async function parse(
   return ctx.request.body;
 }
 
-/**
- * Rejects when the signal aborts, and ends the parser, which would go on collecting. Rejects too
- * when the client has left. The parser does not report that while the body is complete but not read
- * yet.
- */
-function rejected(signal: AbortSignal, { req, res }: ApiContext): Promise<never> {
-  return new Promise((_, reject) => {
-    const hasLeft = (): void =>
-      reject(new AppError("request.malformed", "The connection was closed before the request was read."));
-    if (res.destroyed) hasLeft();
-    else res.once("close", hasLeft);
-    signal.addEventListener("abort", () => {
-      reject(signal.reason);
+/** How the read of a body ends before its parser does. */
+interface Failing {
+  /**
+   * Rejects after `fail`. Rejects too when the client has left: the parser does not report that
+   * while the body is complete but not read yet.
+   */
+  readonly failed: Promise<never>;
+  /** Ends the parser too, which would go on collecting. */
+  fail(error: unknown): void;
+  end(): void;
+}
+
+function createFailing({ req, res }: ApiContext): Failing {
+  let reject: ((error: unknown) => void) | undefined;
+  const failed = new Promise<never>((_, refuse) => (reject = refuse));
+  const leave = (): void =>
+    reject?.(new AppError("request.malformed", "The connection was closed before the request was read."));
+  if (res.destroyed) leave();
+  else res.once("close", leave);
+  return {
+    failed,
+    fail(error) {
+      reject?.(error);
       // An error that nothing listens to ends the process.
-      req.on("error", () => undefined).emit("error", signal.reason);
-    });
-  });
+      req.on("error", () => undefined).emit("error", error);
+    },
+    end: () => void res.off("close", leave),
+  };
 }
 
 /** Drops the rest of a body, within limits, so that its sender reads the answer and not a reset. */
@@ -186,6 +198,18 @@ function drain(req: IncomingMessage): Promise<void> {
 
 function tooManyValues(): AppError {
   return new AppError("request.too_large", "The request body holds too many values for http.memoryBudget.");
+}
+
+const parsers = new Map<number, ReturnType<typeof bodyParser>>();
+
+/** To make one takes longer than a small body. */
+function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
+  let parser = parsers.get(limitBytes);
+  if (parser === undefined) {
+    parser = createParser(limitBytes);
+    parsers.set(limitBytes, parser);
+  }
+  return parser;
 }
 
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {

@@ -33,7 +33,7 @@ export function createErrorRenderer({
       const error = appErrorOf(thrown, isUnavailable);
       // Not for an overload: many lines without a cause would add to it.
       if (error.status >= 500 && error.code !== "server.overloaded")
-        ctx.state.log.error({ err: error.cause ?? error }, "request failed");
+        ctx.state.log().error({ err: error.cause ?? error }, "request failed");
       ctx.state.errorCode = error.code;
       ctx.status = error.status;
       ctx.set(error.headers);

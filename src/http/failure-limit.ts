@@ -44,7 +44,8 @@ export function createFailureLimit(
 
   return {
     waitSeconds(address) {
-      if ((current().get(keyOf(address)) ?? 0) < count) return undefined;
+      const known = current();
+      if (known.size === 0 || (known.get(keyOf(address)) ?? 0) < count) return undefined;
       return Math.max(1, Math.ceil((endsAt - now()) / 1000));
     },
     note(address) {

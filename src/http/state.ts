@@ -13,8 +13,8 @@ export interface RequestState {
   requestId: string;
   /** Id of the trace that records the request; undefined when none does. */
   traceId: string | undefined;
-  /** Carries the request id. */
-  log: Log;
+  /** Returns a log that carries the request id. */
+  log: () => Log;
   /** Address of the sender, in one spelling; behind a trusted proxy the one that it gives. */
   clientAddress: string | undefined;
   /** Set by authenticate.ts; every route behind the prefix has it. */

@@ -37,10 +37,7 @@ export function urlBelow(collection: URL, id: string | number): string {
 
 /** Does the same for the last part of its path, which is percent-encoded already. */
 export function urlAt(collection: URL, last: string): string {
-  const url = new URL(collection);
-  url.pathname = `${withoutSlashes(collection.pathname)}/${last}`;
-  url.search = "";
-  return url.href;
+  return `${collection.origin}${withoutSlashes(collection.pathname)}/${last}`;
 }
 
 function originOf(ctx: ApiContext, hosts: readonly string[]): string {

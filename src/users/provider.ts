@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
 import { handOver } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
@@ -81,7 +82,8 @@ const maxFound = 10_000;
 /** Most tokens of one look-up, and how many look-ups run at one time. */
 const lookUps = { tokens: 100, atWork: 4 };
 
-const textOf = (token: string): string => Buffer.from(hashToken(token)).toString("hex");
+/** The hash as `hashToken` has it, in hexadecimal digits. */
+const textOf = (token: string): string => hash("sha256", token, "hex");
 
 interface FoundToken {
   readonly tokenId: number;
@@ -153,9 +155,9 @@ export function createTokenProvider({
 
   /** Hashes, the last found ones at the end. */
   const found = new Set<string>();
-  function noteFound(hash: string): void {
-    found.delete(hash);
-    found.add(hash);
+  function noteFound(tokenHash: string): void {
+    found.delete(tokenHash);
+    found.add(tokenHash);
     const [oldest] = found;
     if (found.size > maxFound && oldest !== undefined) found.delete(oldest);
   }
@@ -165,10 +167,10 @@ export function createTokenProvider({
     maxItems: lookUps.tokens,
     atWork: lookUps.atWork,
     async handle(hashes) {
-      const asked = [...new Set(hashes)].map((hash) => `\\x${hash}`);
+      const asked = [...new Set(hashes)].map((one) => `\\x${one}`);
       const rows = new Map<string, FoundToken>();
       for (const row of await sql<FoundToken>(findText, [asked])) rows.set(row.hash, row);
-      return hashes.map((hash) => rows.get(hash));
+      return hashes.map((one) => rows.get(one));
     },
   });
 
@@ -188,13 +190,13 @@ export function createTokenProvider({
     },
     async identify(token) {
       if (!isToken(token)) return invalidToken;
-      const hash = textOf(token);
-      const row = await lookUp.add(hash);
+      const tokenHash = textOf(token);
+      const row = await lookUp.add(tokenHash);
       if (row?.state !== "valid") {
-        found.delete(hash);
+        found.delete(tokenHash);
         return row === undefined ? invalidToken : refusals[row.state];
       }
-      noteFound(hash);
+      noteFound(tokenHash);
       if (row.isUseUnnoted) noteUse(row.tokenId);
       const { id, name, email, isAdmin, tokenId, scopes } = row;
       const grant = { scopes, expiresAt: row.expiresAt ?? undefined, isOfAdmin: isAdmin };

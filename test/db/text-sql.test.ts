@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
+import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 describe("createTextSql", () => {
@@ -24,5 +24,15 @@ describe("createTextSql", () => {
     await database.pool.query("ALTER TABLE things ALTER size TYPE text USING size || ' cm'");
 
     expect([await sql(text, []), await sql(text, [])]).to.deep.equal([[["5 cm"]], [["5 cm"]]]);
+  });
+
+  it("prepares a statement again whose first preparation failed, over the same connection", async () => {
+    const transact = createTextTransact(database.pool, createStatementNames(false));
+    const read = (): Promise<(string | null)[][]> => transact((sql) => sql("SELECT name FROM later", []));
+    const error = await read().catch((thrown: unknown) => thrown);
+    await database.pool.query("CREATE TABLE later (name text); INSERT INTO later VALUES ('a')");
+
+    expect(error).to.have.property("code", "42P01");
+    expect([await read(), await read()]).to.deep.equal([[["a"]], [["a"]]]);
   });
 });
