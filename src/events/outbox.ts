@@ -72,8 +72,16 @@ export interface Outbox {
   resources(): Promise<readonly string[]>;
 }
 
-const eventColumns = `event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-    event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp`;
+/**
+ * Reads the event of a row. Its `LIMIT` keeps PostgreSQL from making a join of it. A join that was
+ * planned while the table was empty read all events for each row: 80 ms with 4,000 of them.
+ */
+function eventOf(row: string): string {
+  return `
+    SELECT event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
+      event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
+    FROM svc.events AS event WHERE event.id = ${row}.event_id LIMIT 1`;
+}
 
 // Positions and not "id > last": ids and transaction ids are given out in another order than
 // commits happen (see outbox-cursor.ts).
@@ -100,8 +108,8 @@ const readText = `
   )
   SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
   FROM (VALUES (1)) AS one LEFT JOIN (
-    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, ${eventColumns}
-    FROM chosen LEFT JOIN svc.events AS event ON event.id = chosen.event_id
+    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, event.*
+    FROM chosen LEFT JOIN LATERAL (${eventOf("chosen")}) AS event ON true
     WHERE chosen.before < $12
   ) AS taken ON true
   ORDER BY taken.place, taken.number`;
@@ -118,8 +126,8 @@ interface ReadRow extends Omit<OutboxEvent, "uuid"> {
 }
 
 const findText = `
-  SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, ${eventColumns}
-  FROM svc.outbox AS entry JOIN svc.events AS event ON event.id = entry.event_id
+  SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, event.*
+  FROM svc.outbox AS entry CROSS JOIN LATERAL (${eventOf("entry")}) AS event
   WHERE entry.event_id = ANY($1::bigint[])
   ORDER BY entry.event_id`;
 

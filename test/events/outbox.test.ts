@@ -2,7 +2,10 @@ import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox, type Outbox, type OutboxEvent, type Share } from "../../src/events/outbox.ts";
+import { openDatabase } from "../../src/db/client.ts";
+import { createSql } from "../../src/db/sql.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { until } from "../support/wait.ts";
 import { createWork, type Work } from "../support/work.ts";
 
 const alone: Share = { name: "svc", others: [], index: 0 };
@@ -105,6 +108,44 @@ describe("createOutbox", () => {
   }
 
   describe("read", () => {
+    it("reads each event by its key, also with a plan that was made while there was none", async () => {
+      const database = await openDatabase({ url: core.url, poolSize: 1, relays: true, isEmbedded: false });
+      try {
+        const sql = createSql({ pool: database.relay, isEmbedded: false });
+        const early = createOutbox({ sql });
+        const readEarly = async (): Promise<number> => {
+          const whole = createOutboxCursor(resources).scans(resources);
+          const options = { scans: whole, share: alone, known: [], limit: 50, maxBytes: 1024 ** 2 };
+          return (await early.read(options)).events.length;
+        };
+        await core.sql("VACUUM ANALYZE svc.events");
+        await core.sql("VACUUM ANALYZE svc.outbox");
+        // From the sixth time on, PostgreSQL keeps the plan.
+        for (let time = 0; time < 8; time += 1) {
+          await readAll();
+          await early.find(["1"]);
+        }
+        await addEvents(2_000);
+        const ids = await sql<{ readonly id: string }>("SELECT id FROM svc.events ORDER BY id LIMIT 50");
+        const countText = `SELECT pg_stat_force_next_flush(), idx_tup_read::int AS read
+        FROM pg_stat_user_indexes WHERE indexrelname = 'events_pkey'`;
+        const readBefore = (await sql<{ readonly read: number }>(countText))[0]?.read ?? 0;
+
+        expect(await readEarly()).to.equal(50);
+        expect(await early.find(ids.map(({ id }) => id))).to.have.length(50);
+
+        await until(
+          async () => ((await sql<{ readonly read: number }>(countText))[0]?.read ?? 0) >= readBefore + 100,
+          { what: "the statistics of both reads" },
+        );
+        expect(((await sql<{ readonly read: number }>(countText))[0]?.read ?? 0) - readBefore).to.be.below(
+          1_000,
+        );
+      } finally {
+        await database.close();
+      }
+    });
+
     it("gives an event as it was captured", async () => {
       await work.addEvent({
         trigger: "on_update",

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { PrismaClient } from "../../src/db/generated/client.ts";
-import type { Sql, Transact } from "../../src/db/sql.ts";
+import type { Sql } from "../../src/db/sql.ts";
 import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
@@ -197,7 +197,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       pool: "pool",
       mostRead: 10,
       run: (sql) =>
-        createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) }).retry({
+        createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).retry({
           id: failed,
           limit: 5,
         }),
@@ -207,7 +207,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       pool: "pool",
       mostRead: 2,
       run: async (sql) => {
-        const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
+        const history = createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) });
         await history.find(failed);
         await history.attemptsOf(failed);
       },
@@ -256,7 +256,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         // Those in hand too, and of one user and one webhook the pending and retrying ones together.
         mostRead: 200 + 2 * inHand + (scope === "all" ? 0 : 1_000),
         run: (sql) =>
-          createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) }).read({
+          createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).read({
             filter: { ...filter, ...bound, status },
             order,
             skip: 0,
@@ -280,7 +280,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       isByIndex: true,
       mostRead: perDelivery * lookThrough + 200,
       run: (sql) =>
-        createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql), lookThrough }).list({
+        createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql), lookThrough }).list({
           filter: { ...filter, narrowing },
           skip: 0,
           take: 15,
@@ -310,7 +310,7 @@ const webhooks: HotWork = {
 };
 
 async function list(sql: Sql, filter: DeliveryFilter): Promise<void> {
-  const history = createDeliveryHistory({ sql, listSql: sql, transact: transactOf(sql) });
+  const history = createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) });
   await history.list({ filter, skip: 0, take: 15 });
 }
 
@@ -373,7 +373,7 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
   const store = createSubscriptionStore({
     prisma: prisma as unknown as PrismaClient,
     sql,
-    transact: transactOf(sql),
+    transact: (work) => work(sql),
     listSql: sql,
     maxPerUser: 50,
     secretBox,
@@ -388,13 +388,9 @@ async function prune(sql: Sql, isPlan: boolean): Promise<void> {
   const onProgress = (): void => {
     if ((pages += 1) === 3) throw enough;
   };
-  await pruneEvents({ transact: transactOf(sql), olderThanMs: 7 * 86_400_000, isPlan, onProgress }).catch(
+  await pruneEvents({ transact: (work) => work(sql), olderThanMs: 7 * 86_400_000, isPlan, onProgress }).catch(
     (error: unknown) => {
       if (error !== enough) throw error;
     },
   );
-}
-
-function transactOf(sql: Sql): Transact {
-  return (work) => work(sql);
 }
