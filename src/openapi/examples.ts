@@ -18,7 +18,8 @@ const texts: Readonly<Record<string, string>> = {
  * @param name Of the key, which is the example of a plain text.
  */
 export function exampleOf(schema: JsonSchema, name: string): unknown {
-  const { type, enum: values, anyOf, const: only } = schema;
+  const { type, enum: values, anyOf, const: only, examples } = schema;
+  if (Array.isArray(examples)) return (examples as unknown[])[0];
   if ("const" in schema) return only;
   if (Array.isArray(values)) return (values as unknown[])[0];
   if (Array.isArray(anyOf))

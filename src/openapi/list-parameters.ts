@@ -1,6 +1,7 @@
 import type { CountMode } from "../mapping/definition.ts";
 import { operatorsOf, textOperators, type Operator } from "../querying/operators.ts";
 import type { ListShape, PathTable, ShownPath } from "../querying/shown-paths.ts";
+import { exampleOf } from "./examples.ts";
 import { listOf, type JsonSchema } from "./json-schema.ts";
 import type { Parameter } from "./operation.ts";
 import { askedSchemas } from "./value-schemas.ts";
@@ -147,7 +148,12 @@ function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
   if (!ofSeveral.includes(operator) || isOne) return one;
   const description =
     operator === "between" ? "Two values with a comma between them." : "Values with commas between them.";
-  const several = { type: "string", description };
+  const example = String(exampleOf(one, "text"));
+  const several = {
+    type: "string",
+    description,
+    examples: [operator === "between" ? `${example},${example}` : example],
+  };
   return operator === "between" || one["type"] === "string" || operator.startsWith("has")
     ? several
     : { anyOf: [one, several] };

@@ -177,7 +177,7 @@ function methodNamed(word: string): JsonSchema {
 function batchSchema({ name, key, supportsCreate, supportsUpdate, supportsDelete }: Definition): JsonSchema {
   const written = keySchema(key);
   const id = written["type"] === "string" ? written : { anyOf: [written, { type: "string" }] };
-  const tags = { if_match: { type: "string", description: "As the header If-Match." } };
+  const tags = { if_match: { type: "string", description: "As the header If-Match.", examples: ["*"] } };
   const operations = [
     ...(supportsUpdate
       ? [

@@ -1,0 +1,189 @@
+import { expect } from "chai";
+import { exampleOf } from "../../src/openapi/examples.ts";
+import { startReceiver, type TestReceiver } from "../support/receiver.ts";
+import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { createJudge, resolve, type DocumentedOperation, type ServedDocument } from "./answers.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Makers first, then what shows and changes, and what deletes at last, the newest resource first. */
+const order = ["post", "get", "put", "patch", "batch", "delete"];
+
+interface Step {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: DocumentedOperation;
+}
+
+describe("the examples of the document", () => {
+  let service: TestService;
+  let receiver: TestReceiver;
+  let admin: TestUser;
+  let document: ServedDocument;
+  let judge: ReturnType<typeof createJudge>;
+  /** Ids of what the examples made, by path. */
+  const made = new Map<string, string>();
+
+  before(async () => {
+    service = await startService({ mode: "servers", webhooks: { maxAttempts: 1, backoffMs: [50] } });
+    receiver = await startReceiver();
+    receiver.answer = { status: 500 };
+    admin = await service.createUser({ isAdmin: true });
+    document = (await admin.request("GET", "/openapi.json")).body as ServedDocument;
+    judge = createJudge(document);
+    const events = ["on_create"];
+    await admin.request("POST", "/webhooks", { url: `${receiver.url}/`, resource: "customers", events });
+  });
+  after(async () => {
+    await service?.stop();
+    await receiver?.close();
+  });
+
+  function steps(): readonly Step[] {
+    const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+    );
+    const rank = ({ method, path }: Step): number =>
+      order.indexOf(path.endsWith("/batch") ? "batch" : method);
+    // A delivery to be retried is there when a record was made; deletes go from the last resource to the first.
+    const late = ({ path }: Step): boolean => path.startsWith("/webhook");
+    return all.toSorted(
+      (a, b) =>
+        Number(late(a)) - Number(late(b)) ||
+        rank(a) - rank(b) ||
+        (rank(a) === 5 ? all.indexOf(b) - all.indexOf(a) : 0),
+    );
+  }
+
+  function send(step: Step, query = ""): Promise<Answer> {
+    const collection = step.path.replace(/\/\{id\}.*$/, "");
+    const path = step.path.replace("{id}", () => made.get(collection) ?? String(exampleOfParameter(step)));
+    const body = step.operation.requestBody?.content["application/json"]?.example;
+    const sent = step.path.endsWith("/batch")
+      ? withIds(body, made.get(collection.replace("/batch", "")))
+      : body;
+    return request({
+      url: `${service.baseUrl}${path}${query}`,
+      method: step.method.toUpperCase(),
+      token: admin.token,
+      body: sent,
+    });
+  }
+
+  it("are answered as the document says, without a fault", async () => {
+    const faults: string[] = [];
+    for (const step of steps()) {
+      if (step.path === "/webhook-deliveries/{id}/retry")
+        await until(
+          async () => (await admin.request("GET", "/webhook-deliveries/1")).body.status === "failed",
+          { what: "the delivery fails" },
+        );
+      const answer = await send(step);
+      if (step.method === "post" && answer.body?.id !== undefined && !step.path.includes("{id}"))
+        made.set(step.path, String(answer.body.id));
+      const wrong =
+        answer.status >= 300
+          ? [`${answer.status} ${JSON.stringify(answer.body)}`]
+          : judge.faultsOf(step.operation, answer);
+      faults.push(...wrong.map((fault) => `${step.method} ${step.path}: ${fault}`));
+    }
+
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("of every parameter of every list are taken", async () => {
+    const faults: string[] = [];
+    for (const step of steps().filter(({ method }) => method === "get"))
+      await Promise.all(
+        queriesOf(step).map(async (query) => {
+          const answer = await send(step, query);
+          const wrong =
+            answer.status === 200 ? judge.faultsOf(step.operation, answer) : [JSON.stringify(answer.body)];
+          faults.push(...wrong.map((fault) => `${step.path}${query}: ${fault}`));
+        }),
+      );
+
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("cover refusals: without a token, of a stranger's record, of a bad body and an unknown parameter", async () => {
+    const stranger = await service.createUser();
+    const customer = (
+      await admin.request("POST", "/resources/customers", { name: "Ada", email: "a@example.com" })
+    ).body.id as number;
+    const { "/resources/customers": customers = {}, "/resources/customers/{id}": one = {} } = document.paths;
+    const cases: readonly (readonly [DocumentedOperation | undefined, Answer, number])[] = [
+      [
+        customers["get"],
+        await request({ url: `${service.baseUrl}/resources/customers`, method: "GET" }),
+        401,
+      ],
+      [customers["get"], await admin.request("GET", "/resources/customers?colour=red"), 422],
+      [customers["post"], await admin.request("POST", "/resources/customers", { name: 5 }), 422],
+      [customers["post"], await admin.request("POST", "/resources/customers", "{"), 400],
+      [one["delete"], await stranger.request("DELETE", `/resources/customers/${customer}`), 403],
+      [one["get"], await admin.request("GET", "/resources/customers/0"), 404],
+    ];
+
+    for (const [operation, answer, status] of cases) {
+      expect(answer.status).to.equal(status);
+      expect(judge.faultsOf(operation as DocumentedOperation, answer)).to.deep.equal([]);
+    }
+  });
+
+  it("are those of the deliveries that receivers get", async () => {
+    const [delivery] = await receiver.waitFor(1);
+
+    const body = JSON.parse(delivery?.rawBody.toString() ?? "") as Json;
+    const { parameters } = document.webhooks["customers.on_create"]?.post as {
+      readonly parameters: readonly Json[];
+    };
+    expect(judge.faultsOfRequest("customers.on_create", body)).to.deep.equal([]);
+    for (const { name, schema } of parameters) {
+      const sent = String(delivery?.headers[String(name).toLowerCase()]);
+      const { pattern, const: only } = schema as Json;
+      if (typeof pattern === "string") expect(sent).to.match(new RegExp(pattern));
+      else
+        expect(sent)
+          .to.equal(only ?? sent)
+          .and.not.equal("undefined");
+    }
+  });
+
+  function exampleOfParameter({ operation }: Step): unknown {
+    return operation.parameters?.find(({ name }) => name === "id")?.["example"];
+  }
+
+  /** One query for each parameter, operator and choice. */
+  function queriesOf({ operation }: Step): readonly string[] {
+    const parameters = (operation.parameters ?? []).map((one) => resolve(document, one));
+    return parameters
+      .filter((one) => one["in"] === "query")
+      .flatMap(({ name, schema, style }) => {
+        const { properties, items } = schema as {
+          readonly properties?: Readonly<Record<string, Json>>;
+          readonly items?: Json;
+        };
+        const queryOf = (key: string, value: unknown): string =>
+          `?${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`;
+        if (style === "deepObject")
+          return Object.entries(properties ?? {}).map(([operator, operand]) =>
+            queryOf(`${String(name)}[${operator}]`, exampleOf(operand, "text")),
+          );
+        if (items !== undefined)
+          return ((items["enum"] as string[] | undefined) ?? ["id"]).map((choice) =>
+            queryOf(String(name), choice),
+          );
+        const choices = (schema as Json)["enum"] as readonly string[] | undefined;
+        if (choices !== undefined) return choices.map((choice) => queryOf(String(name), choice));
+        return [queryOf(String(name), name === "cursor" ? "" : exampleOf(schema as Json, "text"))];
+      });
+  }
+});
+
+/** Puts the id of a record that is there in the place of the example's. */
+function withIds(body: unknown, id: string | undefined): unknown {
+  const { operations = [] } = body as { readonly operations?: readonly Json[] };
+  return { operations: operations.map((one) => ("id" in one && id !== undefined ? { ...one, id } : one)) };
+}
