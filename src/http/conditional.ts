@@ -12,7 +12,7 @@ const item = /[ \t,]*((?:W\/)?"[!#-~\u0080-\u00ff]*")[ \t]*(?=,|$)/y;
  * Returns the strong entity tag of an answer's JSON. It is a hash of the bytes that are sent. It
  * therefore reveals nothing about a record that the answer does not show.
  */
-export function entityTagOf(json: string): string {
+export function entityTagOf(json: string | Uint8Array): string {
   return `"${hash("sha256", json, "base64url")}"`;
 }
 

@@ -65,8 +65,8 @@ export function createAnswerPost({
   const refuseOneTooMany = createBound(now);
 
   return async (ctx, { inTransaction, act, isSecret = false }) => {
-    const given = ctx.get("Idempotency-Key");
-    if (given === "") return send(ctx, await act(undefined));
+    const given = ctx.req.headers["idempotency-key"];
+    if (typeof given !== "string") return send(ctx, await act(undefined));
     const key = keyOf(ctx, given);
     const requestHash = requestHashOf(ctx);
     const { answer, isReplayed } = await inTransaction(async (transaction) => {

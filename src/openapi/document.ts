@@ -1,6 +1,5 @@
 import { createRequire } from "node:module";
 import type { Config } from "../config/load.ts";
-import { errorStatus } from "../kit/errors.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { deliveryRequests } from "./delivery-requests.ts";
 import { deliveryOperations, deliverySchemas } from "./endpoints/deliveries.ts";
@@ -22,7 +21,7 @@ export interface DocumentOptions {
   readonly definitions: Definitions;
   readonly config: {
     readonly http: Pick<Config["http"], "routePrefix" | "publicUrl" | "maxPerPage" | "rateLimit" | "openApi">;
-    readonly auth: Pick<Config["auth"], "jwt">;
+    readonly auth: { readonly jwt: object | undefined };
   };
 }
 
@@ -46,7 +45,7 @@ export function createDocument({ definitions, config }: DocumentOptions): JsonSc
       title: "svc",
       version,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
-      description: description(),
+      description,
     },
     servers: [{ url: url === "" ? "/" : url }],
     security: [{ [scheme]: [] }],
@@ -108,12 +107,7 @@ function tagsOf(definitions: Definitions): readonly JsonSchema[] {
   ];
 }
 
-function description(): string {
-  const codes = Object.entries(errorStatus).map(([code, status]) => `| ${status} | \`${code}\` |`);
-  return [
-    "REST API over PostgreSQL, with signed webhooks. This document describes the configuration of the service, and is the same for every token: what a token may see and do is decided by each request.",
-    "`HEAD` works wherever `GET` does. `OPTIONS` answers 204 with `Allow`; a method that a path does not have is 405, with `Allow`.",
-    `Errors are \`{"message", "code", "errors"}\`; those from 500 on have a message only.`,
-    `| Status | Code |\n|---|---|\n${codes.join("\n")}`,
-  ].join("\n\n");
-}
+const description = [
+  "REST API over PostgreSQL, with signed webhooks. This document describes the configuration of the service, and is the same for every token: what a token may see and do is decided by each request.",
+  "`HEAD` works wherever `GET` does, and `OPTIONS` answers 204 with `Allow`. A method that a path does not have is 405 (`operation.unsupported`). A path that is not here is 404 (`route.not_found`, `resource.not_found`).",
+].join("\n\n");

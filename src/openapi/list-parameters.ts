@@ -135,7 +135,10 @@ function filterParameter(shown: ShownPath): readonly Parameter[] {
     (operator) => [operator, operandSchema(shown, operator)] as const,
   );
   const schema = { type: "object", properties: Object.fromEntries(properties), additionalProperties: false };
-  return [{ name: `filter[${shown.path}]`, in: "query", style: "deepObject", explode: true, schema }];
+  // The example keeps pages from making a request with every operator.
+  return [
+    { name: `filter[${shown.path}]`, in: "query", style: "deepObject", explode: true, schema, example: {} },
+  ];
 }
 
 const ofSeveral: readonly Operator[] = ["eq", "in", "not_in", "between", "has_any", "has_all"];

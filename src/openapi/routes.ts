@@ -1,4 +1,5 @@
 import { entityTagOf, isKnown } from "../http/conditional.ts";
+import { addPageRoutes } from "./page.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 
 export interface OpenApiRoutesOptions {
@@ -12,12 +13,13 @@ export interface OpenApiRoutesOptions {
 }
 
 /**
- * Adds `GET openapi.json`. The document is made at the first request, and kept: a reload makes new
+ * Adds `GET openapi.json`, and the page over it. The document is made at the first request, and kept: a reload makes new
  * routes, and with them another document.
  */
 export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   const { audience, router, openRouter, makeDocument } = options;
   if (audience === "off") return;
+  addPageRoutes(openRouter);
   let made: { readonly text: string; readonly tag: string } | undefined;
   (audience === "public" ? openRouter : router).get("/openapi.json", (ctx) => {
     made ??= documentOf(makeDocument());

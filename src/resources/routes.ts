@@ -6,6 +6,7 @@ import { AppError } from "../kit/errors.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition } from "../mapping/definition.ts";
 import type { Cursors } from "../querying/cursor.ts";
+import { parseKey } from "./coerce.ts";
 import { databaseWithin } from "./database-within.ts";
 import { createListOperation } from "./list-route.ts";
 import { createLookup } from "./lookup.ts";
@@ -110,7 +111,11 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   return {
     collection: operationsOf({ GET: list, HEAD: list, POST: supportsCreate ? create : undefined }),
     item: operationsOf(item),
-    batch: operationsOf({ ...item, POST: takesBatches ? batch : undefined }),
+    batch: operationsOf({
+      // A record may have that key where keys are texts.
+      ...(parseKey(definition.key, "batch") === undefined ? {} : item),
+      POST: takesBatches ? batch : undefined,
+    }),
   };
 }
 

@@ -4,6 +4,8 @@ import { expect } from "chai";
 import { signedHeaders } from "../../src/deliveries/attempt/sign.ts";
 import { scopeTable } from "../../src/http/scope-check.ts";
 import { errorStatus } from "../../src/kit/errors.ts";
+import { createRouter } from "../../src/http/state.ts";
+import { addOpenApiRoutes } from "../../src/openapi/routes.ts";
 import { documentOf, type TestDocument } from "./documents.ts";
 
 const everyField = `
@@ -44,7 +46,7 @@ describe("createDocument", () => {
     sample = await documentOf();
     things = await documentOf(
       { "things.yaml": everyField },
-      { openApi: "public", rateLimit: { count: 1, windowMs: 1 } },
+      { http: { openApi: "public", rateLimit: { count: 1, windowMs: 1 } }, jwt: {} },
     );
   });
 
@@ -73,8 +75,9 @@ describe("createDocument", () => {
         Object.keys(methods).map((method) => routeOf(method.toUpperCase(), path)),
       ),
     );
-    const missing = Object.keys(scopeTable).filter((route) => !described.has(route));
-    const unknown = [...described].filter((route) => !(route in scopeTable));
+    const routes = { ...scopeTable, ...openRoutes() };
+    const missing = Object.keys(routes).filter((route) => !described.has(route));
+    const unknown = [...described].filter((route) => !(route in routes));
 
     expect(
       missing,
@@ -86,7 +89,7 @@ describe("createDocument", () => {
   it("names the scope that scopeTable has for each route", () => {
     const wrong = Object.entries(sample.paths).flatMap(([path, methods]) =>
       Object.entries(methods).flatMap(([method, { security }]) => {
-        const needed = scopeTable[routeOf(method.toUpperCase(), path)];
+        const needed = { ...scopeTable, ...openRoutes() }[routeOf(method.toUpperCase(), path)];
         const name = path.split("/")[2] ?? "";
         const scopes =
           needed === "any"
@@ -94,7 +97,7 @@ describe("createDocument", () => {
             : needed === "resource"
               ? [`${name}:${method === "get" ? "read" : "write"}`]
               : [needed];
-        const expected = JSON.stringify([{ token: scopes }]);
+        const expected = JSON.stringify(needed === "none" ? [] : [{ token: scopes }]);
         return JSON.stringify(security) === expected
           ? []
           : [`${method} ${path}: ${JSON.stringify(security)}, expected ${expected}`];
@@ -113,7 +116,7 @@ describe("createDocument", () => {
   });
 
   it("names every error code", () => {
-    const text = JSON.stringify(sample);
+    const text = JSON.stringify([sample, things]);
 
     expect(Object.keys(errorStatus).filter((code) => !text.includes(code))).to.deep.equal([]);
   });
@@ -178,6 +181,14 @@ describe("createDocument", () => {
     });
   });
 });
+
+/** Returns the routes that need no token, without the files of the page. */
+function openRoutes(): Readonly<Record<string, string>> {
+  const openRouter = createRouter("");
+  addOpenApiRoutes({ audience: "token", router: createRouter(""), openRouter, makeDocument: () => ({}) });
+  const paths = openRouter.stack.map(({ path }) => String(path)).filter((path) => !path.startsWith("/docs/"));
+  return Object.fromEntries(paths.map((path) => [`GET ${path}`, "none"]));
+}
 
 /** Returns a route of the document as the table of scopes has it. */
 function routeOf(method: string, path: string): string {

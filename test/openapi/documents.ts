@@ -24,7 +24,7 @@ export interface TestDocument {
 /** Makes the document of mapping files; by default of the samples. */
 export async function documentOf(
   resources?: Readonly<Record<string, string>>,
-  http: Partial<Http> = {},
+  { http = {}, jwt }: { readonly http?: Partial<Http>; readonly jwt?: object } = {},
 ): Promise<TestDocument> {
   const folder = await mkdtemp(join(tmpdir(), "svc-openapi-"));
   try {
@@ -39,7 +39,7 @@ export async function documentOf(
       publicUrl: undefined,
       rateLimit: undefined,
     };
-    const config = { http: { ...settings, ...http }, auth: { jwt: undefined } };
+    const config = { http: { ...settings, ...http }, auth: { jwt } };
     return createDocument({ definitions, config }) as unknown as TestDocument;
   } finally {
     await rm(folder, { recursive: true, force: true });

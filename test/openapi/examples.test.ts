@@ -136,7 +136,7 @@ describe("the examples of the document", () => {
     const [delivery] = await receiver.waitFor(1);
 
     const body = JSON.parse(delivery?.rawBody.toString() ?? "") as Json;
-    const { parameters } = document.webhooks["customers.on_create"]?.post as {
+    const { parameters } = (document.webhooks["customers.on_create"]?.post ?? {}) as {
       readonly parameters: readonly Json[];
     };
     expect(judge.faultsOfRequest("customers.on_create", body)).to.deep.equal([]);
@@ -151,10 +151,6 @@ describe("the examples of the document", () => {
     }
   });
 
-  function exampleOfParameter({ operation }: Step): unknown {
-    return operation.parameters?.find(({ name }) => name === "id")?.["example"];
-  }
-
   /** One query for each parameter, operator and choice. */
   function queriesOf({ operation }: Step): readonly string[] {
     const parameters = (operation.parameters ?? []).map((one) => resolve(document, one));
@@ -165,8 +161,6 @@ describe("the examples of the document", () => {
           readonly properties?: Readonly<Record<string, Json>>;
           readonly items?: Json;
         };
-        const queryOf = (key: string, value: unknown): string =>
-          `?${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`;
         if (style === "deepObject")
           return Object.entries(properties ?? {}).map(([operator, operand]) =>
             queryOf(`${String(name)}[${operator}]`, exampleOf(operand, "text")),
@@ -181,6 +175,14 @@ describe("the examples of the document", () => {
       });
   }
 });
+
+function exampleOfParameter({ operation }: Step): unknown {
+  return operation.parameters?.find(({ name }) => name === "id")?.["example"];
+}
+
+function queryOf(key: string, value: unknown): string {
+  return `?${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`;
+}
 
 /** Puts the id of a record that is there in the place of the example's. */
 function withIds(body: unknown, id: string | undefined): unknown {

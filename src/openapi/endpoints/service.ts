@@ -48,5 +48,19 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
       },
       errors: [],
     },
+    {
+      method: "get",
+      path: "/docs",
+      id: "svc.docs",
+      tag: "Service",
+      summary: "Shows a page over this document, for people",
+      scope: "none",
+      parameters: readConditions,
+      answers: {
+        200: { description: "The page.", schema: text, mediaType: "text/html", headers: ["ETag"] },
+        304: { description: "If-None-Match names it.", headers: ["ETag"] },
+      },
+      errors: [],
+    },
   ];
 }

@@ -1,0 +1,80 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { entityTagOf, isKnown } from "../http/conditional.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+
+/**
+ * Holds the files of the page, which `npm run build:page` puts there: ours and Swagger UI's. The
+ * same path from `src` and from `dist`.
+ */
+const folder = new URL("../../dist/openapi/page/", import.meta.url);
+
+/** Every file that is served, by its name. No other name leads to a file. */
+const files: ReadonlyMap<string, string> = new Map([
+  ["page.css", "text/css; charset=utf-8"],
+  ["page.js", "text/javascript; charset=utf-8"],
+  ["swagger-ui.css", "text/css; charset=utf-8"],
+  ["swagger-ui-bundle.js", "text/javascript; charset=utf-8"],
+]);
+
+/**
+ * Lets the page load its own files and call its own origin, and nothing else. Swagger UI has
+ * pictures within its styles.
+ */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+interface Asset {
+  readonly bytes: Buffer;
+  readonly tag: string;
+}
+
+/**
+ * Adds `GET docs`: a page over the document, for people. The page holds nothing of the
+ * configuration, and so needs no token; it asks for one to load the document.
+ */
+export function addPageRoutes(router: ApiRouter): void {
+  const known = new Map<string, Promise<Asset>>();
+  const load = (name: string): Promise<Asset> => {
+    const asset = known.get(name) ?? loadAsset(name);
+    known.set(name, asset);
+    // A file that could not be read is tried again.
+    asset.catch(() => known.delete(name));
+    return asset;
+  };
+
+  router.get("/docs", async (ctx) => {
+    // The page names its files below where it is.
+    if (ctx.path.endsWith("/")) {
+      ctx.redirect("../docs");
+      return;
+    }
+    ctx.set("Content-Security-Policy", policy);
+    send(ctx, "text/html; charset=utf-8", await load("page.html"));
+  });
+
+  for (const [name, type] of files)
+    router.get(`/docs/${name}`, async (ctx) => send(ctx, type, await load(name)));
+}
+
+async function loadAsset(name: string): Promise<Asset> {
+  const bytes = await readFile(fileURLToPath(new URL(name, folder)));
+  return { bytes, tag: entityTagOf(bytes) };
+}
+
+function send(ctx: ApiContext, type: string, { bytes, tag }: Asset): void {
+  ctx.set("ETag", tag);
+  // Kept, and asked for again each time: a 304 until the service is another version.
+  ctx.set("Cache-Control", "public, no-cache");
+  ctx.type = type;
+  ctx.body = bytes;
+  if (isKnown(ctx, tag)) ctx.status = 304;
+}
