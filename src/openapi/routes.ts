@@ -13,8 +13,8 @@ export interface OpenApiRoutesOptions {
 }
 
 /**
- * Adds `GET openapi.json`, and the page over it. The document is made at the first request, and kept: a reload makes new
- * routes, and with them another document.
+ * Adds `GET openapi.json`, and the page over it. The document is made at the first request, and
+ * kept: a reload makes new routes, and with them another document.
  */
 export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   const { audience, router, openRouter, makeDocument } = options;

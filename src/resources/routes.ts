@@ -113,7 +113,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     item: operationsOf(item),
     batch: operationsOf({
       // A record may have that key where keys are texts.
-      ...(parseKey(definition.key, "batch") === undefined ? {} : item),
+      ...(takesBatches && parseKey(definition.key, "batch") === undefined ? {} : item),
       POST: takesBatches ? batch : undefined,
     }),
   };

@@ -41,7 +41,9 @@ describe("the examples of the document", () => {
   });
 
   function steps(): readonly Step[] {
-    const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+    // The page is HTML, and has a test of its own.
+    const paths = Object.entries(document.paths).filter(([path]) => path !== "/docs");
+    const all = paths.flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
     );
     const rank = ({ method, path }: Step): number =>
@@ -140,7 +142,7 @@ describe("the examples of the document", () => {
       readonly parameters: readonly Json[];
     };
     expect(judge.faultsOfRequest("customers.on_create", body)).to.deep.equal([]);
-    for (const { name, schema } of parameters) {
+    for (const { name, schema } of parameters.filter(({ required }) => required === true)) {
       const sent = String(delivery?.headers[String(name).toLowerCase()]);
       const { pattern, const: only } = schema as Json;
       if (typeof pattern === "string") expect(sent).to.match(new RegExp(pattern));

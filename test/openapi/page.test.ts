@@ -9,10 +9,10 @@ import { documentOf } from "./documents.ts";
 import { startOpenApiServer } from "./openapi-server.ts";
 
 /** Pictures for the documentation are written only when asked for: `TEST_PICTURES=1`. */
-async function picture({ page }: WatchedPage, name: string): Promise<void> {
+async function picture(shown: Page | Locator, name: string): Promise<void> {
   if (process.env["TEST_PICTURES"] === undefined) return;
   await mkdir("docs/pictures", { recursive: true });
-  await page.screenshot({ path: `docs/pictures/${name}.png` });
+  await shown.screenshot({ path: `docs/pictures/${name}.png` });
 }
 
 /** An operation on the list of customers. */
@@ -76,7 +76,7 @@ describe("GET /docs, in a browser", () => {
       "Users",
       "Service",
     ]);
-    await picture(watched, "openapi-resources");
+    await picture(page, "openapi-resources");
     expectNoFaults(watched);
   });
 
@@ -100,8 +100,7 @@ describe("GET /docs, in a browser", () => {
     const answer = create.locator(".live-responses-table");
     await answer.getByText("The email field is required.").first().waitFor();
     expect(await answer.locator(".response .response-col_status").first().innerText()).to.match(/^422/);
-    await answer.scrollIntoViewIfNeeded();
-    await picture(watched, "openapi-refusal");
+    await picture(answer, "openapi-refusal");
     expectNoFaults(watched);
   });
 

@@ -73,7 +73,10 @@ const own: OwnParameters = {
     schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
     description: "Of this subscription.",
   },
-  status: { schema: text, description: `One or more of ${deliveryStatuses.join(", ")}, with commas.` },
+  status: {
+    schema: { ...text, examples: ["failed"] },
+    description: `One or more of ${deliveryStatuses.join(", ")}, with commas.`,
+  },
   event_id: { schema: rowId, description: "Of this event." },
   resource: { schema: text, description: "Of this resource." },
   event: { schema: { type: "string", enum: triggers }, description: "Of this trigger." },
