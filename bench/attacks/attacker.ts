@@ -14,6 +14,7 @@ export interface Question {
 /** A client with a valid token, which counts what its attack costs it. */
 export interface Attacker {
   readonly port: number;
+  readonly token: string;
   send(question: Question): Promise<void>;
   /** The bytes of a request without a body. */
   head(question: Question): string;
@@ -44,6 +45,7 @@ export function createAttacker({
 
   return {
     port,
+    token: own,
     count,
     send({ method, path, body, token = own, localAddress, leavesAfterMs }) {
       return new Promise((resolve) => {

@@ -1,51 +1,10 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Attacker } from "./attacker.ts";
-import { prefix, type Scene } from "./scene.ts";
-
-/** Something that one hostile client does for as long as it is let. */
-export interface Attack {
-  readonly name: string;
-  /** What has to be in the database before, put there by other programs; and takes it out again. */
-  readonly prepare?: (scene: Scene) => Promise<void>;
-  /** Goes on until `signal` aborts. */
-  readonly run: (attacker: Attacker, signal: AbortSignal) => Promise<void>;
-}
-
-const notes = `${prefix}/resources/notes`;
-let number = 0;
-const fresh = (fields: object): string =>
-  JSON.stringify({ reference: `eve-${process.pid}-${(number += 1)}`, amount: "1", ...fields });
-
-const megabyte = "a".repeat(999_000);
-
-/** `width` clients that do the same again and again. */
-async function together(width: number, signal: AbortSignal, act: () => Promise<unknown>): Promise<void> {
-  await Promise.all(
-    Array.from({ length: width }, async () => {
-      while (!signal.aborted) {
-        await act();
-        // One that is refused at once tries again as quickly as a client can that has to share this machine.
-        await sleep(1);
-      }
-    }),
-  );
-}
-
-/** An id of the attacker, who owns the records that `prepare` makes. */
-const eve = "(SELECT id FROM svc.users WHERE name = 'eve')";
-
-async function removeRecords(scene: Scene): Promise<void> {
-  await scene.sql(`DELETE FROM notes WHERE user_id = ${eve}`);
-}
-
-/** Without events: what those do to the relay is another matter. */
-async function makeRecords(scene: Scene, statement: string): Promise<void> {
-  await removeRecords(scene);
-  await scene.sql("ALTER TABLE notes DISABLE TRIGGER USER");
-  await scene.sql(statement);
-  await scene.sql("ALTER TABLE notes ENABLE TRIGGER USER");
-}
+import { type Attack, eve, fresh, makeRecords, megabyte, notes, removeRecords, together } from "./attack.ts";
+import { batchAttacks } from "./batch-attacks.ts";
+import { listAttacks } from "./list-attacks.ts";
+import type { Scene } from "./scene.ts";
 
 function makeLarge(scene: Scene): Promise<void> {
   return makeRecords(
@@ -198,10 +157,6 @@ export const attacks: readonly Attack[] = [
         }),
       ),
   },
+  ...batchAttacks,
+  ...listAttacks,
 ];
-
-/** Leaves nothing of an attack behind, so that the next one is measured by itself. */
-export async function clearUp(scene: Scene): Promise<void> {
-  await scene.sql(`DELETE FROM notes WHERE user_id = ${eve}`);
-  await scene.sql("DELETE FROM svc.events");
-}

@@ -1,5 +1,4 @@
-import type { Attack } from "./attacks.ts";
-import { clearUp } from "./attacks.ts";
+import { type Attack, clearUp } from "./attack.ts";
 import { createAttacker } from "./attacker.ts";
 import type { Scene } from "./scene.ts";
 import type { VictimReport } from "./victim.ts";

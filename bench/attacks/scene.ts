@@ -56,6 +56,18 @@ createRules:
   text: nullable|string
 ownerColumn: user_id
 searchableColumns: [reference, text]
+includes: [comments]
+`;
+
+const comments = `
+name: comments
+model: Comment
+fields:
+  id: { type: Int, id: true }
+  text: { type: String }
+  note_id: { type: Int, references: notes.id, as: note, index: true }
+triggers: [on_delete]
+access: { read: everyone }
 `;
 
 /** Starts it all on servers that are there; the database is empty. */
@@ -66,7 +78,10 @@ export async function createScene({
   readonly databaseUrl: string;
   readonly amqpUrl: string;
 }): Promise<Scene> {
-  const configuration = writeConfiguration({ service: "", resources: { "notes.yaml": notes } });
+  const configuration = writeConfiguration({
+    service: "",
+    resources: { "notes.yaml": notes, "comments.yaml": comments },
+  });
   const env = {
     ...configuration.env,
     DATABASE_URL: databaseUrl,

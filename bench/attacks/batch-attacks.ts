@@ -1,0 +1,47 @@
+import { type Attack, fresh, notes, removeRecords, together } from "./attack.ts";
+
+/** What the service takes at most in one batch. */
+const mostOperations = 1_000;
+
+function batchOf(count: number, fields: object = {}): string {
+  const operations = Array.from({ length: count }, () => `{"method":"create","data":${fresh(fields)}}`);
+  return `{"operations":[${operations.join(",")}]}`;
+}
+
+/** By one user at once: batches of it wait for each other, and have half of the connections. */
+export const batchAttacks: readonly Attack[] = [
+  {
+    name: "batches of 1,000 creates",
+    prepare: removeRecords,
+    run: (attacker, signal) =>
+      together(20, signal, () =>
+        attacker.send({ method: "POST", path: `${notes}/batch`, body: batchOf(mostOperations) }),
+      ),
+  },
+  {
+    name: "batches of 1 MB",
+    prepare: removeRecords,
+    run: (attacker, signal) =>
+      together(50, signal, () =>
+        attacker.send({
+          method: "POST",
+          path: `${notes}/batch`,
+          body: batchOf(mostOperations, { text: "a".repeat(900) }),
+        }),
+      ),
+  },
+  {
+    name: "batches whose last of 1,000 operations is refused",
+    prepare: removeRecords,
+    run: (attacker, signal) =>
+      together(20, signal, () =>
+        attacker.send({
+          method: "POST",
+          path: `${notes}/batch`,
+          body: batchOf(mostOperations).replace(/\{"method":"create","data":\{[^{}]*\}\}\]\}$/, (last) =>
+            last.replace('"amount":"1"', '"amount":"none"'),
+          ),
+        }),
+      ),
+  },
+];

@@ -1,0 +1,96 @@
+import { type Attack, eve, makeRecords, notes, together } from "./attack.ts";
+import type { Scene } from "./scene.ts";
+
+/** Many small records of one user: what a list costs that no index answers. */
+function makeMany(scene: Scene): Promise<void> {
+  return makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, meta, text, user_id)
+     SELECT 'many-' || i, i % 1000, jsonb_build_object('kind', i % 7), md5(i::text), ${eve} FROM generate_series(1, 100000) AS i`,
+  );
+}
+
+/** 100 records with 100 others each that refer to them. */
+async function makeParents(scene: Scene): Promise<void> {
+  await makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, user_id) SELECT 'parent-' || i, 1, ${eve} FROM generate_series(1, 100) AS i`,
+  );
+  await scene.sql(
+    `INSERT INTO comments (text, note_id) SELECT repeat('a comment ', 50), note.id
+     FROM notes AS note, generate_series(1, 100) WHERE note.user_id = ${eve}`,
+  );
+}
+
+/** As many conditions as a request may have, each of which most records meet. */
+const conditions = [
+  ...Array.from({ length: 24 }, (_, index) => `filter[or][${index}][text][contains]=${index.toString(16)}`),
+  ...Array.from({ length: 24 }, (_, index) => `filter[and][${index}][reference][ne]=no-${index}`),
+  "filter[amount][gte]=0",
+  "filter[id][gt]=0",
+].join("&");
+
+/** The path of a later page. */
+async function deepPage(scene: Pick<Scene, "port" | "token">, path: string): Promise<string> {
+  let cursor = "";
+  for (let page = 0; page < 5; page += 1) {
+    const response = await fetch(`http://127.0.0.1:${scene.port}${path}&cursor=${cursor}`, {
+      headers: { authorization: `Bearer ${scene.token}` },
+    });
+    const { next_cursor: next } = (await response.json()) as { readonly next_cursor?: string | null };
+    cursor = next ?? cursor;
+  }
+  return `${path}&cursor=${cursor}`;
+}
+
+export const listAttacks: readonly Attack[] = [
+  {
+    name: "later pages by cursor with 50 conditions",
+    prepare: makeMany,
+    async run(attacker, signal) {
+      const path = await deepPage(attacker, `${notes}?${conditions}&sort=-amount,text&per_page=100`);
+      await together(100, signal, () => attacker.send({ method: "GET", path }));
+    },
+  },
+  {
+    name: "sorts of 100,000 records without an index",
+    prepare: makeMany,
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({
+          method: "GET",
+          path: `${notes}?sort=-text,amount,-created_at&per_page=100&page=900`,
+        }),
+      ),
+  },
+  {
+    name: "exact counts of wide filters",
+    prepare: makeMany,
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({
+          method: "GET",
+          path: `${notes}?count=exact&per_page=1&filter[text][contains]=a&filter[meta.kind][ne]=9`,
+        }),
+      ),
+  },
+  {
+    name: "includes of 100 records for each of 100",
+    prepare: makeParents,
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({ method: "GET", path: `${notes}?include=comments&per_page=100` }),
+      ),
+  },
+  {
+    name: "groups of conditions that no record meets",
+    prepare: makeMany,
+    run: (attacker, signal) =>
+      together(100, signal, () =>
+        attacker.send({
+          method: "GET",
+          path: `${notes}?cursor=&filter[not][text][contains]=a&filter[text][contains]=a`,
+        }),
+      ),
+  },
+];
