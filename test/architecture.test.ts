@@ -66,6 +66,8 @@ interface Import {
   readonly from: string;
   readonly target: string;
   readonly isTypeOnly: boolean;
+  /** Loaded when it is needed. */
+  readonly isLazy: boolean;
 }
 
 function partOf(file: string): string {
@@ -80,13 +82,20 @@ function files(): readonly string[] {
 
 function importsOf(file: string): readonly Import[] {
   const text = readFileSync(join(src, file), "utf8");
-  return [...text.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)";/gms)].map(
-    ([, type, target = ""]) => ({
-      from: file,
-      isTypeOnly: type !== undefined,
-      target: target.startsWith(".") ? relative(src, join(src, dirname(file), target)) : target,
-    }),
-  );
+  const toImport = (target: string, isTypeOnly: boolean, isLazy: boolean): Import => ({
+    from: file,
+    isTypeOnly,
+    isLazy,
+    target: target.startsWith(".") ? relative(src, join(src, dirname(file), target)) : target,
+  });
+  return [
+    ...[...text.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)";/gms)].map(
+      ([, type, target = ""]) => toImport(target, type !== undefined, false),
+    ),
+    ...[...text.matchAll(/await import\("([^"]+)"\)/g)].map(([, target = ""]) =>
+      toImport(target, false, true),
+    ),
+  ];
 }
 
 describe("architecture", () => {
@@ -116,6 +125,20 @@ describe("architecture", () => {
     );
 
     expect(strays).to.deep.equal([]);
+  });
+
+  it("loads what few services need only when it is needed", () => {
+    const rare = /^(got|@electric-sql\/|@opentelemetry\/)/;
+    const reached = new Set(["bin/svc.ts"]);
+    // A set goes on with what is added meanwhile.
+    for (const file of reached)
+      for (const { target } of imports.filter(
+        ({ from, isTypeOnly, isLazy }) => from === file && !isTypeOnly && !isLazy,
+      ))
+        reached.add(target);
+
+    expect([...reached].filter((target) => rare.test(target))).to.deep.equal([]);
+    expect(reached).to.include("app/api.ts");
   });
 
   it("reads the environment only in config/load.ts and exits only in bin/", () => {

@@ -1,8 +1,8 @@
 import type { Actor } from "../kit/actor.ts";
 import { fingerprint, reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
-import { handOver } from "../db/audit.ts";
+import { actorText } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
-import type { Prisma } from "../db/generated/client.ts";
+import { createTransact, type Sql } from "../db/sql.ts";
 
 /**
  * An advisory lock that all processes take which record a configuration; any number that no other
@@ -87,7 +87,7 @@ export async function recordConfiguration({
   action,
   actor,
 }: {
-  readonly database: Pick<Database, "prisma">;
+  readonly database: Pick<Database, "pool">;
   readonly checked: CheckedConfiguration;
   readonly action: "configuration.loaded" | "configuration.reloaded";
   readonly actor: Actor;
@@ -120,7 +120,7 @@ export async function recordRefusal({
   faults,
   actor,
 }: {
-  readonly database: Pick<Database, "prisma">;
+  readonly database: Pick<Database, "pool">;
   /** Hash of the configuration that stays in use. */
   readonly hash: string;
   readonly faults: readonly string[];
@@ -146,40 +146,38 @@ interface Entry {
   readonly hidden: Readonly<Record<string, unknown>>;
 }
 
+const lastText = `
+  SELECT action, subject_id AS hash, details -> 'hidden' -> 'parts' AS parts, details -> 'hidden' ->> 'faults' AS faults
+  FROM svc.audit
+  WHERE id IN (
+    (SELECT id FROM svc.audit WHERE action = 'configuration.refused' ORDER BY id DESC LIMIT 1),
+    (SELECT id FROM svc.audit WHERE action IN ('configuration.loaded', 'configuration.reloaded') ORDER BY id DESC LIMIT 1))
+  ORDER BY id DESC`;
+
 /**
- * Records an entry, unless `entryAfter` returns undefined.
+ * Records an entry, unless `entryAfter` returns undefined. By plain SQL: the first statement of the
+ * Prisma client loads its query compiler, which most processes never need. It takes 40 MB.
  *
  * @param entryAfter Gets the last configuration in use and the last refusal, the newer one first.
  */
 async function recordUnlessKnown({
-  database: { prisma },
+  database: { pool },
   action,
   actor,
   entryAfter,
 }: {
-  readonly database: Pick<Database, "prisma">;
+  readonly database: Pick<Database, "pool">;
   readonly action: string;
   readonly actor: Actor;
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
-  const work = async (tx: Prisma.TransactionClient): Promise<void> => {
+  await createTransact(pool)(async (sql: Sql) => {
     // One at a time, so that each sees the record of the one before.
-    await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
-    const entry = entryAfter(
-      await tx.$queryRaw<Recorded[]>`
-      SELECT action, subject_id AS hash, details -> 'hidden' -> 'parts' AS parts, details -> 'hidden' ->> 'faults' AS faults
-      FROM svc.audit
-      WHERE id IN (
-        (SELECT id FROM svc.audit WHERE action = 'configuration.refused' ORDER BY id DESC LIMIT 1),
-        (SELECT id FROM svc.audit WHERE action IN ('configuration.loaded', 'configuration.reloaded') ORDER BY id DESC LIMIT 1))
-      ORDER BY id DESC`,
-    );
+    await sql("SELECT pg_advisory_xact_lock($1::bigint)", [lockKey]);
+    const entry = entryAfter(await sql<Recorded>(lastText));
     if (entry === undefined) return;
-    await handOver(tx, actor);
     const details = JSON.stringify({ ...entry.details, hidden: entry.hidden });
-    await tx.$executeRaw`SELECT svc.record_audit(${action}, 'configuration', ${entry.hash}, ${details}::jsonb)`;
-  };
-  // As long as every statement of the service: the defaults of 2 s and 5 s would refuse a reload
-  // while others record theirs.
-  await prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 });
+    await sql("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
+    await sql("SELECT svc.record_audit($1, 'configuration', $2, $3::jsonb)", [action, entry.hash, details]);
+  });
 }

@@ -5,7 +5,6 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
 import { createSql, type Sql } from "../db/sql.ts";
 import { createCursors, type Cursors } from "../querying/cursor.ts";
-import { openEmbedded } from "../embedded/embedded.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createSecretBox, type SecretBox } from "../subscriptions/secret.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -86,6 +85,8 @@ export async function openStorage(opening: Opening): Promise<Storage> {
 }
 
 async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promise<string> {
+  // With servers it is not needed: PGlite takes 7 MB by being loaded.
+  const { openEmbedded } = await import("../embedded/embedded.ts");
   const embedded = await openEmbedded({
     dataDir: config.dataDir,
     log,

@@ -1,4 +1,3 @@
-import { got } from "got";
 import { createAgents } from "../outbound/connections.ts";
 import { createSharedLookup, type AddressLookup } from "../outbound/shared-lookup.ts";
 import { createTargetPolicy } from "../outbound/targets.ts";
@@ -31,6 +30,8 @@ export function createFetchJson({
     // Addresses in a URL are not looked up, and so not seen by the agents.
     const refusal = policy.refusalOfUrl(url);
     if (refusal !== undefined) throw new Error(refusal);
+    // Most services verify no JWTs, and loading it takes 5 MB.
+    const { got } = await import("got");
     const request = got(url, {
       agent,
       followRedirect: false,
