@@ -14,6 +14,10 @@ import { createStatementNames, createTextSql, createTextTransact } from "../db/t
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, createTransact, type Sql } from "../db/sql.ts";
+import { createEventFeed, type EventFeedOptions } from "../events/event-feed.ts";
+import { createEventHorizon } from "../events/event-horizon.ts";
+import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
+import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
 import { mayStillRead } from "../deliveries/retry-right.ts";
@@ -24,7 +28,7 @@ import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { guardRoutes } from "../http/scope-check.ts";
-import { createRouter, type ApiContext } from "../http/state.ts";
+import { createRouter, type ApiContext, type ApiRouter } from "../http/state.ts";
 import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
@@ -39,7 +43,7 @@ import type { Assembly } from "./workers.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
-import { createAuthenticate, type Identifier } from "../users/authenticate.ts";
+import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import { createFetchJson } from "../users/fetch-json.ts";
 import { createJwtVerifier } from "../users/jwt.ts";
 import { createJwtIdentifier } from "../users/jwt-users.ts";
@@ -96,7 +100,10 @@ export function createApi({
     resourceTurns,
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
     access,
-    onChange: () => relay.wake(),
+    onChange() {
+      relay.wake();
+      streams.wake();
+    },
   });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
@@ -116,6 +123,15 @@ export function createApi({
   });
 
   const users = createUserStore({ ...database, actor: serviceActor("api") });
+  const jwts = createJwts(config.auth.jwt, { users, sql, log });
+  const streams = addEvents(router, infrastructure, configuration, {
+    judge: (pairs) => eligibility.judge(pairs),
+    recheck: createRecheck({ tokens, jwts }),
+    registered: [...definitions.keys()],
+    maxPerPage,
+    listTurns,
+    urlOf: posts.urlOf,
+  });
   const userOptions = {
     users,
     tokens,
@@ -142,7 +158,7 @@ export function createApi({
     tracing,
     authenticate: createAuthenticate({
       tokens,
-      jwts: createJwts(config.auth.jwt, { users, sql, log }),
+      jwts,
       failures: createFailureLimit(config.http.authFailureLimit),
     }),
     router,
@@ -152,7 +168,25 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
-  return { workers: [relay, expiry], listener: app.callback(), close: () => undefined };
+  return { workers: [relay, expiry, streams], listener: app.callback(), close: () => undefined };
+}
+
+/** Adds the routes of events. Returns their streams, which a worker of the API feeds. */
+function addEvents(
+  router: ApiRouter,
+  { database, isEmbedded }: Infrastructure,
+  { definitions, models }: Configuration,
+  options: Omit<FeedRoutesOptions, "feed" | "streams"> &
+    Pick<EventFeedOptions, "judge"> &
+    Pick<EventStreamsOptions, "recheck">,
+): EventStreams {
+  const sql = createSql({ pool: database.lists, isEmbedded });
+  const horizon = createEventHorizon({ sql });
+  const present = createEventPresenter({ definitions, delegateOf: (model) => models.listDelegate(model) });
+  const feed = createEventFeed({ ...options, sql, horizon, present });
+  const streams = createEventStreams({ ...options, feed, horizon });
+  addEventRoutes(router, { ...options, feed, streams });
+  return streams;
 }
 
 function createRecordDatabase(
@@ -181,7 +215,7 @@ function createRelayOf(
     shares: createRelayShares({ sql, name: database.name }),
     resources: [...definitions.values()].map(({ name }) => name),
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
-    present: createEventPresenter({ definitions, models }),
+    present: createEventPresenter({ definitions, delegateOf: (model) => models.relayDelegate(model) }),
     broker,
     seal,
     log,

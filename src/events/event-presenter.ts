@@ -29,15 +29,16 @@ export type PresentedAll =
  */
 export function createEventPresenter({
   definitions,
-  models,
+  delegateOf,
 }: {
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
-}): (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll> {
+  /** Reads relations: over connections of the relay or of requests. */
+  readonly delegateOf: ModelsClient["delegate"];
+}): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
   const presenters = new Map(
     [...definitions.values()].map((definition) => [
       definition.name,
-      createPresenter({ definition, definitions, models }),
+      createPresenter({ definition, definitions, delegateOf }),
     ]),
   );
 
@@ -61,16 +62,17 @@ export function createEventPresenter({
   };
 }
 
-type PresentEvents = (events: readonly OutboxEvent[]) => Promise<readonly Presented[]>;
+type Captured = Pick<OutboxEvent, "snapshot">;
+type PresentEvents = (events: readonly Captured[]) => Promise<readonly Presented[]>;
 
 function createPresenter({
   definition,
   definitions,
-  models,
+  delegateOf,
 }: {
   readonly definition: Definition;
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
+  readonly delegateOf: ModelsClient["delegate"];
 }): PresentEvents {
   const transform = createTransform(definition, definitions);
   const visible = relationsVisible(definition);
@@ -83,7 +85,7 @@ function createPresenter({
     for (const relation of visible) {
       const args = include[relation.name];
       if (args === undefined || args === false) continue;
-      const found = await findRelated({ relation, args, rows, definitions, models });
+      const found = await findRelated({ relation, args, rows, definitions, delegateOf });
       rows.forEach((row, index) => {
         (related.get(row) as Record<string, unknown>)[relation.name] = found[index];
       });
@@ -148,16 +150,16 @@ async function findRelated({
   args: given,
   rows,
   definitions,
-  models,
+  delegateOf,
 }: {
   readonly relation: Relation;
   readonly args: unknown;
   readonly rows: readonly Row[];
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
+  readonly delegateOf: ModelsClient["delegate"];
 }): Promise<readonly unknown[]> {
   const target = definitions.get(resource) as Definition;
-  const delegate = models.relayDelegate(target.model);
+  const delegate = delegateOf(target.model);
   const args = (typeof given === "object" && given !== null ? given : {}) as Args;
   const whereOf = (value: unknown): Args => ({
     AND: [...(args["where"] === undefined ? [] : [args["where"]]), { [foreignField]: value }],

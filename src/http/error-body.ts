@@ -1,3 +1,4 @@
+import { Stream } from "node:stream";
 import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
@@ -46,7 +47,7 @@ export function createErrorRenderer({
 /** Done here and not by Koa, so that a value that JSON cannot hold is an error like any other. */
 function serialise(ctx: ApiContext): void {
   const { body } = ctx;
-  if (typeof body !== "object" || body === null || Buffer.isBuffer(body)) return;
+  if (typeof body !== "object" || body === null || Buffer.isBuffer(body) || body instanceof Stream) return;
   const text = JSON.stringify(body);
   settleMemory(ctx, text.length);
   ctx.type = "json";

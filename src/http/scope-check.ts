@@ -23,6 +23,10 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",
+  // They ask for the scopes of the resources whose events they show.
+  "GET /events": "any",
+  "GET /events/stream": "any",
+  "GET /events/:uuid": "any",
   // A token sees all of its user's tokens. It makes and revokes only those with no more scopes than
   // its own.
   "GET /tokens": "any",

@@ -22,6 +22,7 @@ export const errorStatus = {
   "record.not_found": 404,
   "webhook.not_found": 404,
   "delivery.not_found": 404,
+  "event.not_found": 404,
   "token.not_found": 404,
   "user.not_found": 404,
   "operation.unsupported": 405,

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { deliveryRequests } from "./delivery-requests.ts";
+import { eventOperations, eventSchemas } from "./endpoints/events.ts";
 import { deliveryOperations, deliverySchemas } from "./endpoints/deliveries.ts";
 import { bodySchemas, resourceOperations } from "./endpoints/resources.ts";
 import { serviceOperations } from "./endpoints/service.ts";
@@ -79,6 +80,7 @@ function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema
     ...ofResources,
     webhookSchemas(definitions),
     deliverySchemas(),
+    eventSchemas(),
     userSchemas,
     faultSchemas,
   ) as Readonly<Record<string, JsonSchema>>;
@@ -91,6 +93,7 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
     ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
     ...webhookOperations(lists),
     ...deliveryOperations(lists),
+    ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
     ...userOperations(lists),
     ...serviceOperations({ isPublic: openApi === "public" }),
   ];
@@ -101,6 +104,7 @@ function tagsOf(definitions: Definitions): readonly JsonSchema[] {
     ...[...definitions.keys()].map((name) => ({ name, description: `Records of ${name}.` })),
     { name: "Webhooks", description: "Subscriptions, and the requests that they bring." },
     { name: "Deliveries", description: "What was sent to subscriptions, and how that went." },
+    { name: "Events", description: "What happened, for consumers that ask for it." },
     { name: "Tokens", description: "The caller, and the caller's own tokens." },
     { name: "Users", description: "Users, for admins." },
     { name: "Service", description: "What is served." },

@@ -1,6 +1,7 @@
 import { AppError } from "../kit/errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
-import type { ApiMiddleware } from "../http/state.ts";
+import type { ApiContext, ApiMiddleware } from "../http/state.ts";
+import type { Caller } from "../kit/caller.ts";
 import { pause } from "../kit/worker.ts";
 import type { Identity } from "./identity.ts";
 import type { TokenProvider } from "./provider.ts";
@@ -58,6 +59,24 @@ export function createAuthenticate({
     ctx.state.tokenId = identity.tokenId;
     ctx.state.grant = identity.grant;
     await next();
+  };
+}
+
+/**
+ * Returns the caller of a request as of now; undefined when its token is no longer valid. For
+ * answers that take minutes.
+ */
+export function createRecheck({
+  tokens,
+  jwts,
+}: {
+  readonly tokens: Identifier;
+  readonly jwts?: Identifier | undefined;
+}): (ctx: ApiContext) => Promise<Caller | undefined> {
+  return async (ctx) => {
+    const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
+    const identity = await identifierOf(credentials, tokens, jwts)?.identify();
+    return identity?.kind === "known" ? identity.caller : undefined;
   };
 }
 

@@ -85,6 +85,8 @@ describe("createEventPresenter", () => {
   let database: Database;
   let models: ModelsClient;
   const log = createLog({ level: "silent" });
+  const presenterOf = (definitions: Definitions, of = models): ReturnType<typeof createEventPresenter> =>
+    createEventPresenter({ definitions, delegateOf: (model) => of.relayDelegate(model) });
 
   before(async () => {
     created = await createTestDatabase();
@@ -142,7 +144,7 @@ describe("createEventPresenter", () => {
     events?: readonly OutboxEvent[],
   ): Promise<readonly Presented[]> {
     const own = (events ?? (await captured())).filter(({ resource }) => resource === name);
-    return answersOf(await createEventPresenter({ definitions, models })(name, own));
+    return answersOf(await presenterOf(definitions)(name, own));
   }
 
   /** What the API would answer for every record of the resource. */
@@ -297,7 +299,7 @@ describe("createEventPresenter", () => {
     const definitions = withChange("sales", {
       code: { ...asIs, baseQuery: () => ({ include: { shop: { where: { name } } } }) },
     });
-    const presenter = createEventPresenter({ definitions, models });
+    const presenter = presenterOf(definitions);
     await addSale();
     const events = (await captured()).filter(({ resource }) => resource === "sales");
     const [first] = dataOf(answersOf(await presenter("sales", events)));
@@ -343,7 +345,7 @@ describe("createEventPresenter", () => {
         await addSale();
         await database.pool.query("UPDATE shops SET name = 'a' WHERE id = 1");
         const definitions = withChange("sales", { code });
-        const presenter = createEventPresenter({ definitions, models });
+        const presenter = presenterOf(definitions);
         const events = await captured();
         const of = (name: string): readonly OutboxEvent[] =>
           events.filter(({ resource }) => resource === name);
@@ -390,7 +392,7 @@ describe("createEventPresenter", () => {
     await own.close();
     const definitions = withChange("sales", { baseQuery: { include: { shop: true } }, code: asIs });
 
-    const outcome = await createEventPresenter({ definitions, models: away })("sales", events);
+    const outcome = await presenterOf(definitions, away)("sales", events);
 
     expect(outcome).to.include({ kind: "none", isPassing: true });
     await away.close();

@@ -1,0 +1,247 @@
+import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { Sql } from "../db/sql.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Caller } from "../kit/caller.ts";
+import { groupBy } from "../kit/group-by.ts";
+import type { Trigger } from "../mapping/definition.ts";
+import type { EventHorizon } from "./event-horizon.ts";
+import type { Presented, PresentedAll } from "./event-presenter.ts";
+
+/** Which events a caller asks for. */
+export interface FeedQuery {
+  /** Resources that the token may read. */
+  readonly resources: readonly string[];
+  readonly trigger?: Trigger | undefined;
+  readonly recordId?: string | undefined;
+}
+
+/** An event, as people and programs read it. */
+export interface FeedEvent {
+  /** Decimal. */
+  readonly id: string;
+  /** JSON of the event. */
+  readonly json: string;
+}
+
+export interface FeedPage {
+  readonly events: readonly FeedEvent[];
+  /** Fewer than asked for where those would be too large for one answer. */
+  readonly size: number;
+  /** Id to go on behind: of the last event looked at, shown or not. */
+  readonly next: bigint;
+  /** Whether there may be more behind it already. */
+  readonly hasMore: boolean;
+}
+
+/** Reads what happened, oldest first (docs/webhooks.md, "Events"). */
+export interface EventFeed {
+  /**
+   * Reads events behind an id that the caller may read. Looks at 5,000 events at most: a caller
+   * may be able to read few of many.
+   */
+  read(options: {
+    readonly query: FeedQuery;
+    readonly caller: Caller;
+    readonly after: bigint;
+    readonly take: number;
+  }): Promise<FeedPage>;
+  /** Undefined when there is none, or the caller may not read it. */
+  find(uuid: string, caller: Caller, resources: readonly string[]): Promise<FeedEvent | undefined>;
+}
+
+interface EventRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly uuid: string;
+  readonly resource: string;
+  readonly trigger: Trigger;
+  readonly recordId: string;
+  readonly ownerId: string | null;
+  readonly occurredAt: string;
+}
+
+export interface EventFeedOptions {
+  readonly sql: Sql;
+  readonly horizon: EventHorizon;
+  /** Decides who may read an event, as for webhooks. */
+  readonly judge: (
+    pairs: readonly {
+      readonly event: { readonly id: string; readonly resource: string; readonly owner_id: string | null };
+      readonly user: Caller;
+    }[],
+  ) => Promise<readonly (boolean | undefined)[]>;
+  readonly present: (
+    resource: string,
+    events: readonly { readonly snapshot: Readonly<Record<string, unknown>> }[],
+  ) => Promise<PresentedAll>;
+}
+
+const portion = 1_000;
+const mostPortions = 5;
+
+const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id AS "ownerId",
+  to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt"`;
+
+// Bounded by the events looked at, and not by those found: few of many may be of these resources.
+const scanText = `
+  WITH scan AS MATERIALIZED (
+    SELECT * FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT ${portion}
+  )
+  SELECT ${columns}, (SELECT max(id) FROM scan) AS last, (SELECT count(*)::int FROM scan) AS looked
+  FROM scan WHERE resource = ANY($3::text[]) AND ($4::text IS NULL OR trigger = $4)
+  UNION ALL
+  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, max(id), count(*)::int FROM scan
+  ORDER BY id`;
+
+// By the index on (resource, record_id, id): one record has few events.
+const recordText = `
+  SELECT ${columns} FROM svc.events
+  WHERE resource = ANY($3::text[]) AND record_id = $5 AND ($4::text IS NULL OR trigger = $4) AND id > $1 AND id <= $2
+  ORDER BY id LIMIT ${portion}`;
+
+const findText = `SELECT ${columns} FROM svc.events WHERE id = $1 AND uuid = $2::uuid`;
+
+const dataText = `
+  SELECT event.id, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot
+  FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
+  WHERE event.id = ANY($1::bigint[])`;
+
+interface DataRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly data: string | null;
+  readonly snapshot: Readonly<Record<string, unknown>> | null;
+}
+
+export function createEventFeed(options: EventFeedOptions): EventFeed {
+  return {
+    async read({ query, caller, after, take }) {
+      const until = await options.horizon();
+      const readable: EventRow[] = [];
+      let [next, hasMore] = [after, after < until];
+      for (let portions = 0; hasMore && portions < mostPortions && readable.length < take; portions += 1) {
+        const looked = await lookAt(options, query, { after: next, until });
+        const answers = await judgeAll(options, looked.rows, caller);
+        readable.push(...looked.rows.filter((_, index) => answers[index]));
+        next = looked.next;
+        hasMore = looked.hasMore;
+      }
+      const page = readable.slice(0, take);
+      const { events, size } = await readFitting(options, page);
+      const isCut = events.length < readable.length;
+      const last = events.at(-1);
+      return {
+        events,
+        size: size < page.length ? size : take,
+        next: isCut && last !== undefined ? BigInt(last.id) : next,
+        hasMore: hasMore || isCut,
+      };
+    },
+    async find(uuid, caller, resources) {
+      const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
+      if (row === undefined || !resources.includes(row.resource)) return undefined;
+      const [isReadable] = await judgeAll(options, [row], caller);
+      return isReadable === true ? (await present(options, [row]))[0] : undefined;
+    },
+  };
+}
+
+/** Returns the id that the UUID of an event begins with (migration 0016). */
+export function idOfUuid(uuid: string): bigint {
+  return BigInt(`0x${uuid.replaceAll("-", "").slice(0, 12)}`);
+}
+
+interface Looked {
+  readonly rows: readonly EventRow[];
+  readonly next: bigint;
+  readonly hasMore: boolean;
+}
+
+async function lookAt(
+  { sql }: EventFeedOptions,
+  { resources, trigger, recordId }: FeedQuery,
+  { after, until }: { readonly after: bigint; readonly until: bigint },
+): Promise<Looked> {
+  const values = [String(after), String(until), resources, trigger ?? null];
+  if (recordId !== undefined) {
+    const rows = await sql<EventRow>(recordText, [...values, recordId]);
+    const hasMore = rows.length === portion;
+    return { rows, next: hasMore ? BigInt(rows.at(-1)?.id ?? after) : until, hasMore };
+  }
+  const rows = await sql<EventRow & { last: string | null; looked: number }>(scanText, values);
+  const end = rows.at(-1);
+  const hasMore = end?.looked === portion;
+  return {
+    // The last row only tells how far the scan went.
+    rows: rows.slice(0, -1),
+    next: hasMore ? BigInt(end.last ?? after) : until,
+    hasMore,
+  };
+}
+
+/** Throws where it cannot be said now: an event that is passed over would never be shown. */
+async function judgeAll(
+  { judge }: EventFeedOptions,
+  rows: readonly EventRow[],
+  user: Caller,
+): Promise<readonly boolean[]> {
+  const answers = await judge(
+    rows.map(({ id, resource, ownerId }) => ({ event: { id, resource, owner_id: ownerId }, user })),
+  );
+  return answers.map((answer) => {
+    if (answer === undefined) throw new AppError("server.unavailable", "Server Error");
+    return answer;
+  });
+}
+
+/** Presents a page, or a quarter of it where the whole is larger than a connection may hold. */
+async function readFitting(
+  options: EventFeedOptions,
+  rows: readonly EventRow[],
+): Promise<{ readonly events: readonly FeedEvent[]; readonly size: number }> {
+  try {
+    return { events: await present(options, rows), size: rows.length };
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "too_large" || rows.length <= 1) throw error;
+    return readFitting(options, rows.slice(0, Math.ceil(rows.length / 4)));
+  }
+}
+
+async function present(
+  { sql, present: presentAll }: EventFeedOptions,
+  rows: readonly EventRow[],
+): Promise<readonly FeedEvent[]> {
+  if (rows.length === 0) return [];
+  const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id)]);
+  const records = new Map(found.map(({ id, data }) => [id, data === null ? "null" : data]));
+  const resourceOf = new Map(rows.map(({ id, resource }) => [id, resource]));
+  const others = found.filter(({ snapshot }) => snapshot !== null);
+  for (const [resource, own] of groupBy(others, ({ id }) => resourceOf.get(id) ?? "")) {
+    const answer = await presentAll(
+      resource,
+      own.map(({ snapshot }) => ({ snapshot: snapshot ?? {} })),
+    );
+    if (answer.kind === "none" && answer.isPassing) throw new AppError("server.unavailable", "Server Error");
+    own.forEach(({ id }, index) =>
+      records.set(id, answer.kind === "each" ? textOf(answer.answers[index]) : unpresented),
+    );
+  }
+  return rows.map((row) => ({ id: row.id, json: jsonOf(row, records.get(row.id) ?? "null") }));
+}
+
+/** What comes after `"data":` where the resource's transform fails; the log has the reason. */
+const unpresented = 'null,"problem":"The transform of the resource fails for this record."';
+
+function textOf(presented: Presented | undefined): string {
+  return presented?.kind === "presented" ? JSON.stringify(presented.data) : unpresented;
+}
+
+function jsonOf({ id, uuid, resource, trigger, recordId, occurredAt }: EventRow, data: string): string {
+  const head = {
+    id: Number(id),
+    uuid,
+    event: trigger,
+    resource,
+    record_id: recordId,
+    occurred_at: occurredAt,
+  };
+  return `${JSON.stringify(head).slice(0, -1)},"data":${data}}`;
+}

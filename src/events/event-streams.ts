@@ -1,0 +1,211 @@
+import { Readable } from "node:stream";
+import type { ApiContext } from "../http/state.ts";
+import { AppError, messageOf, validationError } from "../kit/errors.ts";
+import { createTurns } from "../kit/turns.ts";
+import type { Caller } from "../kit/caller.ts";
+import { createAlarm, pause, type Worker } from "../kit/worker.ts";
+import type { EventFeed, FeedPage, FeedQuery } from "./event-feed.ts";
+import type { EventHorizon } from "./event-horizon.ts";
+import { readPosition } from "./feed-parameters.ts";
+
+/** The open streams of events of a process, as Server-Sent Events. */
+export interface EventStreams extends Worker {
+  /**
+   * Answers with a stream.
+   *
+   * @throws AppError `server.overloaded` when there are too many, of the process or of the user.
+   */
+  open(ctx: ApiContext, from: { readonly query: FeedQuery; readonly after: bigint | undefined }): void;
+  /** Looks for new events now. */
+  wake(): void;
+}
+
+/** Times in ms. */
+const limits = {
+  /** Most streams of the process. */
+  streams: 100,
+  perUser: 10,
+  heartbeatMs: 15_000,
+  /** How often a process looks for events that others wrote. */
+  pollMs: 500,
+  /** Least time between two looks. */
+  leastMs: 50,
+  /** How long a client may take to read what it was sent. */
+  slowMs: 15_000,
+  /** Ends before the limit of an exchange (server.ts); clients come back by themselves. */
+  lifetimeMs: 240_000,
+  /** Least time between two checks of a stream's token. */
+  recheckMs: 1_000,
+  /** Events read at a time. */
+  page: 50,
+  /** Streams that read at a time, of all users. */
+  readers: 2,
+};
+
+export interface EventStreamsOptions {
+  readonly feed: EventFeed;
+  readonly horizon: EventHorizon;
+  /** Returns the caller of a request as of now; undefined when its token is no longer valid. */
+  readonly recheck: (ctx: ApiContext) => Promise<Caller | undefined>;
+  /** For tests: other limits. */
+  readonly changes?: Partial<typeof limits>;
+}
+
+/** One open stream. */
+interface Stream {
+  readonly ctx: ApiContext;
+  readonly query: FeedQuery;
+  isOver: boolean;
+  /** Wakes it where it waits, with the horizon as it is now; undefined where it is at work. */
+  wake: ((horizon: bigint) => void) | undefined;
+}
+
+interface State extends EventStreamsOptions {
+  readonly limits: typeof limits;
+  readonly open: Set<Stream>;
+  readonly turns: ReturnType<typeof createTurns<string>>;
+}
+
+/** Behind every event: wakes a stream that is over. */
+const behindAll = 2n ** 63n;
+
+/** Creates the streams of one configuration. They end when the worker stops. */
+export function createEventStreams(options: EventStreamsOptions): EventStreams {
+  const all = { ...limits, ...options.changes };
+  const state: State = {
+    ...options,
+    limits: all,
+    open: new Set(),
+    turns: createTurns<string>(all.readers),
+  };
+  const alarm = createAlarm();
+  return {
+    name: "event streams",
+    open: (ctx, from) => open(state, ctx, from),
+    wake: () => alarm.wake(),
+    async run(signal) {
+      while (!signal.aborted) {
+        if (state.open.size > 0) await passOn(state);
+        // Every write of this process wakes it: a thousand a second must not cost as many looks.
+        await pause(all.leastMs, signal);
+        await alarm.wait(all.pollMs, signal);
+      }
+      for (const stream of state.open) end(stream);
+    },
+  };
+}
+
+/** Wakes the streams for which there is something new. A database that is away is asked again. */
+async function passOn({ open: streams, horizon }: State): Promise<void> {
+  try {
+    const reached = await horizon();
+    for (const { wake } of streams) wake?.(reached);
+  } catch {
+    // The next look is due soon, and every request says what is wrong.
+  }
+}
+
+function open(
+  state: State,
+  ctx: ApiContext,
+  { query, after }: { readonly query: FeedQuery; readonly after: bigint | undefined },
+): void {
+  const { id } = ctx.state.caller;
+  const own = [...state.open].filter((stream) => stream.ctx.state.caller.id === id).length;
+  if (state.open.size >= state.limits.streams || own >= state.limits.perUser)
+    throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "10" } });
+  const last = readPosition(ctx.get("Last-Event-ID"));
+  if (last === "wrong")
+    throw validationError({
+      "Last-Event-ID": ["The Last-Event-ID header must be the id or the UUID of an event."],
+    });
+  const stream: Stream = { ctx, query, isOver: false, wake: undefined };
+  state.open.add(stream);
+  // A piped answer has more than the ten parts that wait for its end before Node.js warns.
+  ctx.res.setMaxListeners(20);
+  ctx.res.once("close", () => {
+    state.open.delete(stream);
+    end(stream);
+  });
+  ctx.type = "text/event-stream";
+  ctx.set({ "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
+  ctx.body = Readable.from(guarded(state, ctx, chunks(state, stream, last ?? after)), { objectMode: false });
+}
+
+function end(stream: Stream): void {
+  stream.isOver = true;
+  stream.wake?.(behindAll);
+}
+
+/** Ends a stream whose client does not read, since what it was sent waits in memory. */
+async function* guarded(
+  { limits: { slowMs } }: State,
+  ctx: ApiContext,
+  source: AsyncIterable<string>,
+): AsyncGenerator<string> {
+  for await (const chunk of source) {
+    const timer = setTimeout(() => ctx.res.destroy(), slowMs);
+    yield chunk;
+    clearTimeout(timer);
+  }
+}
+
+async function* chunks(state: State, stream: Stream, from: bigint | undefined): AsyncGenerator<string> {
+  const { limits: all } = state;
+  const { ctx, query } = stream;
+  const endsAt = performance.now() + all.lifetimeMs;
+  let { caller } = ctx.state;
+  let checkedAt = performance.now();
+  let after = from ?? (await state.horizon());
+  yield `retry: 1000\nid: ${after}\n\n`;
+  while (!stream.isOver && performance.now() < endsAt) {
+    if (performance.now() - checkedAt >= all.recheckMs) {
+      const now = await state.recheck(ctx);
+      if (now === undefined) return;
+      caller = now;
+      checkedAt = performance.now();
+    }
+    const page = await readPage(state, ctx, { query, caller, after });
+    if (page === undefined) return;
+    const before = after;
+    after = page.next > after ? page.next : after;
+    for (const { id, json } of page.events) yield `id: ${id}\ndata: ${json}\n\n`;
+    // An id without data moves the client on behind events that it may not read.
+    if (page.events.at(-1)?.id !== String(after) && after !== before) yield `id: ${after}\n\n`;
+    if (page.hasMore) continue;
+    if (!(await reaches(stream, after, all.heartbeatMs))) yield ": heartbeat\n\n";
+  }
+}
+
+/** Undefined where it cannot be read now: the client comes back with the last id it has. */
+async function readPage(
+  { feed, turns, limits: { page: take } }: State,
+  ctx: ApiContext,
+  { query, caller, after }: { readonly query: FeedQuery; readonly caller: Caller; readonly after: bigint },
+): Promise<FeedPage | undefined> {
+  try {
+    const page = await turns.run("all", () => feed.read({ query, caller, after, take }));
+    const bytes = page.events.reduce((sum, { json }) => sum + 2 * json.length, 0);
+    ctx.state.memory.settle(bytes);
+    return page;
+  } catch (error) {
+    ctx.state.log().warn({ reason: messageOf(error) }, "a stream of events ends");
+    return undefined;
+  }
+}
+
+/** Waits for an event behind `after`; returns false when it is time for a heartbeat. */
+function reaches(stream: Stream, after: bigint, heartbeatMs: number): Promise<boolean> {
+  if (stream.isOver) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const answer = (isReached: boolean): void => {
+      clearTimeout(timer);
+      stream.wake = undefined;
+      resolve(isReached);
+    };
+    const timer = setTimeout(answer, heartbeatMs, false);
+    stream.wake = (horizon) => {
+      if (horizon > after) answer(true);
+    };
+  });
+}

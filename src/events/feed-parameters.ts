@@ -1,0 +1,114 @@
+import { pageOf } from "../http/page.ts";
+import { requireScope } from "../http/scope-check.ts";
+import type { ApiContext } from "../http/state.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import { nearest } from "../kit/did-you-mean.ts";
+import { includesScope } from "../kit/scopes.ts";
+import { triggers } from "../mapping/definition.ts";
+import { idOfUuid, type FeedQuery } from "./event-feed.ts";
+
+/** What a request asks of the feed. */
+export interface FeedParameters {
+  readonly query: FeedQuery;
+  /** Undefined: from the beginning, or for a stream from now on. */
+  readonly after: bigint | undefined;
+  readonly perPage: number;
+}
+
+const listNames = ["resource", "event", "record_id", "after", "per_page"];
+const streamNames = ["resource", "event", "record_id", "after"];
+/** Longer than any key that a resource has. */
+const longestKey = 4_096;
+const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * Reads the parameters of `GET /events` and its stream.
+ *
+ * @param registered Names of all resources.
+ * @throws AppError `validation.failed` with all that is wrong.
+ * @throws AppError `token.scope` for a resource that the token may not read. Likewise when it may
+ *   read none.
+ */
+export function readFeedParameters(
+  ctx: ApiContext,
+  {
+    registered,
+    maxPerPage,
+    isStream,
+  }: { registered: readonly string[]; maxPerPage: number; isStream: boolean },
+): FeedParameters {
+  const faults: Record<string, string[]> = {};
+  const names = isStream ? streamNames : listNames;
+  const given = new Map<string, string>();
+  for (const [name, value] of Object.entries(ctx.query).slice(0, mostParameters)) {
+    if (names.includes(name)) given.set(name, String(Array.isArray(value) ? value.at(-1) : value));
+    else faults[name.slice(0, 100)] = [unknownParameter(name, names)];
+  }
+  const resource = given.get("resource");
+  if (resource !== undefined && !registered.includes(resource))
+    faults["resource"] = [`The selected resource is invalid${questionOf(resource, registered)}`];
+  const event = given.get("event");
+  const trigger = triggers.find((one) => one === event);
+  if (event !== undefined && trigger === undefined)
+    faults["event"] = [`The selected event is invalid; expected one of ${triggers.join(", ")}.`];
+  const recordId = given.get("record_id");
+  if (recordId !== undefined && recordId.length > longestKey)
+    faults["record_id"] = [`The record id field must not be greater than ${longestKey} characters.`];
+  const after = readPosition(given.get("after"));
+  if (after === "wrong") faults["after"] = ["The after field must be the id or the UUID of an event."];
+  if (Object.keys(faults).length > 0 || after === "wrong") throw validationError(faults);
+  return {
+    query: { resources: readableResources(ctx, resource, registered), trigger, recordId },
+    after,
+    perPage: pageOf(ctx.query, { maxPerPage }).perPage,
+  };
+}
+
+/** More of them in one request would only make the answer long. */
+const mostParameters = 20;
+
+/**
+ * Returns the resources whose events the token may read.
+ *
+ * @throws AppError `token.scope` when there is none.
+ */
+export function readableResources(
+  ctx: ApiContext,
+  resource: string | undefined,
+  registered: readonly string[],
+): readonly string[] {
+  if (resource !== undefined) {
+    requireScope(ctx, `${resource}:read`);
+    return [resource];
+  }
+  const readable = registered.filter((name) => includesScope(ctx.state.grant.scopes, `${name}:read`));
+  if (readable.length === 0) requireScope(ctx, "read");
+  return readable;
+}
+
+/** Reads the id or the UUID of an event; undefined without one. */
+export function readPosition(text: string | undefined): bigint | undefined | "wrong" {
+  if (text === undefined || text === "") return undefined;
+  if (uuidPattern.test(text)) return idOfUuid(text);
+  return /^\d{1,18}$/.test(text) ? BigInt(text) : "wrong";
+}
+
+/** @throws AppError `event.not_found` for a text that is no UUID. */
+export function uuidOf(text: string | undefined): string {
+  if (text !== undefined && uuidPattern.test(text)) return text;
+  throw unknownEvent();
+}
+
+export function unknownEvent(): AppError {
+  return new AppError("event.not_found", "The event could not be found.");
+}
+
+function unknownParameter(name: string, names: readonly string[]): string {
+  const question = questionOf(name, names);
+  return `There is no parameter ${name.slice(0, 100)}${question === "." ? `; expected one of ${names.join(", ")}.` : question}`;
+}
+
+function questionOf(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? "." : `; did you mean ${meant}?`;
+}

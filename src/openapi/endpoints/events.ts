@@ -1,0 +1,109 @@
+import { triggers } from "../../mapping/definition.ts";
+import { cursorPageSchema } from "../envelopes.ts";
+import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { pathParameter, type Operation, type Parameter } from "../operation.ts";
+import { dateTime, uuid } from "../value-schemas.ts";
+
+const text: JsonSchema = { type: "string" };
+const trigger: JsonSchema = { type: "string", enum: triggers };
+
+/** The schema of an event (docs/webhooks.md, "Events"). */
+export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
+  return {
+    Event: objectOf(
+      {
+        id: { type: "integer", minimum: 1, description: "Grows with time; what `after` takes." },
+        uuid,
+        event: trigger,
+        resource: text,
+        record_id: text,
+        occurred_at: { ...dateTime, description: "With microseconds." },
+        data: { description: "The record as it was, by the resource's transform." },
+        problem: { ...text, description: "Why there is no data: the transform fails." },
+      },
+      { optional: ["problem"] },
+    ),
+  };
+}
+
+function filters(resources: readonly string[]): readonly Parameter[] {
+  return [
+    {
+      name: "resource",
+      in: "query",
+      schema: { type: "string", enum: resources },
+      description: "Of this resource.",
+    },
+    { name: "event", in: "query", schema: trigger, description: "Of this trigger." },
+    { name: "record_id", in: "query", schema: text, description: "Of the record with this id." },
+    {
+      name: "after",
+      in: "query",
+      schema: { anyOf: [{ type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER }, uuid] },
+      description: "Events behind this one, named by its id or its UUID.",
+    },
+  ];
+}
+
+/** The operations of `events`. */
+export function eventOperations({
+  maxPerPage,
+  resources,
+}: {
+  readonly maxPerPage: number;
+  readonly resources: readonly string[];
+}): readonly Operation[] {
+  const common = { tag: "Events", scope: "any" } as const;
+  return [
+    {
+      ...common,
+      method: "get",
+      path: "/events",
+      id: "svc.events.list",
+      summary: "Lists what happened, oldest first",
+      description:
+        "Go on with `after` set to `next_cursor`, also behind an empty page: it moves on behind events that the caller may not read.",
+      parameters: [
+        ...filters(resources),
+        {
+          name: "per_page",
+          in: "query",
+          schema: { type: "integer", minimum: 1, maximum: maxPerPage },
+          description: "Most events of the page; 15 by default.",
+        },
+      ],
+      answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },
+      errors: ["validation.failed"],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/events/stream",
+      id: "svc.events.stream",
+      summary: "Sends events as they happen, as Server-Sent Events",
+      parameters: [
+        ...filters(resources),
+        {
+          name: "Last-Event-ID",
+          in: "header",
+          schema: text,
+          description: "Goes on behind this event; wins over `after`. Without both: from now on.",
+        },
+      ],
+      answers: {
+        200: { description: "An endless stream.", mediaType: "text/event-stream", schema: text },
+      },
+      errors: ["validation.failed"],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/events/{uuid}",
+      id: "svc.events.show",
+      summary: "Shows an event",
+      parameters: [pathParameter("uuid", uuid, "00000000-002a-4c55-9d8d-2b1c5f0a8e11")],
+      answers: { 200: { description: "The event.", schema: schemaNamed("Event") } },
+      errors: ["event.not_found"],
+    },
+  ];
+}

@@ -1,0 +1,96 @@
+import { expect } from "chai";
+import { Client } from "pg";
+import { createEventHorizon } from "../../src/events/event-horizon.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+
+const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{}')
+  RETURNING id::text`;
+
+/** Begins a transaction that has an id before it writes an event, as one under a capture trigger has. */
+async function begin(writer: Client): Promise<bigint> {
+  await writer.query("BEGIN; SELECT pg_current_xact_id()");
+  return BigInt((await writer.query<{ id: string }>(insertText)).rows[0]?.id ?? 0);
+}
+
+describe("createEventHorizon", () => {
+  let core: CoreDatabase;
+  let writers: Client[];
+
+  beforeEach(async () => {
+    core = await openCoreDatabase();
+    writers = [];
+  });
+  afterEach(async () => {
+    await Promise.all(writers.map((writer) => writer.end()));
+    await core.close();
+  });
+
+  async function openWriter(): Promise<Client> {
+    const writer = new Client({ connectionString: core.url });
+    await writer.connect();
+    writers.push(writer);
+    return writer;
+  }
+
+  it("is the last event where no transaction is open", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    expect(await horizon()).to.equal(0n);
+
+    const [row] = await core.sql<{ id: string }>(insertText);
+
+    expect(await horizon()).to.equal(BigInt(row?.id ?? 0));
+  });
+
+  it("stays before the events of an open transaction, though later ones are committed", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    const before = await horizon();
+    const late = await openWriter();
+    const lateId = await begin(late);
+    const [early] = await core.sql<{ id: string }>(insertText);
+
+    expect(BigInt(early?.id ?? 0) > lateId).to.equal(true);
+    expect(await horizon()).to.equal(before);
+    expect(await horizon()).to.equal(before);
+
+    await late.query("COMMIT");
+    expect(await horizon()).to.equal(BigInt(early?.id ?? 0));
+  });
+
+  it("goes on while transactions overlap without end", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    await horizon();
+    let writer = await openWriter();
+    let last = await begin(writer);
+    for (let turn = 0; turn < 3; turn += 1) {
+      const next = await openWriter();
+      await horizon();
+      const nextId = await begin(next);
+      await writer.query("COMMIT");
+      const reached = await horizon();
+
+      expect(reached >= last, `turn ${turn}`).to.equal(true);
+      expect(reached < nextId, `turn ${turn}`).to.equal(true);
+      [writer, last] = [next, nextId];
+    }
+  });
+
+  it("begins again on a server that has fewer events", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    await core.sql(insertText);
+    expect(await horizon()).to.equal(1n);
+
+    await core.sql("TRUNCATE svc.events RESTART IDENTITY");
+
+    expect(await horizon()).to.equal(0n);
+  });
+
+  it("is looked at again for a call that comes during a look", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    const first = horizon();
+    await core.sql(insertText);
+
+    const [, second] = await Promise.all([first, horizon()]);
+
+    expect(second).to.equal(1n);
+  });
+});
