@@ -1,7 +1,8 @@
 import type { Pool } from "pg";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import { serviceActor } from "../kit/actor.ts";
-import type { Definitions } from "../mapping/definition.ts";
+import { triggers, type Definitions } from "../mapping/definition.ts";
+import type { EventKind } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Configuration } from "./configuration.ts";
@@ -40,8 +41,10 @@ import { refusalOfWebhook } from "../resources/silent-webhooks.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly } from "./workers.ts";
+import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
+import { everyResource } from "../subscriptions/subscription.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import { createFetchJson } from "../users/fetch-json.ts";
@@ -109,7 +112,8 @@ export function createApi({
     store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
     ...posts,
     ...lists,
-    triggersOf: (resource) => definitions.get(resource)?.triggers,
+    triggersOf: (resource) => eventsOf(definitions, resource),
+    filterFaults: createWebhookFilters({ definitions, log }).faultsOf,
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
     refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), definitions, caller),
   });
@@ -187,6 +191,12 @@ function addEvents(
   const streams = createEventStreams({ ...options, feed, horizon });
   addEventRoutes(router, { ...options, feed, streams });
   return streams;
+}
+
+/** Returns the events of a resource, or of all of them together. */
+function eventsOf(definitions: Definitions, resource: string): readonly EventKind[] | undefined {
+  if (resource !== everyResource) return definitions.get(resource)?.triggers;
+  return triggers.filter((one) => [...definitions.values()].some((each) => each.triggers.includes(one)));
 }
 
 function createRecordDatabase(

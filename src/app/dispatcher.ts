@@ -13,6 +13,7 @@ import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
+import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Assembly } from "./workers.ts";
@@ -51,12 +52,9 @@ export function createDispatcher({
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const eligibility = createEligibility({
-    definitions,
-    access: createAccessConditions(definitions),
-    sql,
-    log,
-  });
+  const access = createAccessConditions(definitions);
+  const eligibility = createEligibility({ definitions, access, sql, log });
+  const filters = createWebhookFilters({ definitions, log });
   const { health, rates } = createStateKeepers(infrastructure, configuration, (ms) => sweep.onQueued(ms));
   const attempts = createAttempts({
     ...shared,
@@ -84,7 +82,7 @@ export function createDispatcher({
   const fanOut = createFanOut({
     ...shared,
     seal,
-    findSubscribers: createSubscriberFinder({ sql, eligibility }),
+    findSubscribers: createSubscriberFinder({ sql, eligibility, filters }),
     isCostly: (resource) => eligibility.isCostly(resource),
     admission,
     rates,

@@ -21,7 +21,7 @@ export interface FanOutOptions extends WriteOptions {
   readonly seal: Seal;
   /** Returns the matching subscriptions of each event, in the events' order. */
   readonly findSubscribers: (
-    events: readonly Pick<PublishedEvent, "id" | "event" | "resource" | "owner_id">[],
+    events: readonly Pick<PublishedEvent, "id" | "event" | "resource" | "owner_id" | "data">[],
   ) => Promise<readonly (readonly Subscriber[])[]>;
   /** Whether the events of a resource take turns of their own, since one may take long. */
   readonly isCostly: (resource: string) => boolean;

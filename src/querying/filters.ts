@@ -5,7 +5,8 @@ import { countFault, isOperator, operators, operatorsOf, type Operator } from ".
 import { findPath, meant, pathFault, shortened, type ListShape, type ShownPath } from "./shown-paths.ts";
 
 export const mostConditions = 50;
-const mostDepth = 3;
+/** Groups within groups. */
+export const mostDepth = 3;
 
 /** A condition, or what is wrong with it as a sentence. */
 type Outcome<T> = T | { readonly fault: string };
@@ -98,7 +99,8 @@ function within(group: Group, name: string, kind: Group["kind"]): Group {
   return made;
 }
 
-function operatorOf(shown: ShownPath, word: string): Outcome<Operator> {
+/** Returns the operator that a word names for a path, or what is wrong with it. */
+export function operatorOf(shown: ShownPath, word: string): Outcome<Operator> {
   const fitting = operatorsOf(shown);
   if (!isOperator(word)) return { fault: `There is no operator ${shortened(word)}${meant(word, operators)}` };
   if (fitting.includes(word)) return word;

@@ -4,6 +4,7 @@ import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import { messageFor } from "../validation/messages.ts";
+import type { WebhookFilters } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
 import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
 
@@ -14,6 +15,8 @@ export interface SubscriptionRules {
    * registered.
    */
   readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
+  /** Returns what is wrong with a filter, by place: see `WebhookFilters`. */
+  readonly filterFaults: WebhookFilters["faultsOf"];
   /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
   /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
@@ -40,7 +43,17 @@ export const subscriptionRules = {
 export const secretRule = "nullable|bail|string|min:24|max:128";
 
 /** Every field that a body can set, in the order of the faults. */
-const fields = ["url", "resource", "events", "headers", "rate_limit", "secret", "is_active", "description"];
+const fields = [
+  "url",
+  "resource",
+  "events",
+  "filter",
+  "headers",
+  "rate_limit",
+  "secret",
+  "is_active",
+  "description",
+];
 const changeable = fields.filter((name) => name !== "resource" && name !== "secret");
 /** Fields of the answers that a body may send back, and that it cannot set. */
 const readOnly = [
@@ -67,7 +80,7 @@ const changeRules = compileRules(
       .map(([name, rule]) => [name, `sometimes|${rule}`]),
   ),
 );
-const nothing = { headerNames: [] };
+const nothing = { headerNames: [], events: [], filter: null };
 
 /** Checks the body of a POST. */
 export async function checkNewSubscription(
@@ -115,6 +128,8 @@ const secretMessage = "A secret is changed with POST /webhooks/{id}/rotate-secre
 
 /** What a check needs of the subscription that is changed. */
 interface Stored {
+  readonly events: readonly string[];
+  readonly filter: unknown;
   readonly headerNames: readonly string[];
 }
 
@@ -124,7 +139,7 @@ type Errors = Map<string, readonly string[]>;
 async function errorsIn({
   body,
   compiled,
-  rules: { triggersOf, refusalOfUrl, refusalOfResource },
+  rules: { triggersOf, filterFaults, refusalOfUrl, refusalOfResource },
   resource,
   stored = nothing,
 }: {
@@ -156,6 +171,9 @@ async function errorsIn({
     for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))
       found.set(name, messages);
 
+  for (const [name, message] of filterErrors({ body, resource, stored, filterFaults })) {
+    if (!found.has("resource") && !found.has("events")) found.set(name, [message]);
+  }
   if (isFine("secret") && !/^[!-~]+$/.test(String(body["secret"])))
     found.set("secret", ["The secret field must have visible ASCII characters only, without blanks."]);
   if (Object.hasOwn(body, "headers")) {
@@ -164,6 +182,32 @@ async function errorsIn({
   }
 
   return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
+}
+
+/** In characters of JSON. */
+const longestFilter = 16_384;
+
+/** Checks the filter with the events that it is for, when the body has one of the two. */
+function filterErrors({
+  body,
+  resource,
+  stored,
+  filterFaults,
+}: {
+  readonly body: Body;
+  readonly resource: unknown;
+  readonly stored: Stored;
+  readonly filterFaults: SubscriptionRules["filterFaults"];
+}): ReadonlyMap<string, string> {
+  if (!Object.hasOwn(body, "filter") && !Object.hasOwn(body, "events")) return new Map();
+  const filter = Object.hasOwn(body, "filter") ? body["filter"] : stored.filter;
+  if (filter === null || filter === undefined) return new Map();
+  if (JSON.stringify(filter).length > longestFilter)
+    return new Map([["filter", `The filter field must not have more than ${longestFilter} characters.`]]);
+  const given = body["events"];
+  const events = Array.isArray(given) ? given.map(textOf) : stored.events;
+  const faults = filterFaults(filter, { resource: textOf(resource), events });
+  return new Map([...faults].map(([place, fault]) => [place === "" ? "filter" : `filter.${place}`, fault]));
 }
 
 function placeOf(name: string): number {
@@ -223,10 +267,15 @@ function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
     ...(Object.hasOwn(body, "url") ? { url: textOf(body["url"]) } : {}),
     ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
     ...headers,
+    ...(Object.hasOwn(body, "filter") ? { filter: filterIn(body) } : {}),
     ...(rateLimit === undefined ? {} : { rateLimit: rateLimit === null ? null : Number(rateLimit) }),
     ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
     ...(Object.hasOwn(body, "description") ? { description: textOf(body["description"]) || null } : {}),
   };
+}
+
+function filterIn(body: Body): NewSubscription["filter"] {
+  return (body["filter"] ?? null) as NewSubscription["filter"];
 }
 
 function eventsIn(body: Body): readonly EventKind[] {

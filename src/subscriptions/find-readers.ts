@@ -85,8 +85,9 @@ async function findNamed(
   const conditions = alternatives.map(({ when }) => when);
   return sql<Found & Record<string, unknown>>(
     `WITH sample AS MATERIALIZED (
-       SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active
-       ORDER BY user_id LIMIT ${mostJudgedFirst + 1}
+       (SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
+       UNION ALL
+       (SELECT user_id FROM svc.subscriptions WHERE resource = '*' AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
      ), size AS MATERIALIZED (SELECT count(*) <= ${mostJudgedFirst} AS are_few FROM sample)
      SELECT e.id AS "eventId", reader.user_id AS "userId"
      FROM svc.events AS e
@@ -132,7 +133,7 @@ function userText(condition: string, resource: string): string {
     SELECT id, email FROM svc.users WHERE ${condition} AND disabled_at IS NULL OFFSET 0
   ) AS u CROSS JOIN LATERAL (
     SELECT FROM svc.subscriptions AS subscription
-    WHERE subscription.resource = ${resource} AND subscription.user_id = u.id AND is_active AND e.trigger = ANY(events)
+    WHERE subscription.resource IN (${resource}, '*') AND subscription.user_id = u.id AND is_active AND e.trigger = ANY(events)
     OFFSET 0
   ) AS wanted`;
 }
@@ -151,9 +152,9 @@ async function* findJudged(
     const condition = conditionText(bindToUsers(when, "u"), "t", parameters);
     const rows = await sql<{ eventId: string | null; userId: number; last: number | null; count: number }>(
       `WITH portion AS MATERIALIZED (
-         SELECT DISTINCT user_id AS id FROM svc.subscriptions
-         WHERE resource = ${resource} AND is_active AND user_id > ${bounds.after}::int
-         ORDER BY user_id LIMIT ${bounds.take}::int
+         SELECT id FROM (
+           ${subscribedText(resource, bounds)} UNION ${subscribedText("'*'", bounds)}
+         ) AS subscribed ORDER BY id LIMIT ${bounds.take}::int
        )
        SELECT bounds.last, bounds.count, reader."eventId", reader."userId"
        FROM (SELECT max(id) AS last, count(*)::int AS count FROM portion) AS bounds
@@ -171,4 +172,13 @@ async function* findJudged(
     if (first === undefined || first.last === null || first.count < usersAtOnce) return;
     after = first.last;
   }
+}
+
+function subscribedText(
+  resource: string,
+  { after, take }: { readonly after: string; readonly take: string },
+): string {
+  return `(SELECT DISTINCT user_id AS id FROM svc.subscriptions
+             WHERE resource = ${resource} AND is_active AND user_id > ${after}::int
+             ORDER BY user_id LIMIT ${take}::int)`;
 }

@@ -1,6 +1,8 @@
 import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Audience, Circle, Eligibility } from "./eligibility.ts";
+import { filterAnswers, type FilteredEvent } from "./filter-answers.ts";
+import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
@@ -16,7 +18,7 @@ export interface Subscriber {
   readonly user: Caller;
 }
 
-type Found = Candidate & Subscriber;
+type Found = Candidate & Subscriber & { readonly filter: string | null };
 type FoundRow = Omit<Found, "user" | "signing"> &
   Omit<Caller, "id"> &
   SealedSigning & { readonly userId: number };
@@ -24,7 +26,7 @@ type FoundRow = Omit<Found, "user" | "signing"> &
 const findText = `
   SELECT subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
-    encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit"
+    encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter
   FROM svc.possible_subscribers($1, $2, $3, $4, $5)`;
 
 /**
@@ -51,10 +53,12 @@ type Question = readonly [
 export function createSubscriberFinder({
   sql,
   eligibility,
+  filters,
 }: {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "circleOf">;
-}): (events: readonly MatchedEvent[]) => Promise<readonly (readonly Subscriber[])[]> {
+  readonly filters: Pick<WebhookFilters, "passes">;
+}): (events: readonly (MatchedEvent & FilteredEvent)[]) => Promise<readonly (readonly Subscriber[])[]> {
   return async (events) => {
     const circles = new Map<string, Circle>();
     for (const [resource, own] of groupBy(events, (event) => event.resource))
@@ -63,7 +67,8 @@ export function createSubscriberFinder({
     if (questions.length === 0) return events.map(() => []);
     const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
     const rows = await sql<FoundRow>(findText, columns);
-    return matchEvents({ events, candidates: rows.map(foundOf), circles });
+    const matched = matchEvents({ events, candidates: rows.map(foundOf), circles });
+    return filterAnswers(events, matched, filters);
   };
 }
 

@@ -1,8 +1,9 @@
-import type { EventEnvelope } from "../events/event.ts";
+import { serviceResource, type EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { getOrSet, groupBy } from "../kit/group-by.ts";
 import type { Circle } from "./eligibility.ts";
 import type { EventReaders } from "./find-readers.ts";
+import { everyResource } from "./subscription.ts";
 
 /** The part of an event that decides which subscriptions get it. */
 export interface MatchedEvent extends Pick<EventEnvelope, "resource" | "event" | "owner_id"> {
@@ -47,8 +48,11 @@ export function matchEvents<C extends Candidate>({
     events.map((event, index) => ({ ...event, index })),
     ({ resource }) => resource,
   );
-  for (const [resource, own] of groupBy(candidates, (candidate) => candidate.resource)) {
-    const judged = eventsOf.get(resource) ?? [];
+  const named = groupBy(candidates, (candidate) => candidate.resource);
+  const ofEvery = named.get(everyResource) ?? [];
+  for (const [resource, judged] of eventsOf) {
+    const own = together(named.get(resource) ?? [], resource === serviceResource ? [] : ofEvery);
+    if (own.length === 0) continue;
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
     const { ofAll = new Set<number>(), ofEach = [] } = circles.get(resource)?.choose(users) ?? {};
     const listeners = listenersOf(own, ofAll);
@@ -62,6 +66,12 @@ export function matchEvents<C extends Candidate>({
     });
   }
   return answers;
+}
+
+/** Joins two lists of candidates by id. */
+function together<C extends Candidate>(own: readonly C[], ofEvery: readonly C[]): readonly C[] {
+  if (ofEvery.length === 0) return own;
+  return [...own, ...ofEvery].toSorted((one, other) => one.subscriptionId - other.subscriptionId);
 }
 
 function listenersOf<C extends Candidate>(

@@ -12,6 +12,7 @@ export const subscriptionShape = fixedShape([
   { name: "url", type: "String" },
   { name: "resource", type: "String" },
   { name: "events", type: "String", isList: true },
+  { name: "filter", type: "Json", isOptional: true, fault: "a condition" },
   { name: "headers", type: "Json", fault: "an object" },
   { name: "rate_limit", type: "Float", isOptional: true },
   { name: "is_active", type: "Boolean" },

@@ -21,7 +21,7 @@ import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
-export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
+export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf" | "filterFaults"> {
   /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
@@ -49,6 +49,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   const { inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
+    filterFaults: options.filterFaults,
     refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
     refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
   });

@@ -67,6 +67,7 @@ export function presentSubscription(
     url: subscription.url,
     resource: subscription.resource,
     events: subscription.events,
+    filter: subscription.filter,
     headers: maskHeaders(subscription.headerNames),
     rate_limit: subscription.rateLimit,
     is_active: subscription.isActive,

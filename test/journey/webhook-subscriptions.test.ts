@@ -45,7 +45,17 @@ for (const mode of modes) {
     before(async () => {
       service = await startService({
         mode,
-        resources: { "notes.yaml": notesYaml },
+        resources: {
+          "notes.yaml": notesYaml,
+          "memos.yaml": notesYaml
+            .replace("notes", "memos")
+            .replace("Note", "Memo")
+            .replace("triggers: [on_create, on_update, on_delete]", "triggers: [on_create]"),
+          "quiet.yaml": notesYaml
+            .replace("notes", "quiet")
+            .replace("Note", "Quiet")
+            .replace("triggers: [on_create, on_update, on_delete]\n", ""),
+        },
         webhooks: { maxAttempts: 1_000 },
       });
       ada = await service.createUser();
@@ -174,6 +184,64 @@ for (const mode of modes) {
       await receiver.waitFor(before + 1);
       const on = await shown();
       expect(on).to.include({ is_active: true, disabled_at: null, disabled_reason: null });
+    });
+
+    it("get the events that pass their filter, and no others", async () => {
+      const { id } = await subscribeWith({ filter: { text: { contains: "URGENT" } } });
+      await createNote(ada, "can wait");
+      await createNote(ada, "urgent: now");
+      // Behind the one that does not pass, so that it has been fanned out by then.
+      await createNote(ada, "most urgent");
+
+      const texts = (await receiver.waitFor(2)).map(
+        ({ rawBody }) => JSON.parse(rawBody.toString()).data.text,
+      );
+      expect(texts).to.have.members(["urgent: now", "most urgent"]);
+      const { body } = await ada.request("GET", `/webhook-deliveries?webhook_id=${id}`);
+      expect(body.data).to.have.length(2);
+
+      const wrong = { or: [{ txt: "x" }, { text: { gt: "x" } }] };
+      const refused = await ada.request("PUT", `/webhooks/${id}`, { filter: wrong });
+      expect(refused.body.errors).to.deep.equal({
+        "filter.or.0.txt": ["There is no field txt; did you mean text?"],
+        "filter.or.1.text.gt": ["The operator gt is not for text in a filter of webhooks."],
+      });
+      const changed = await ada.request("PUT", `/webhooks/${id}`, { filter: null });
+      expect(changed.body.filter).to.equal(null);
+    });
+
+    it("get the events of every resource that their user reads, with *", async () => {
+      await subscribeWith({ resource: "*", events: ["on_create"], filter: { text: { starts_with: "all" } } });
+      const ben = await service.createUser();
+      await createNote(ben, "all of ben's");
+      await createNote(ada, "all notes");
+      await ada.request("POST", "/resources/memos", { text: "all memos" });
+
+      const resources = (await receiver.waitFor(2)).map(({ rawBody }) => {
+        const { resource, data } = JSON.parse(rawBody.toString());
+        return `${resource}: ${data.text}`;
+      });
+      expect(resources).to.have.members(["notes: all notes", "memos: all memos"]);
+
+      const refuse = async (body: unknown): Promise<unknown> =>
+        (await ada.request("POST", "/webhooks", body)).body.errors;
+      const url = receiver.url;
+      expect(await refuse({ url, resource: "*", events: ["on_fire"] })).to.deep.equal({
+        "events.0": [
+          "The selected events.0 is invalid. The events of the resources are on_create, on_update, on_delete.",
+        ],
+      });
+      expect(await refuse({ url, resource: "memos", events: ["on_delete"] })).to.deep.equal({
+        "events.0": ["The selected events.0 is invalid. The events of memos are on_create."],
+      });
+      expect(await refuse({ url, resource: "quiet", events: ["on_create"] })).to.deep.equal({
+        "events.0": [
+          "The selected events.0 is invalid. The resource quiet has no events: its mapping file lists no triggers.",
+        ],
+      });
+      expect(await refuse({ url, resource: "*", events: ["on_create"], filter: { no: 1 } })).to.have.all.keys(
+        "filter.no",
+      );
     });
   });
 }

@@ -12,6 +12,7 @@ const rules: SubscriptionRules = {
       ["orders", ["on_create", "on_update"]],
       ["notes", ["on_delete"]],
     ]).get(resource),
+  filterFaults: (filter) => new Map(filter === "wrong" ? [["amount.gte", "It is wrong."]] : []),
   refusalOfResource: () => undefined,
   refusalOfUrl: (url) =>
     url.includes("10.0.0.1") ? "The url must not point to a private address." : undefined,
@@ -57,6 +58,14 @@ const cases: readonly Case[] = [
     { secret: ["The secret field must have visible ASCII characters only, without blanks."] },
   ],
   ["secret", 5, { secret: ["The secret field must be a string."] }],
+  ["filter", null, {}],
+  ["filter", { amount: { gte: 1 } }, {}],
+  ["filter", "wrong", { "filter.amount.gte": ["It is wrong."] }],
+  [
+    "filter",
+    { name: "x".repeat(16_400) },
+    { filter: ["The filter field must not have more than 16384 characters."] },
+  ],
   ["rate_limit", 0.1, {}],
   ["rate_limit", 1000, {}],
   ["rate_limit", null, {}],
@@ -151,7 +160,7 @@ describe("checkNewSubscription", () => {
       errors: {
         evnts: ["There is no field evnts; did you mean events?"],
         nonsense: [
-          "There is no field nonsense; the fields are url, resource, events, headers, rate_limit, secret, is_active, description.",
+          "There is no field nonsense; the fields are url, resource, events, filter, headers, rate_limit, secret, is_active, description.",
         ],
       },
     });
@@ -220,7 +229,7 @@ describe("checkNewSubscription", () => {
 });
 
 describe("checkSubscriptionChanges", () => {
-  const orders = { resource: "orders", headerNames: ["X-Key"] };
+  const orders = { resource: "orders", headerNames: ["X-Key"], events: ["on_create"], filter: null };
 
   it("answers nothing for an empty body", async () => {
     expect(await checkSubscriptionChanges({}, orders, rules)).to.deep.equal({ kind: "valid", value: {} });

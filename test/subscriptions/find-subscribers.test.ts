@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { unfiltered } from "../support/work.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import type { EventEnvelope } from "../../src/events/event.ts";
 import type { AdminRule, CodeModule } from "../../src/mapping/definition.ts";
@@ -86,7 +87,7 @@ describe("createSubscriberFinder", () => {
     events: readonly EventEnvelope[],
     eligibility = eligibilityBy(nobody),
   ): Promise<readonly (readonly number[])[]> {
-    const found = await createSubscriberFinder({ sql: counting, eligibility })(events);
+    const found = await createSubscriberFinder({ sql: counting, eligibility, filters: unfiltered })(events);
     return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
   }
 
@@ -112,7 +113,11 @@ describe("createSubscriberFinder", () => {
 
   it("answers what an attempt needs", async () => {
     const subscriptionId = await subscribe({ userId: ids.ada });
-    const finder = createSubscriberFinder({ sql: core.sql, eligibility: eligibilityBy(nobody) });
+    const finder = createSubscriberFinder({
+      sql: core.sql,
+      eligibility: eligibilityBy(nobody),
+      filters: unfiltered,
+    });
 
     expect(await finder([event()])).to.deep.equal([
       [
@@ -125,6 +130,7 @@ describe("createSubscriberFinder", () => {
             encryptedHeaders: null,
           },
           rateLimit: null,
+          filter: null,
           user: { id: ids.ada, name: "ada", email: "ada@Example.com", isAdmin: false, claims: {} },
           resource: "orders",
           events: ["on_create"],
@@ -247,7 +253,11 @@ describe("createSubscriberFinder", () => {
           blocks = (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN);
           return (await client.query({ name: "find", text, values: [...values] })).rows;
         };
-        const finder = createSubscriberFinder({ sql: measuring, eligibility: eligibilityBy(admins) });
+        const finder = createSubscriberFinder({
+          sql: measuring,
+          eligibility: eligibilityBy(admins),
+          filters: unfiltered,
+        });
         const events = Array.from({ length: owners }, (_, index) =>
           event({ owner_id: String(index * 7 + 1) }),
         );

@@ -45,6 +45,7 @@ describe("webhook subscription routes", () => {
       maxPerPage: 100,
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
+      filterFaults: () => new Map(),
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfResource: (resource, { id }) =>
         resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
@@ -112,7 +113,7 @@ describe("webhook subscription routes", () => {
       const created = await create({ ...good, description: "Shop" });
 
       const keys =
-        "id user_id url resource events headers rate_limit is_active disabled_at " +
+        "id user_id url resource events filter headers rate_limit is_active disabled_at " +
         "disabled_reason failing_since last_success_at last_attempt_at description secret standard_secret previous_secret_until created_at updated_at";
       expect(created).to.have.all.keys(...keys.split(" "));
       expect(created).to.deep.include({ ...good, user_id: ada.id, is_active: true, description: "Shop" });

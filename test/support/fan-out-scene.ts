@@ -11,7 +11,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { notesEligibility } from "./notes-eligibility.ts";
 import { until } from "./wait.ts";
-import { createWatchedAdmission, unlimited, type WatchedAdmission } from "./work.ts";
+import { createWatchedAdmission, unfiltered, unlimited, type WatchedAdmission } from "./work.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
 const seal = createSeal(Buffer.alloc(32, 1));
@@ -62,7 +62,11 @@ export function useFanOutScene(): FanOutScene {
         broker: scene.broker,
         seal,
         store: scene.store,
-        findSubscribers: createSubscriberFinder({ sql: scene.core.sql, eligibility: notesEligibility() }),
+        findSubscribers: createSubscriberFinder({
+          sql: scene.core.sql,
+          eligibility: notesEligibility(),
+          filters: unfiltered,
+        }),
         isCostly: () => false,
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
         admission: scene.admission,

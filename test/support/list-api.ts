@@ -74,6 +74,7 @@ export async function startListApi({
     ...posts,
     maxPerPage: 100,
     cursors,
+    filterFaults: () => new Map(),
     triggersOf: () => ["on_create"],
     refusalOfUrl: () => undefined,
     refusalOfResource: () => undefined,

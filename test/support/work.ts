@@ -190,3 +190,6 @@ export const unlimited: Rates = {
   take: async () => new Map(),
   waitMs: () => 0,
 };
+
+/** Filters that let every event pass. */
+export const unfiltered = { passes: () => true };

@@ -1,6 +1,7 @@
 import { triggers, type Definitions } from "../../mapping/definition.ts";
 import { secretRule, subscriptionRules } from "../../subscriptions/check.ts";
 import { maskedHeader, mostHeaders } from "../../subscriptions/own-headers.ts";
+import { everyResource } from "../../subscriptions/subscription.ts";
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
@@ -34,14 +35,21 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
   } as Record<string, JsonSchema>;
   const all = { ...shown, masked_secret: masked };
   const body = bodySchema({ ...subscriptionRules, secret: secretRule }, []);
+  const filter = { type: ["object", "null"], description: "A condition on data, as JSON." };
   const headers = {
     type: ["object", "null"],
     maxProperties: mostHeaders,
     additionalProperties: { type: "string", minLength: 1, maxLength: 1024 },
     description: `A value of ${maskedHeader} keeps what is stored.`,
   };
-  const resource = { type: "string", enum: [...definitions.keys()] };
-  const sent = { ...(body["properties"] as Readonly<Record<string, JsonSchema>>), resource, events, headers };
+  const resource = { type: "string", enum: [...definitions.keys(), everyResource] };
+  const sent = {
+    ...(body["properties"] as Readonly<Record<string, JsonSchema>>),
+    resource,
+    events,
+    filter,
+    headers,
+  };
   const { resource: _never, secret: _rotated, ...changed } = sent as Readonly<Record<string, JsonSchema>>;
   return {
     Webhook: objectOf(all),

@@ -1,0 +1,28 @@
+/**
+ * Returns the text at a path within JSON, as `#>>` of PostgreSQL gives it for `jsonb`; null where
+ * there is nothing, or null.
+ */
+export function jsonbText(value: unknown, path: readonly string[]): string | null {
+  let found = value;
+  for (const key of path) {
+    if (Array.isArray(found)) {
+      if (!/^-?\d{1,9}$/.test(key)) return null;
+      found = found.at(Number(key));
+    } else if (typeof found === "object" && found !== null && Object.hasOwn(found, key))
+      found = (found as Readonly<Record<string, unknown>>)[key];
+    else return null;
+  }
+  if (found === null || found === undefined) return null;
+  return typeof found === "string" ? found : textOf(found);
+}
+
+/** Keys are in the order of `jsonb`: shorter ones first, then by bytes. */
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(textOf).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const entries = Object.entries(value).map(([key, one]) => ({ key, bytes: Buffer.from(key), one }));
+  const sorted = entries.toSorted(
+    (a, b) => a.bytes.length - b.bytes.length || Buffer.compare(a.bytes, b.bytes),
+  );
+  return `{${sorted.map(({ key, one }) => `${JSON.stringify(key)}: ${textOf(one)}`).join(", ")}}`;
+}
