@@ -108,12 +108,13 @@ export function createApi({
       streams.wake();
     },
   });
+  const webhookFilters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
     ...posts,
     ...lists,
     triggersOf: (resource) => eventsOf(definitions, resource),
-    filterFaults: createWebhookFilters({ definitions, log }).faultsOf,
+    filterFaults: (filter, of) => webhookFilters.faultsOf(filter, of),
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
     refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), definitions, caller),
   });
