@@ -54,7 +54,7 @@ for (const mode of modes) {
           "quiet.yaml": notesYaml
             .replace("notes", "quiet")
             .replace("Note", "Quiet")
-            .replace("triggers: [on_create, on_update, on_delete]\n", ""),
+            .replace("[on_create, on_update, on_delete]", "[]"),
         },
         webhooks: { maxAttempts: 1_000 },
       });
