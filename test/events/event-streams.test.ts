@@ -1,0 +1,151 @@
+import { connect, type Socket } from "node:net";
+import { expect } from "chai";
+import { createEventStreams, type EventStreams } from "../../src/events/event-streams.ts";
+import type { EventFeed } from "../../src/events/event-feed.ts";
+import { createApp } from "../../src/http/app.ts";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { createRouter } from "../../src/http/state.ts";
+import { call, asAda, createMemoryLog } from "../support/http.ts";
+import { openEventSource, type EventSource } from "../support/event-source.ts";
+import { until } from "../support/wait.ts";
+
+type Limits = NonNullable<Parameters<typeof createEventStreams>[0]["changes"]>;
+
+/** A feed of `count` events of some bytes each, all there from the beginning. */
+function feedOf(count: number, bytes = 10): EventFeed & { readonly reads: () => number } {
+  let reads = 0;
+  const text = "x".repeat(bytes);
+  return {
+    reads: () => reads,
+    async read({ after, take }) {
+      reads += 1;
+      const left = Math.min(take, Math.max(0, count - Number(after)));
+      const events = Array.from({ length: left }, (_, index) => {
+        const id = String(Number(after) + index + 1);
+        return { id, json: JSON.stringify({ id, text }) };
+      });
+      const next = after + BigInt(left);
+      return { events, size: take, next, hasMore: Number(next) < count };
+    },
+    find: () => Promise.resolve(undefined),
+  };
+}
+
+describe("createEventStreams", () => {
+  let server: HttpServer;
+  let streams: EventStreams;
+  let isValid = true;
+  let sources: EventSource[] = [];
+  const stopping: AbortController[] = [];
+
+  async function serve(feed: EventFeed, last: number, changes: Limits): Promise<void> {
+    isValid = true;
+    streams = createEventStreams({
+      feed,
+      horizon: () => Promise.resolve(BigInt(last)),
+      recheck: (ctx) => Promise.resolve(isValid ? ctx.state.caller : undefined),
+      changes: { pollMs: 10, leastMs: 1, ...changes },
+    });
+    const router = createRouter("");
+    router.get("/events/stream", (ctx) => streams.open(ctx, { query: { resources: ["notes"] }, after: 0n }));
+    const app = createApp({
+      log: createMemoryLog().log,
+      routePrefix: "",
+      authenticate: asAda,
+      router,
+      isUnavailable: () => false,
+    });
+    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const controller = new AbortController();
+    stopping.push(controller);
+    void streams.run(controller.signal);
+  }
+  async function open(): Promise<EventSource> {
+    const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, { token: "ada" });
+    sources.push(source);
+    return source;
+  }
+
+  afterEach(async () => {
+    for (const source of sources) source.close();
+    sources = [];
+    for (const controller of stopping.splice(0)) controller.abort();
+    await server.close({ limitMs: 0 });
+  });
+
+  it("sends heartbeats while nothing happens, and ends after its lifetime", async () => {
+    await serve(feedOf(3), 3, { heartbeatMs: 20, lifetimeMs: 300 });
+    const source = await open();
+
+    await until(() => source.isEnded(), { what: "the end" });
+
+    expect(source.messages.map(({ id }) => id)).to.deep.equal(["1", "2", "3"]);
+    expect(source.lastId()).to.equal("3");
+    expect(source.comments).to.include(": heartbeat");
+  });
+
+  it("ends when its token is no longer valid, and reads nothing for it", async () => {
+    const feed = feedOf(1);
+    await serve(feed, 1, { heartbeatMs: 20, recheckMs: 0 });
+    const source = await open();
+    await until(() => source.comments.length > 0, { what: "a heartbeat" });
+    isValid = false;
+
+    const reads = feed.reads();
+    await until(() => source.isEnded(), { what: "the end" });
+    expect(feed.reads()).to.equal(reads);
+  });
+
+  it("ends with the configuration that it runs on", async () => {
+    await serve(feedOf(1), 1, {});
+    const source = await open();
+    await until(() => source.messages.length === 1, { what: "the event" });
+
+    for (const controller of stopping.splice(0)) controller.abort();
+
+    await until(() => source.isEnded(), { what: "the end" });
+  });
+
+  it("cuts a client that does not read, and keeps little for it meanwhile", async () => {
+    const feed = feedOf(100_000, 100_000);
+    await serve(feed, 100_000, { slowMs: 200, page: 10 });
+    const socket: Socket = connect(server.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.pause();
+    socket.write("GET /events/stream HTTP/1.1\r\nHost: a\r\n\r\n");
+
+    // What the buffers of the two sockets take, and no more: 100,000 pages of 1 MB are there.
+    await until(() => feed.reads() > 0, { what: "the first page" });
+    let reads = -1;
+    await until(
+      async () => {
+        const before = reads;
+        reads = feed.reads();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return reads === before;
+      },
+      { what: "the reads to stop" },
+    );
+
+    expect(reads).to.be.below(100);
+    const source = await open();
+    await until(() => source.messages.length > 20, { what: "another client to go on" });
+    socket.resume();
+    await until(() => socket.destroyed || socket.readableEnded, { what: "the cut" });
+  });
+
+  it("refuses a position that is none, more streams than a user may have, and serves HEAD", async () => {
+    await serve(feedOf(0), 0, { perUser: 1 });
+    const path = "/events/stream";
+
+    const wrong = await call(server.port, path, { headers: { "Last-Event-ID": "x" } });
+    const head = await call(server.port, path, { method: "HEAD" });
+    await open();
+    const second = await call(server.port, path);
+
+    expect(wrong.status).to.equal(422);
+    expect(wrong.json).to.have.nested.property("errors.Last-Event-ID");
+    expect(head).to.include({ status: 200, text: "" });
+    expect([second.status, second.headers["retry-after"]]).to.deep.equal([503, "10"]);
+  });
+});
