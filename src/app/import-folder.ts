@@ -90,6 +90,12 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
   return {
     resources: new Set([...texts("name"), ...others.map(({ file }) => file.replace(/\.ya?ml$/, ""))]),
     models: new Set(texts("model").map(delegateOf)),
+    managed: new Map(
+      others.flatMap(({ file, content = {} }): [string, string][] => {
+        const table = tableOf(content);
+        return table === undefined ? [] : [[table, file]];
+      }),
+    ),
     files: new Map(
       existing.flatMap(({ file, content = {} }): [string, KnownFile][] => {
         const { name, model } = content;

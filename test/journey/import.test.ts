@@ -280,6 +280,27 @@ includes: [customer]
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
   });
 
+  it("leaves names and tables to the files that are there", async () => {
+    const sample = "name: orders\nmodel: Order\nfields:\n  id: { type: Int, id: true }\ntriggers: []\n";
+    await writeFile(pathOf("orders.yaml"), `${sample}table: elsewhere\n`);
+    await writeFile(
+      pathOf("zebras.yaml"),
+      sample.replace("orders", "zebras").replace("Order", "Customer") + "table: customers\n",
+    );
+
+    const { status, stdout } = await run();
+    const files = await mappingFiles(folder.configDir);
+
+    expect(status).to.equal(0);
+    expect(Object.keys(files)).to.deep.equal(["orders.yaml", "public_orders.yaml", "zebras.yaml"]);
+    expect(parse(files["public_orders.yaml"] ?? "")).to.include({
+      name: "public_orders",
+      model: "PublicOrder",
+      table: "orders",
+    });
+    expect(stdout).to.contain("public.customers: the file zebras.yaml maps it, as a table that svc makes");
+  });
+
   it("imports only what it is asked for, and links it to what is there already", async () => {
     await run("--exclude", "ord*");
     const alone = await mappingFiles(folder.configDir);

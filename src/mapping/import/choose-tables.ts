@@ -50,7 +50,7 @@ export function chooseTables(catalog: Catalog, options: ImportOptions): ChosenTa
 
 function createReader(
   catalog: Catalog,
-  { refused }: ImportOptions,
+  { refused, known }: ImportOptions,
 ): (relation: CatalogRelation) => Candidate | { readonly reason: string } {
   const columns = groupBy(catalog.columns, ({ relation }) => relation);
   const indexes = groupBy(catalog.indexes, ({ relation }) => relation);
@@ -62,16 +62,18 @@ function createReader(
   const made = new Set(catalog.made.map(tableNameOf));
   const findTable = createFinder(catalog, indexes);
   return (relation) => {
-    const reason = made.has(tableNameOf(relation))
+    const table = tableNameOf(relation);
+    const file = known.managed.get(table);
+    const reason = made.has(table)
       ? "svc made it from a mapping file"
-      : (refused.get(tableNameOf(relation)) ?? obstacleOf(relation));
+      : file !== undefined
+        ? `the file ${file} maps it, as a table that svc makes`
+        : (refused.get(table) ?? obstacleOf(relation));
     if (reason !== undefined) return { reason };
     const own = indexes.get(relation.oid) ?? [];
     const keyColumns = own.find(({ isPrimary }) => isPrimary)?.columns ?? [];
     const imported = importColumns({
-      columns: (columns.get(relation.oid) ?? []).filter(
-        ({ name }) => !refused.has(`${tableNameOf(relation)}\0${name}`),
-      ),
+      columns: (columns.get(relation.oid) ?? []).filter(({ name }) => !refused.has(`${table}\0${name}`)),
       types,
       checks: [...(checks.get(relation.oid) ?? []), ...(checks.get(0) ?? [])],
       keyColumn: keyColumns.length === 1 ? keyColumns[0] : undefined,
@@ -108,11 +110,15 @@ function createFinder(
     // The transaction has `public` alone in its search path.
     const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
     if (table === undefined) return undefined;
-    const unique = (indexes.get(table.oid) ?? []).filter((index) => index.columns.length === 1);
+    const nameOf = (number: number): string => byColumn.get(`${table.oid} ${number}`)?.name ?? "";
     return {
       schema: table.schema,
       name,
-      uniqueColumns: unique.flatMap((index) => byColumn.get(`${table.oid} ${index.columns[0]}`)?.name ?? []),
+      // A key does not hold for the rows of tables that inherit.
+      uniques:
+        table.children.length > 0
+          ? []
+          : (indexes.get(table.oid) ?? []).map((index) => index.columns.map(nameOf)),
     };
   };
 }

@@ -98,7 +98,8 @@ function deniedWrites(
 
 function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): readonly string[] {
   const isMissing = field.type === "DateTime" && imported.isNotNull && imported.default === undefined;
-  if (isView) return isSecret(imported.column.name) ? [secretHint] : [];
+  const secrets = field.type === "String" && isSecret(imported.column.name) ? [secretHint] : [];
+  if (isView) return secrets;
   return [
     ...(isMissing && /^(?:created|inserted)_?(?:at|on)$/i.test(name)
       ? ["With `default: now`, svc fills it in, and clients need not send it."]
@@ -108,7 +109,7 @@ function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): rea
     /^(?:updated|modified|changed)_?(?:at|on)$/i.test(name)
       ? ["With `updatedAt: true`, svc sets it at each change, and clients need not send it."]
       : []),
-    ...(isSecret(imported.column.name) ? [secretHint] : []),
+    ...secrets,
   ];
 }
 

@@ -46,6 +46,8 @@ export interface KnownFile {
 export interface KnownNames {
   readonly resources: ReadonlySet<string>;
   readonly models: ReadonlySet<string>;
+  /** Files of tables that svc makes, by table. */
+  readonly managed: ReadonlyMap<string, string>;
   /** By table: `public.orders`. */
   readonly files: ReadonlyMap<string, KnownFile>;
 }

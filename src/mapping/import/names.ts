@@ -10,16 +10,23 @@ const letters = new Map(
 
 /** Writes a name in the letters of ASCII, as far as that is known: `Größe` is `Groesse`. */
 function toAscii(name: string): string {
-  return Array.from(name.normalize("NFC"))
-    .map((letter) => {
+  const all = Array.from(name.normalize("NFC"));
+  return all
+    .map((letter, index) => {
       const small = letter.toLowerCase();
       const known = letters.get(small) ?? letters.get(small.normalize("NFD").replaceAll(/\p{M}/gu, ""));
       if (known === undefined || /[a-z]/.test(small)) return letter;
+      if (isAmongCapitals(all[index - 1], all[index + 1])) return known.toUpperCase();
       return small === letter ? known : known.charAt(0).toUpperCase() + known.slice(1);
     })
     .join("")
     .normalize("NFKD")
     .replaceAll(/\p{M}/gu, "");
+}
+
+/** Returns whether the letters beside a letter are capitals, as far as there are any. */
+function isAmongCapitals(before = "", after = ""): boolean {
+  return /\p{Lu}/u.test(before + after) && !/\p{Ll}/u.test(after) && !/\p{Ll}/u.test(before);
 }
 
 /** Returns the words of a name: `OrderLines` and `ORDER_LINES` are order and lines. */
@@ -116,6 +123,14 @@ export function modelNameOf(resource: string): string {
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join("");
   return name.slice(0, longestName);
+}
+
+/** Joins two names in the way in which the first one is written: `SOLL_KONTO`, `createdByUser`. */
+export function joinedName(name: string, other: string): string {
+  if (/^[A-Z0-9_]+$/.test(name)) return `${name}_${other.toUpperCase()}`;
+  if (!/[a-z0-9][A-Z]|^[A-Z]/.test(name) || name.includes("_")) return `${name}_${other}`;
+  const words = other.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return name + words.join("");
 }
 
 /** Returns the singular of a resource's name, for relations: `order_lines` is `order_line`. */

@@ -2,7 +2,7 @@ import { isReserved } from "../read/fields.ts";
 import type { CatalogConstraint } from "./catalog.ts";
 import type { ImportedColumn } from "./column.ts";
 import type { ChosenTable } from "./imported-table.ts";
-import { freeName, singularNameOf } from "./names.ts";
+import { freeName, joinedName, singularNameOf } from "./names.ts";
 import { isWholeNumber, type TypedField } from "./column-type.ts";
 
 /** A foreign key of one column, as the field has it. */
@@ -177,6 +177,6 @@ const beginning = /^(?:id|fk)_(?=.)/i;
 function relationNameOf(field: string, target: string, isTaken: (name: string) => boolean): string {
   const base = field.replace(snakeEnding, "").replace(camelEnding, "").replace(beginning, "");
   const names = base === "" || base === field ? [] : [base];
-  const withTarget = base === target || base === "" ? [] : [`${base}_${target}`];
-  return freeName([...names, ...withTarget, target, `${field}_record`], isTaken);
+  const withTarget = base.toLowerCase() === target || base === "" ? [] : [joinedName(base, target)];
+  return freeName([...names, ...withTarget, target, joinedName(field, "record")], isTaken);
 }

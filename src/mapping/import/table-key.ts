@@ -92,17 +92,20 @@ function keyOfView(
   columns: readonly ImportedColumn[],
   findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
 ): TableKey | { readonly reason: string } {
-  const usable = columns.filter((one) => isKeyType(one, soleTypes));
-  const find = (name: string | undefined): ImportedColumn | undefined =>
-    usable.find(({ column }) => column.name === name);
+  const find = (name: string, types: readonly string[]): ImportedColumn | undefined =>
+    columns.find((one) => one.column.name === name && isKeyType(one, types));
   const proved = definition === null ? [] : provedKeys(definition, findTable);
-  const known = proved.map(find).find((one) => one !== undefined);
-  if (known !== undefined)
+  const known = proved
+    .map((names) => names.map((name) => find(name, names.length === 1 ? soleTypes : partTypes)))
+    .find((parts) => !parts.includes(undefined));
+  if (known !== undefined) {
+    const parts = known.flatMap((one) => (one === undefined ? [] : [one.column]));
     return {
-      columns: [known.column.number],
-      remark: `The key is ${known.column.name}, which the SQL of the view shows to be unique.`,
+      columns: parts.map(({ number }) => number),
+      remark: `The key is ${parts.map(({ name }) => name).join(", ")}, which the SQL of the view shows to be unique.`,
     };
-  const guess = find("id") ?? find("ID") ?? find("Id");
+  }
+  const guess = ["id", "ID", "Id"].map((name) => find(name, soleTypes)).find((one) => one !== undefined);
   if (guess !== undefined)
     return {
       columns: [guess.column.number],

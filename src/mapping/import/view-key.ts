@@ -4,8 +4,8 @@ import { nameOfIdentifier, splitAt, withoutCasts } from "./sql-text.ts";
 export interface BaseTable {
   readonly schema: string;
   readonly name: string;
-  /** Names of columns that are unique by themselves, the primary key first. */
-  readonly uniqueColumns: readonly string[];
+  /** Names of columns that are unique together, those of the primary key first. */
+  readonly uniques: readonly (readonly string[])[];
 }
 
 /** A part of FROM: its name there, and its table. */
@@ -15,40 +15,56 @@ interface Source {
 }
 
 /**
- * Finds a column of a view that no two of its rows share, as far as its SQL proves that. It is
- * the key of a table whose rows appear at most once, or the only column of GROUP BY.
+ * Finds columns of a view that no two of its rows share, as far as its SQL proves that. They are
+ * the key of a table whose rows appear at most once, or the columns of GROUP BY.
  *
  * @param definition What `pg_get_viewdef(oid, true)` gives.
  * @param findTable Finds a table by the name that the definition has.
- * @returns Names of the view's columns, the best first; empty when nothing is proved.
+ * @returns Lists of names of the view's columns, the best first; empty when nothing is proved.
  */
 export function provedKeys(
   definition: string,
   findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
-): readonly string[] {
+): readonly (readonly string[])[] {
   const parts =
     /^\s*SELECT (.*?)\n {3}FROM (.*?)(?:\n {2}WHERE .*?)?(?:\n {2}GROUP BY (.*?))?(?:\n {2}ORDER BY .*?)?;?$/s;
   const [, list = "", from = "", groups] = parts.exec(definition.trimEnd()) ?? [];
   if (list === "" || /\b(?:UNION|INTERSECT|EXCEPT|HAVING|LIMIT|OFFSET|WINDOW|GROUPING)\b/.test(definition))
     return [];
-  const shown = shownColumns(list.replace(/^DISTINCT(?: ON \(.*?\))?\s+/s, ""));
-  if (groups !== undefined) return keysOfGroups(groups, shown);
   // A function in the list may make several rows of one.
   if (/\b(?:unnest|generate_\w+|\w+_(?:each|elements|split_to_table)\w*)\(/.test(list)) return [];
+  const shown = shownColumns(list.replace(/^DISTINCT(?: ON \(.*?\))?\s+/s, ""));
+  const keyOf = (paths: readonly string[]): readonly (readonly string[])[] => {
+    const names = paths.flatMap((path) => shown.get(path) ?? []);
+    return names.length === paths.length ? [names] : [];
+  };
+  if (groups !== undefined) {
+    const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map(pathOf);
+    if (paths.includes(undefined)) return [];
+    return [...keysWithin(paths as string[], from, findTable).flatMap(keyOf), ...keyOf(paths as string[])];
+  }
   const sources = sourcesOf(from, findTable);
   const [base] = sources ?? [];
   if (base === undefined || sources === undefined) return [];
-  return base.table.uniqueColumns.flatMap(
-    (column) =>
-      shown.get(`${base.alias}.${column}`) ?? (sources.length === 1 ? (shown.get(column) ?? []) : []),
-  );
+  return base.table.uniques.flatMap((columns) => {
+    const qualified = keyOf(columns.map((column) => `${base.alias}.${column}`));
+    return qualified.length > 0 || sources.length > 1 ? qualified : keyOf(columns);
+  });
 }
 
-function keysOfGroups(groups: string, shown: ReadonlyMap<string, string>): readonly string[] {
-  const columns = splitAt(groups.replaceAll(/\s+/g, " "), ", ");
-  const [only] = columns.map((column) => pathOf(column));
-  const name = columns.length === 1 && only !== undefined ? shown.get(only) : undefined;
-  return name === undefined ? [] : [name];
+/** Returns the groups that are the key of one table, when all groups are columns of it. */
+function keysWithin(
+  paths: readonly string[],
+  from: string,
+  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
+): readonly (readonly string[])[] {
+  const tables = from.split(/\n\s+(?:(?:LEFT|RIGHT|FULL|CROSS) )?JOIN |,\n\s+/);
+  const sources = tables.map((text) => sourceOf(text.replace(/ (?:ON|USING) .*$/s, ""), findTable));
+  const found = sources.find((source) => paths.every((path) => path.startsWith(`${source?.alias}.`)));
+  if (found === undefined) return [];
+  return found.table.uniques
+    .map((columns) => columns.map((column) => `${found.alias}.${column}`))
+    .filter((columns) => columns.every((path) => paths.includes(path)));
 }
 
 /** Returns the names in the view of the plain columns that it selects. */
@@ -79,16 +95,28 @@ function sourcesOf(
   if (base === undefined) return undefined;
   const sources = [base];
   for (const join of joins) {
-    const [, table = "", condition = ""] = /^(?:LEFT )?JOIN (.+?) ON (.+)$/s.exec(join) ?? [];
+    const [, table = "", condition = "", using = ""] =
+      /^(?:LEFT )?JOIN (.+?) (?:ON (.+)|USING \((.+)\))$/s.exec(join) ?? [];
     const source = sourceOf(table, findTable);
-    const sides = splitAt(withoutCasts(condition), " = ").map(pathOf);
-    const isUnique = source?.table.uniqueColumns.some((column) =>
-      sides.includes(`${source.alias}.${column}`),
+    if (source === undefined) return undefined;
+    const isOwn = (path = ""): boolean => path.startsWith(`${source.alias}.`);
+    const sides = conjuncts(condition).flatMap((one) => {
+      const [left, right] = splitAt(one, " = ").map(pathOf);
+      return isOwn(left) === isOwn(right) ? [] : [left, right];
+    });
+    const shared = splitAt(using, ", ").map((name) => `${source.alias}.${nameOfIdentifier(name)}`);
+    const isUnique = source.table.uniques.some((columns) =>
+      columns.every((column) => [...sides, ...shared].includes(`${source.alias}.${column}`)),
     );
-    if (source === undefined || sides.length !== 2 || isUnique !== true) return undefined;
+    if (!isUnique) return undefined;
     sources.push(source);
   }
   return sources;
+}
+
+/** Returns the comparisons of a condition that has only AND between them. */
+function conjuncts(condition: string): readonly string[] {
+  return splitAt(withoutCasts(condition), " AND ").map(withoutCasts);
 }
 
 function sourceOf(

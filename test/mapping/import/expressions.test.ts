@@ -121,9 +121,10 @@ describe("importedDefault", () => {
 
 describe("provedKeys", () => {
   const tables: Readonly<Record<string, BaseTable>> = {
-    orders: { schema: "public", name: "orders", uniqueColumns: ["id", "number"] },
-    customers: { schema: "public", name: "customers", uniqueColumns: ["id"] },
-    "Order Lines": { schema: "sales", name: "Order Lines", uniqueColumns: ["ID"] },
+    orders: { schema: "public", name: "orders", uniques: [["id"], ["number"]] },
+    pairs: { schema: "public", name: "pairs", uniques: [["a", "b"]] },
+    customers: { schema: "public", name: "customers", uniques: [["id"]] },
+    "Order Lines": { schema: "sales", name: "Order Lines", uniques: [["ID"]] },
   };
   const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
     [" SELECT orders.id,\n    orders.note\n   FROM orders\n  WHERE orders.open;", "id"],
@@ -139,7 +140,21 @@ describe("provedKeys", () => {
     [" SELECT o.id,\n    unnest(o.tags) AS tag\n   FROM orders o;"],
     [" SELECT orders.id\n   FROM orders\nUNION ALL\n SELECT customers.id\n   FROM customers;"],
     [" SELECT o.customer_id,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.customer_id;", "customer_id"],
-    [" SELECT o.a,\n    o.b,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.a, o.b;"],
+    [" SELECT o.a,\n    o.b,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.a, o.b;", "a+b"],
+    [" SELECT o.a,\n    count(*) AS n\n   FROM orders o\n  GROUP BY o.a, o.b;"],
+    [
+      " SELECT c.id,\n    c.name,\n    count(*) AS n\n   FROM customers c\n     JOIN orders o ON o.customer_id = c.id\n  GROUP BY c.id, c.name;",
+      "id",
+      "id+name",
+    ],
+    [
+      " SELECT o.id,\n    c.name\n   FROM orders o\n     JOIN customers c USING (id)\n     JOIN customers d ON d.id = o.x AND d.open = 1;",
+      "id",
+    ],
+    [" SELECT o.id\n   FROM orders o\n     JOIN customers c ON c.id = c.other;"],
+    [" SELECT o.id\n   FROM orders o\n     RIGHT JOIN customers c ON c.id = o.customer_id;"],
+    [" SELECT p.a,\n    p.b\n   FROM pairs p;", "a+b"],
+    [" SELECT p.a\n   FROM pairs p;"],
     [' SELECT l."ID" AS "Line, x",\n    upper(l.name) AS name\n   FROM sales."Order Lines" l;', "Line, x"],
     [" SELECT lower(orders.id) AS id\n   FROM orders;"],
     [" WITH x AS (\n         SELECT 1\n        )\n SELECT x.id\n   FROM x;"],
@@ -151,6 +166,6 @@ describe("provedKeys", () => {
         return table?.schema === (schema ?? "public") ? table : undefined;
       });
 
-      expect(found).to.deep.equal(keys);
+      expect(found.map((names) => names.join("+"))).to.deep.equal(keys);
     });
 });

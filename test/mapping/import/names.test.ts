@@ -2,6 +2,7 @@ import { expect } from "chai";
 import {
   fieldNameOf,
   freeName,
+  joinedName,
   modelNameOf,
   resourceNameOf,
   singularNameOf,
@@ -15,6 +16,7 @@ const tables: readonly (readonly [table: string, resource: string, model: string
   ["Order Details", "order_details", "OrderDetail"],
   ["auth_user", "auth_user", "AuthUser"],
   ["tblKundenAufträge", "tbl_kunden_auftraege", "TblKundenAuftraege"],
+  ["AUFTRÄGE", "auftraege", "Auftraege"],
   ["HTTPLogEntries", "http_log_entries", "HttpLogEntry"],
   ["categories", "categories", "Category"],
   ["boxes", "boxes", "Box"],
@@ -54,7 +56,9 @@ describe("fieldNameOf", () => {
     ["group by", "group_by"],
     ["1st", "c_1st"],
     ["größe", "groesse"],
-    ["ÄNDERUNG", "AeNDERUNG"],
+    ["ÄNDERUNG", "AENDERUNG"],
+    ["Änderung", "Aenderung"],
+    ["STRAßE", "STRASSE"],
     ["Straße-Nr.", "Strasse_Nr"],
     ["цена", "tsena"],
     ["編號", "column_3"],
@@ -75,6 +79,18 @@ describe("singularNameOf", () => {
       "address",
       "oxen",
     ]);
+  });
+});
+
+describe("joinedName", () => {
+  it("keeps the way in which the first name is written", () => {
+    expect([
+      joinedName("SOLL", "konto"),
+      joinedName("createdBy", "sales_person"),
+      joinedName("Owner", "user"),
+      joinedName("created_by", "user"),
+      joinedName("author", "user"),
+    ]).to.deep.equal(["SOLL_KONTO", "createdBySalesPerson", "OwnerUser", "created_by_user", "author_user"]);
   });
 });
 
