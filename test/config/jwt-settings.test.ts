@@ -68,4 +68,22 @@ describe("auth.jwt", () => {
 
     expect(read(text)).to.include({ issuer: "http://keycloak.auth.svc:8080/realms/a" });
   });
+
+  it("comes from the environment alone, lists with commas", () => {
+    const env = {
+      SVC_JWT_ISSUER: "https://login.example.com",
+      SVC_JWT_AUDIENCE: "api, admin-api",
+      SVC_JWT_PROVISION: "false",
+      SVC_JWT_ADMIN_CLAIM: "roles",
+      SVC_JWT_ADMIN_VALUE: "boss",
+    };
+
+    expect(loadConfig({ env, cwd: tmpdir(), program: "all" }).auth.jwt).to.deep.include({
+      issuer: "https://login.example.com",
+      audience: ["api", "admin-api"],
+      provision: false,
+      adminClaim: "roles",
+      adminValue: "boss",
+    });
+  });
 });
