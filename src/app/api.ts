@@ -142,9 +142,8 @@ export function createApi({
     tokens,
     resources: [...definitions.keys()],
     issuer: config.auth.jwt?.issuer,
-    bodyLimitBytes,
     maxPerPage,
-    urlOf: posts.urlOf,
+    ...posts,
   };
   addTokenRoutes(router, userOptions);
   addUserRoutes(router, userOptions);

@@ -1,6 +1,7 @@
 import type { ClientBase } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import type { Prisma, PrismaClient } from "./generated/client.ts";
+import type { Sql } from "./sql.ts";
 
 /** What `svc.audit` tells of; the table has a check for each of these lists. */
 export const auditActions = [
@@ -69,6 +70,11 @@ export function handOver(
   actor: Actor | undefined,
 ): Prisma.PrismaPromise<number> {
   return prisma.$executeRaw`SELECT set_config('svc.actor', ${actorText(actor)}, true)`;
+}
+
+/** Hands the actor over to the triggers, until the transaction of `sql` ends. */
+export async function handOverIn(sql: Sql, actor: Actor | undefined): Promise<void> {
+  await sql("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
 }
 
 /** More are only counted. */

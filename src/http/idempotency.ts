@@ -30,6 +30,8 @@ export interface Post {
   readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
   /** Whether the answer shows a secret: it is then kept encrypted, as the secret is. */
   readonly isSecret?: boolean;
+  /** What the answer depends on beside method, path and body. */
+  readonly dependsOn?: string;
 }
 
 /**
@@ -64,11 +66,11 @@ export function createAnswerPost({
 }): AnswerPost {
   const refuseOneTooMany = createBound(now);
 
-  return async (ctx, { inTransaction, act, isSecret = false }) => {
+  return async (ctx, { inTransaction, act, isSecret = false, dependsOn = "" }) => {
     const given = ctx.req.headers["idempotency-key"];
     if (typeof given !== "string") return send(ctx, await act(undefined));
     const key = keyOf(ctx, given);
-    const requestHash = requestHashOf(ctx);
+    const requestHash = requestHashOf(ctx, dependsOn);
     const { answer, isReplayed } = await inTransaction(async (transaction) => {
       const { sql } = transaction;
       if (!(await takeKey(sql, key))) throw inProgress();
@@ -98,9 +100,9 @@ function keyOf(ctx: ApiContext, given: string): KeyOfUser {
 }
 
 /** By the bytes of the body: a retry sends what was sent. */
-function requestHashOf({ method, path, request }: ApiContext): Buffer {
+function requestHashOf({ method, path, request }: ApiContext, dependsOn: string): Buffer {
   const { rawBody = "" } = request as { readonly rawBody?: string };
-  return createHash("sha256").update(`${method} ${path}\n`).update(rawBody).digest();
+  return createHash("sha256").update(`${method} ${path}\n${dependsOn}`).update(rawBody).digest();
 }
 
 function replayed(

@@ -36,7 +36,9 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "POST /users": "admin",
   "GET /users/:id": "admin",
   "PUT /users/:id": "admin",
+  "GET /users/:id/tokens": "admin",
   "POST /users/:id/tokens": "admin",
+  "DELETE /users/:id/tokens/:tokenId": "admin",
 };
 
 /** Throws 403 `token.scope` unless the request's token includes the scope. */

@@ -4,7 +4,7 @@ import { maxScopes, scopeFault } from "../kit/scopes.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";
-import { emailFault, nameFault } from "./input.ts";
+import { emailFault, nameFault, subjectFault } from "./input.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -90,7 +90,7 @@ export async function readUserBody(
     ...faultOf("email", email === undefined ? undefined : emailFault(email)),
     ...faultOf(
       "subject",
-      subject === undefined || subject === null ? undefined : subjectFault(subject, hasSubjects),
+      subject === undefined || subject === null ? undefined : faultOfSubject(subject, hasSubjects),
     ),
   };
   if (Object.keys(errors).length > 0) throw validationError(errors);
@@ -126,9 +126,8 @@ function faultOf(field: string, fault: string | undefined): FieldErrors {
   return fault === undefined ? {} : { [field]: [fault] };
 }
 
-function subjectFault(subject: string, hasSubjects: boolean): string | undefined {
-  if (!hasSubjects) return "A subject needs the setting auth.jwt.";
-  return /[\p{Cc}\p{Surrogate}]/u.test(subject) ? "A subject has no control characters." : undefined;
+function faultOfSubject(subject: string, hasSubjects: boolean): string | undefined {
+  return hasSubjects ? subjectFault(subject) : "A subject needs the setting auth.jwt.";
 }
 
 /** What the rule `boolean` accepts. */

@@ -16,7 +16,7 @@ import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { isScope, scopeFault } from "../kit/scopes.ts";
 import type { Log } from "../telemetry/log.ts";
-import { emailFault, nameFault } from "./input.ts";
+import { emailFault, nameFault, subjectFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 
@@ -27,6 +27,7 @@ export interface UserCommandsContext {
   readonly log: Log;
   /** Who runs the command. */
   readonly actor: Actor;
+  readonly config: { readonly auth: { readonly jwt?: { readonly issuer: string } | undefined } };
   close(): Promise<void>;
 }
 
@@ -57,7 +58,9 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
     readonly admin?: true;
     readonly token: boolean;
     readonly tokenName?: string;
+    readonly scope?: readonly string[];
     readonly expiresIn?: number;
+    readonly subject?: string;
   }
   const command = program.command("create-user").description("create an API user, and print its token once");
   command
@@ -66,15 +69,17 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
     .option("--admin", "make the user an admin")
     .option("--no-token", "create no token")
     .option("--token-name <name>", `name of the token (default: ${defaultTokenName})`, parser(nameFault))
+    .option("--scope <scope>", "what the token may do; repeatable (default: *)", collectScope)
     .option(
       "--expires-in <duration>",
       "life of the token, such as 365d, 12h or 30m (default: no end)",
       parseDuration,
     )
+    .option("--subject <subject>", "whose JWTs of auth.jwt.issuer are the user's", parser(subjectFault))
     .option("--json", "print JSON")
     .action(async (given: Options) => {
-      if (!given.token && (given.tokenName !== undefined || given.expiresIn !== undefined)) {
-        command.error("error: --token-name and --expires-in cannot be used with --no-token");
+      if (!given.token && [given.tokenName, given.expiresIn, given.scope].some((one) => one !== undefined)) {
+        command.error("error: --token-name, --scope and --expires-in cannot be used with --no-token");
       }
       const missing = [
         ...(given.name === undefined ? ["--name"] : []),
@@ -86,12 +91,16 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
       const name = given.name ?? (await ask(terminal, { question: "Name: ", faultOf: nameFault }));
       const email = given.email ?? (await ask(terminal, { question: "E-mail: ", faultOf: emailFault }));
 
-      await withUsers(open, async ({ users, tokens }) => {
-        const answer = await users.create({ name, email, isAdmin: given.admin === true });
+      await withUsers(open, async ({ users, tokens, resources, issuer }) => {
+        const { subject, scope: scopes } = given;
+        refuseUnknownScopes(scopes ?? [], scopes === undefined ? [] : await resources());
+        if (subject !== undefined && issuer === undefined)
+          throw new OperatorError("--subject needs the setting auth.jwt.issuer, whose JWTs are meant.");
+        const jwt = subject === undefined || issuer === undefined ? {} : { subject, issuer };
+        const answer = await users.create({ name, email, isAdmin: given.admin === true, ...jwt });
         if (answer.kind !== "created") {
-          throw new OperatorError(
-            `There is already a user with the e-mail address ${email}. See: svc-admin users list`,
-          );
+          const taken = answer.kind === "email_taken" ? `e-mail address ${email}` : `subject ${subject}`;
+          throw new OperatorError(`There is already a user with the ${taken}. See: svc-admin users list`);
         }
         const { id, isAdmin } = answer.user;
         const row = { id, name, email, is_admin: isAdmin };
@@ -100,6 +109,7 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
         const token = await tokens.issue({
           userId: id,
           name: given.tokenName ?? defaultTokenName,
+          scopes,
           expiresAt: expiryOf(given.expiresIn),
         });
         const added = {
@@ -198,15 +208,16 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
     );
   group
     .command("list")
-    .description("list a user's tokens")
-    .requiredOption("--user <id>", "id of the user", parseId)
+    .description("list the tokens of a user, or of all users")
+    .option("--user <id>", "id of the user (default: all users)", parseId)
     .option("--json", "print JSON")
-    .action(async ({ user, json = false }: Json & { user: number }) => {
+    .action(async ({ user, json = false }: Json & { user?: number }) => {
       const rows = await withUsers(open, async ({ users, tokens }) => {
-        if ((await users.find(user)) === undefined) throw unknownUser(user);
+        if (user !== undefined && (await users.find(user)) === undefined) throw unknownUser(user);
         return (await tokens.list(user)).map(tokenRow);
       });
-      printRows(terminal, rows, { json, empty: `The user ${user} has no tokens.` });
+      const whose = user === undefined ? "No user has a token" : `The user ${user} has no tokens`;
+      printRows(terminal, rows, { json, empty: `${whose}.` });
     });
   group
     .command("revoke")
@@ -231,10 +242,13 @@ function withUsers<T>(
     readonly tokens: TokenProvider;
     /** Names of the resources that `svc-admin migrate` has installed. */
     readonly resources: () => Promise<readonly string[]>;
+    /** Whose JWTs are taken; undefined: nobody's. */
+    readonly issuer: string | undefined;
   }) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, ({ database: { prisma }, sql, log, actor }) =>
+  return withOpened(open, ({ database: { prisma }, sql, log, actor, config }) =>
     work({
+      issuer: config.auth.jwt?.issuer,
       users: createUserStore({ prisma, actor }),
       tokens: createTokenProvider({ prisma, sql, log, actor }),
       async resources() {

@@ -13,3 +13,9 @@ export function emailFault(text: string): string | undefined {
   const isFit = text.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
   return isFit ? undefined : "An e-mail address is needed, such as ada@example.com.";
 }
+
+/** Returns what is wrong with the subject of JWTs, as a sentence; undefined when nothing is. */
+export function subjectFault(subject: string): string | undefined {
+  if (subject === "" || subject.length > 255) return "A subject has 1 to 255 characters.";
+  return /[\p{Cc}\p{Surrogate}]/u.test(subject) ? "A subject has no control characters." : undefined;
+}

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { handOver } from "../db/audit.ts";
-import type { Prisma, PrismaClient } from "../db/generated/client.ts";
+import { handOver, handOverIn } from "../db/audit.ts";
+import type { PrismaClient } from "../db/generated/client.ts";
+import { sqlOverPrisma } from "../db/prisma-sql.ts";
 import type { TokenModel } from "../db/generated/models.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError, messageOf, OperatorError } from "../kit/errors.ts";
@@ -40,6 +41,7 @@ export interface TokenProvider {
    * @param expiresAt Default: never.
    * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
    * @param actor Default: the provider's.
+   * @param transaction To be a part of; default: one of its own.
    * @throws OperatorError when there is no such user.
    * @throws AppError `token.revoked` when the token that asks for it has been revoked meanwhile.
    */
@@ -50,6 +52,7 @@ export interface TokenProvider {
     readonly scopes?: readonly string[] | undefined;
     readonly madeWith?: MadeWith;
     readonly actor?: Actor;
+    readonly transaction?: Sql | undefined;
   }): Promise<IssuedToken>;
   /**
    * Returns the user of a token, or why it is refused. Costs one statement, or none for a text that
@@ -58,8 +61,8 @@ export interface TokenProvider {
   identify(token: string): Promise<Identity>;
   /** Whether `identify` has known the token lately. Says nothing about now, and asks nothing. */
   wasFound(token: string): boolean;
-  /** Lists a user's tokens, newest first, expired and revoked ones included. */
-  list(userId: number): Promise<readonly TokenInfo[]>;
+  /** Lists the tokens of one or all users, newest first, expired and revoked ones included. */
+  list(userId?: number): Promise<readonly TokenInfo[]>;
   /** One page of the same, with the number of all. */
   page(
     userId: number,
@@ -115,6 +118,12 @@ const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>
   expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
   disabled: disabledUser,
 };
+
+const insertText = `
+  INSERT INTO svc.tokens (user_id, name, hash, scopes, parent_id, expires_at)
+  VALUES ($1::int, $2, $3, $4::text[], $5::int, $6::timestamptz)
+  RETURNING id, user_id AS "userId", name, scopes, parent_id AS "parentId", created_at AS "createdAt",
+    last_used_at AS "lastUsedAt", expires_at AS "expiresAt", revoked_at AS "revokedAt"`;
 
 // Repeats the condition: another process may have recorded the use meanwhile.
 const noteUseText = `
@@ -175,18 +184,31 @@ export function createTokenProvider({
   });
 
   return {
-    async issue({ userId, name, expiresAt, scopes = everything, madeWith, actor: issuer = actor }) {
+    async issue({
+      userId,
+      name,
+      expiresAt,
+      scopes = everything,
+      madeWith,
+      actor: issuer = actor,
+      transaction,
+    }) {
       const token = mintToken();
-      const parentId = madeWith?.userId === userId ? madeWith.tokenId : undefined;
-      const data = { userId, name, hash: hashToken(token), scopes: [...scopes], parentId: parentId ?? null };
-      const issued = await prisma.$transaction(async (tx) => {
-        await handOver(tx, issuer);
-        await lockTokensOf(tx, userId);
-        if (madeWith?.tokenId !== undefined && !(await isInForce(tx, madeWith.tokenId)))
+      const parentId = madeWith?.userId === userId ? (madeWith.tokenId ?? null) : null;
+      const insert = async (within: Sql): Promise<TokenInfo | undefined> => {
+        await handOverIn(within, issuer);
+        await lockTokensOf(within, userId);
+        if (madeWith?.tokenId !== undefined && !(await isInForce(within, madeWith.tokenId)))
           throw new AppError("token.revoked", "Unauthenticated.");
-        return tx.token.create({ data: { ...data, expiresAt: expiresAt ?? null }, omit: { hash: true } });
-      });
-      return { ...issued, token };
+        const hash = Buffer.from(hashToken(token));
+        const values = [userId, name, hash, [...scopes], parentId, expiresAt ?? null];
+        const [made] = await within<TokenInfo>(insertText, values);
+        return made;
+      };
+      const issued = await (transaction === undefined
+        ? prisma.$transaction((tx) => insert(sqlOverPrisma(tx)))
+        : insert(transaction));
+      return { ...(issued as TokenInfo), token };
     },
     async identify(token) {
       if (!isToken(token)) return invalidToken;
@@ -209,7 +231,8 @@ export function createTokenProvider({
     },
     wasFound: (token) => isToken(token) && found.has(textOf(token)),
     async list(userId) {
-      return prisma.token.findMany({ where: { userId }, omit: { hash: true }, orderBy: { id: "desc" } });
+      const where = userId === undefined ? {} : { userId };
+      return prisma.token.findMany({ where, omit: { hash: true }, orderBy: { id: "desc" } });
     },
     async page(userId, { skip, take }) {
       const where = { userId };
@@ -227,7 +250,7 @@ export function createTokenProvider({
       if (token === null) return undefined;
       return prisma.$transaction(async (tx) => {
         await handOver(tx, revoker);
-        await lockTokensOf(tx, token.userId);
+        await lockTokensOf(sqlOverPrisma(tx), token.userId);
         // The first revocation is the one that counts, however often it is repeated.
         await tx.$executeRaw`
           WITH RECURSIVE line AS (
@@ -248,12 +271,12 @@ export function createTokenProvider({
  * Lets one transaction at a time make or revoke tokens of a user: none is made with a token whose
  * revocation has just missed it.
  */
-async function lockTokensOf(tx: Prisma.TransactionClient, userId: number): Promise<void> {
-  const rows = await tx.$queryRaw<unknown[]>`SELECT id FROM svc.users WHERE id = ${userId} FOR NO KEY UPDATE`;
+async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
+  const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);
   if (rows.length === 0) throw new OperatorError(`There is no user with the id ${userId}.`);
 }
 
-async function isInForce(tx: Prisma.TransactionClient, tokenId: number): Promise<boolean> {
-  const token = await tx.token.findUnique({ where: { id: tokenId }, select: { revokedAt: true } });
-  return token !== null && token.revokedAt === null;
+async function isInForce(sql: Sql, tokenId: number): Promise<boolean> {
+  const rows = await sql("SELECT id FROM svc.tokens WHERE id = $1::int AND revoked_at IS NULL", [tokenId]);
+  return rows.length > 0;
 }

@@ -3,7 +3,9 @@ import { readJsonBody } from "../http/body.ts";
 import { envelope, pageOf, type Envelope, type Page } from "../http/page.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import type { UrlOf } from "../http/url-of.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
+import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { missingScope } from "../kit/scopes.ts";
 import { readTokenBody, readUserBody, type TokenBody, type UserBody } from "./bodies.ts";
@@ -22,8 +24,10 @@ export interface UserRoutesOptions {
   readonly issuer: string | undefined;
   readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
-  /** For the page links. */
+  /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
 }
 
 /** Adds `GET whoami`, which returns the token's user. */
@@ -50,9 +54,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
 
   router.delete("/tokens/:id", async (ctx) => {
     const id = idOf(ctx.params["id"] ?? "");
-    const token = id === undefined ? undefined : await tokens.findInfo(id);
-    if (token?.userId !== ctx.state.caller.id)
-      throw new AppError("token.not_found", "The token could not be found.");
+    const token = await findToken(tokens, ctx.state.caller.id, id);
     // A token that may read one resource must not end those that its user works with.
     requireScopes(ctx, token.scopes);
     await tokens.revoke(token.id, actorOf(ctx));
@@ -77,10 +79,16 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
     const { name = "", email = "", isAdmin = false } = given;
     if (given.subject !== undefined) requireScope(ctx, everything);
-    const created = await users.create({ name, email, isAdmin, ...jwtOf(given, issuer) }, actorOf(ctx));
-    if (created.kind !== "created") throw takenError(created);
-    ctx.status = 201;
-    ctx.body = presentUser(created.user);
+    const user = { name, email, isAdmin, ...jwtOf(given, issuer) };
+    await options.answerPost(ctx, {
+      inTransaction: options.inTransaction,
+      async act(transaction) {
+        const created = await users.create(user, actorOf(ctx), transaction?.sql);
+        if (created.kind !== "created") throw takenError(created);
+        const headers = { Location: urlBelow(options.urlOf(ctx), created.user.id) };
+        return { status: 201, headers, json: JSON.stringify(presentUser(created.user)) };
+      },
+    });
   });
 
   router.get("/users/:id", async (ctx) => {
@@ -105,12 +113,36 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     ctx.body = presentUser(updated.user);
   });
 
+  router.get("/users/:id/tokens", async (ctx) => {
+    requireAdmin(ctx);
+    const id = userIdOf(ctx);
+    const page = pageFor(ctx, options);
+    if ((await users.find(id)) === undefined) throw unknownUser();
+    const { rows, total } = await options.tokens.page(id, { skip: page.skip, take: page.perPage });
+    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentToken) }, options);
+  });
+
+  router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
+    requireAdmin(ctx);
+    const token = await findToken(options.tokens, userIdOf(ctx), idOf(ctx.params["tokenId"] ?? ""));
+    // With the scope `admin` a token may disable the user, which ends more.
+    await options.tokens.revoke(token.id, actorOf(ctx));
+    ctx.status = 204;
+  });
+
   router.post("/users/:id/tokens", async (ctx) => {
     requireAdmin(ctx);
     const id = userIdOf(ctx);
     if ((await users.find(id)) === undefined) throw unknownUser();
     await answerNewToken(ctx, id, options);
   });
+}
+
+/** Throws 404 unless the token is this user's. */
+async function findToken(tokens: TokenProvider, userId: number, id: number | undefined): Promise<TokenInfo> {
+  const token = id === undefined ? undefined : await tokens.findInfo(id);
+  if (token?.userId !== userId) throw new AppError("token.not_found", "The token could not be found.");
+  return token;
 }
 
 /**
@@ -120,7 +152,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 async function answerNewToken(
   ctx: ApiContext,
   userId: number,
-  { tokens, resources, bodyLimitBytes }: UserRoutesOptions,
+  { tokens, resources, bodyLimitBytes, answerPost, inTransaction }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
   const body = await readTokenBody(await readJsonBody(ctx, bodyLimitBytes), resources);
@@ -132,10 +164,18 @@ async function answerNewToken(
       expires_at: [`A token made with this one ends by ${grant.expiresAt.toISOString()}.`],
     });
   const madeWith = { tokenId, userId: caller.id };
-  const issued = await tokens.issue({ userId, name, scopes, expiresAt, madeWith, actor: actorOf(ctx) });
-  const { id, ...shown } = presentToken(issued);
-  ctx.status = 201;
-  ctx.body = { id, token: issued.token, ...shown };
+  const wanted = { userId, name, scopes, expiresAt, madeWith, actor: actorOf(ctx) };
+  await answerPost(ctx, {
+    inTransaction,
+    isSecret: true,
+    // A token with fewer scopes must not be given the answer to one with more.
+    dependsOn: JSON.stringify([...grant.scopes].toSorted()),
+    async act(transaction) {
+      const issued = await tokens.issue({ ...wanted, transaction: transaction?.sql });
+      const { id, ...shown } = presentToken(issued);
+      return { status: 201, headers: {}, json: JSON.stringify({ id, token: issued.token, ...shown }) };
+    },
+  });
 }
 
 /** Throws 403 `token.scope` for the first scope that the request's token does not include. */

@@ -1,7 +1,9 @@
 import type { Actor } from "../kit/actor.ts";
-import { actingAs, handOver } from "../db/audit.ts";
+import { actingAs, handOver, handOverIn } from "../db/audit.ts";
 import type { Prisma, PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
+import { sqlOverPrisma } from "../db/prisma-sql.ts";
+import type { Sql } from "../db/sql.ts";
 
 /** Shared by all that make or change users; no meaning but that no other lock uses it. */
 const lockKey = 7_382_914_407;
@@ -33,10 +35,14 @@ export type UserRefusal =
 
 /** The users of the API. */
 export interface UserStore {
-  /** @param actor Who does it, for the audit trail. Default: the store's. */
+  /**
+   * @param actor Who does it, for the audit trail. Default: the store's.
+   * @param transaction To be a part of; default: one of its own.
+   */
   create(
     user: NewUser,
     actor?: Actor,
+    transaction?: Sql,
   ): Promise<{ readonly kind: "created"; readonly user: UserModel } | UserRefusal>;
   /** Returns the user of a JWT; makes it unless another process has just done so. */
   provision(
@@ -82,17 +88,17 @@ export function createUserStore({
 }): UserStore {
   const change = <T>(by: Actor, work: (tx: Tx) => Promise<T>): Promise<T> => changeUsers(prisma, by, work);
   return {
-    create: (user, by = actor) =>
-      change(by, async (tx) => {
-        if (await isEmailTaken(tx, user.email)) return { kind: "email_taken" };
-        if (await isSubjectTaken(tx, user)) return { kind: "subject_taken" };
-        return { kind: "created", user: await tx.user.create({ data: user }) };
-      }),
+    async create(user, by = actor, transaction) {
+      if (transaction === undefined) return change(by, (tx) => createUser(sqlOverPrisma(tx), user));
+      await transaction("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);
+      await handOverIn(transaction, by);
+      return createUser(transaction, user);
+    },
     async provision({ issuer, subject, name, email }) {
       return change(actor, async (tx) => {
         const found = await tx.user.findUnique({ where: { issuer_subject: { issuer, subject } } });
         if (found !== null) return { kind: "found", user: found };
-        if (await isEmailTaken(tx, email)) return { kind: "email_taken" };
+        if (await isEmailTaken(sqlOverPrisma(tx), email)) return { kind: "email_taken" };
         const user = await tx.user.create({ data: { issuer, subject, name, email } });
         return { kind: "found", user };
       });
@@ -137,6 +143,19 @@ async function changeUsers<T>(prisma: PrismaClient, actor: Actor, work: (tx: Tx)
   );
 }
 
+const insertText = `
+  INSERT INTO svc.users (name, email, is_admin, issuer, subject) VALUES ($1, $2, $3, $4, $5)
+  RETURNING id, name, email, is_admin AS "isAdmin", disabled_at AS "disabledAt", issuer, subject,
+    created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+async function createUser(sql: Sql, user: NewUser): ReturnType<UserStore["create"]> {
+  const { name, email, isAdmin, issuer = null, subject = null } = user;
+  if (await isEmailTaken(sql, email)) return { kind: "email_taken" };
+  if (await isSubjectTaken(sql, user)) return { kind: "subject_taken" };
+  const [created] = await sql<UserModel>(insertText, [name, email, isAdmin, issuer, subject]);
+  return { kind: "created", user: created as UserModel };
+}
+
 async function updateUser(
   tx: Tx,
   id: number,
@@ -149,9 +168,10 @@ async function updateUser(
     const others = { isAdmin: true, disabledAt: null, id: { not: id } };
     if ((await tx.user.count({ where: others })) === 0) return { kind: "last_admin" };
   }
-  if (changes.email !== undefined && (await isEmailTaken(tx, changes.email, id)))
+  const sql = sqlOverPrisma(tx);
+  if (changes.email !== undefined && (await isEmailTaken(sql, changes.email, id)))
     return { kind: "email_taken" };
-  if (jwt !== undefined && jwt !== null && (await isSubjectTaken(tx, jwt, id)))
+  if (jwt !== undefined && jwt !== null && (await isSubjectTaken(sql, jwt, id)))
     return { kind: "subject_taken" };
   // A user disabled before keeps the first date.
   const disabledAt = isDisabled === true ? (user.disabledAt ?? new Date()) : null;
@@ -167,18 +187,17 @@ async function updateUser(
 }
 
 /** Compares in SQL: Prisma's `mode: insensitive` is an ILIKE, in which `_` matches anything. */
-async function isEmailTaken(tx: Tx, email: string, exceptId = 0): Promise<boolean> {
-  const same = await tx.$queryRaw<unknown[]>`
-    SELECT id FROM svc.users WHERE lower(email) = lower(${email}) AND id <> ${exceptId} LIMIT 1`;
-  return same.length > 0;
+async function isEmailTaken(sql: Sql, email: string, exceptId = 0): Promise<boolean> {
+  const text = "SELECT id FROM svc.users WHERE lower(email) = lower($1) AND id <> $2::int LIMIT 1";
+  return (await sql(text, [email, exceptId])).length > 0;
 }
 
 async function isSubjectTaken(
-  tx: Tx,
+  sql: Sql,
   { issuer, subject }: Partial<JwtSubject>,
   exceptId = 0,
 ): Promise<boolean> {
   if (issuer === undefined || subject === undefined) return false;
-  const found = await tx.user.findUnique({ where: { issuer_subject: { issuer, subject } } });
-  return found !== null && found.id !== exceptId;
+  const text = "SELECT id FROM svc.users WHERE issuer = $1 AND subject = $2 AND id <> $3::int";
+  return (await sql(text, [issuer, subject, exceptId])).length > 0;
 }

@@ -23,6 +23,8 @@ describe("user commands", () => {
   let core: CoreDatabase;
   let tokens: TokenProvider;
   let opened = 0;
+  /** The setting `auth.jwt.issuer`. */
+  let issuer: string | undefined;
   const { log } = createMemoryLog();
 
   before(async () => {
@@ -33,6 +35,7 @@ describe("user commands", () => {
   beforeEach(async () => {
     await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");
     opened = 0;
+    issuer = undefined;
   });
 
   after(() => core.close());
@@ -51,6 +54,7 @@ describe("user commands", () => {
           sql: core.sql,
           log,
           actor: testOperator,
+          config: { auth: { jwt: issuer === undefined ? undefined : { issuer } } },
           close: async () => void (opened -= 1),
         };
       },
@@ -341,6 +345,43 @@ describe("user commands", () => {
       expect(list[1]?.["last_used_at"]).to.equal(null);
     });
 
+    it("lists the tokens of all users", async () => {
+      await json(
+        "create-user",
+        "--name",
+        "Bob",
+        "--email",
+        "bob@example.com",
+        "--scope",
+        "read",
+        "--scope",
+        "webhooks",
+      );
+
+      const list = await json<Json[]>("tokens", "list");
+
+      expect(list.map(({ user_id: user, scopes }) => [user, scopes])).to.deep.include([
+        2,
+        ["read", "webhooks"],
+      ]);
+      expect(new Set(list.map(({ user_id: user }) => user))).to.deep.equal(new Set([1, 2]));
+    });
+
+    it("makes a user of the issuer's JWTs, once, and only with an issuer", async () => {
+      const args = ["create-user", "--name", "Eve", "--no-token", "--subject", "eve|1", "--email"];
+      const without = await run([...args, "eve@example.com"]);
+      issuer = "https://login.example.com";
+      const made = await run([...args, "eve@example.com"]);
+      const again = await run([...args, "eve2@example.com"]);
+
+      expect(String(without.error)).to.contain("--subject needs the setting auth.jwt.issuer");
+      expect(made.error).to.equal(undefined);
+      expect(String(again.error)).to.contain("There is already a user with the subject eve|1.");
+      expect(await core.sql("SELECT issuer, subject FROM svc.users WHERE name = 'Eve'")).to.deep.equal([
+        { issuer, subject: "eve|1" },
+      ]);
+    });
+
     it("revokes a token", async () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
 
@@ -364,7 +405,6 @@ describe("user commands", () => {
     for (const args of [
       ["tokens"],
       ["tokens", "create"],
-      ["tokens", "list"],
       ["tokens", "revoke"],
       ["tokens", "list", "--user", "x"],
     ]) {

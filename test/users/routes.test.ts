@@ -110,6 +110,80 @@ describe("tokens and users over HTTP", () => {
     }
   });
 
+  describe("with an Idempotency-Key", () => {
+    const send = (token: string, path: string, body: unknown, key: string): Promise<Answer> =>
+      request({
+        url: service.baseUrl + path,
+        method: "POST",
+        token,
+        body,
+        headers: { "Idempotency-Key": key },
+      });
+
+    it("makes one token, shows it again, and keeps it encrypted", async () => {
+      const ask = (): Promise<Answer> => send(ada.token, "/tokens", { name: "ci" }, "token-1");
+      const [first, again] = [await ask(), await ask()];
+
+      expect([first.status, again.status]).to.deep.equal([201, 201]);
+      expect(again.headers.get("idempotent-replayed")).to.equal("true");
+      expect(again.body).to.deep.equal(first.body);
+      expect(await whoami(again.body.token)).to.equal(200);
+      const kept = await service.infrastructure.sql<{ body: Buffer; sealed: boolean }>(
+        "SELECT body, is_sealed AS sealed FROM svc.idempotency_keys WHERE user_id = $1",
+        [ada.id],
+      );
+      expect(kept.map(({ sealed }) => sealed)).to.deep.equal([true]);
+      expect(kept[0]?.body.includes(first.body.token)).to.equal(false);
+    });
+
+    it("gives a token with other scopes nothing of it", async () => {
+      const narrow = await issue(["notes:read"]);
+      await send(ada.token, "/tokens", { name: "ci" }, "token-2");
+
+      const replayed = await send(narrow.token, "/tokens", { name: "ci" }, "token-2");
+
+      expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
+    });
+
+    it("makes one user, and one token for it, with their rows of the audit trail", async () => {
+      const email = `${ada.id}-once@example.com`;
+      const make = (): Promise<Answer> => send(admin.token, "/users", { name: "Once", email }, "user-1");
+      const [first, again] = [await make(), await make()];
+      const path = `/users/${first.body.id}/tokens`;
+      const issueOnce = (): Promise<Answer> => send(admin.token, path, { name: "first" }, "user-2");
+      const [token, same] = [await issueOnce(), await issueOnce()];
+
+      expect([first.status, again.status, token.status, same.status]).to.deep.equal([201, 201, 201, 201]);
+      expect(again.body).to.deep.equal(first.body);
+      expect(first.headers.get("location")).to.match(new RegExp(`/users/${first.body.id}$`));
+      expect(same.body).to.deep.equal(token.body);
+      const made = await service.infrastructure.sql<{ action: string; by: number }>(
+        `SELECT action, actor_id::int AS by FROM svc.audit WHERE subject_id IN ($1, $2) AND action LIKE '%.created' ORDER BY id`,
+        [String(first.body.id), String(token.body.id)],
+      );
+      expect(made).to.deep.include({ action: "user.created", by: admin.id });
+      expect(made).to.deep.include({ action: "token.created", by: admin.id });
+    });
+  });
+
+  describe("/users/{id}/tokens", () => {
+    it("shows admins a user's tokens, and ends one and those made with it, with the scope admin alone", async () => {
+      const first = await issue(["*"]);
+      const child = await ask(first.token, "POST", "/tokens", { name: "child" });
+      const narrow = await issue(["admin"], undefined, admin.id);
+
+      const listed = await ask(narrow.token, "GET", `/users/${ada.id}/tokens?per_page=2`);
+      const revoked = await ask(narrow.token, "DELETE", `/users/${ada.id}/tokens/${first.id}`);
+      const others = await ask(narrow.token, "DELETE", `/users/${admin.id}/tokens/${child.body.id}`);
+
+      expect(listed.body.data.map(({ id }: Answer["body"]) => id)).to.deep.equal([child.body.id, first.id]);
+      expect(JSON.stringify(listed.body)).not.to.contain("svc_");
+      expect([revoked.status, others.status]).to.deep.equal([204, 404]);
+      expect([await whoami(first.token), await whoami(child.body.token)]).to.deep.equal([401, 401]);
+      expect(await whoami(ada.token)).to.equal(200);
+    });
+  });
+
   describe("GET /tokens", () => {
     it("pages the caller's own", async () => {
       await issue(["read"]);

@@ -1,10 +1,11 @@
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { pageSchema } from "../envelopes.ts";
-import { ofBody } from "../faults.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { pageParameters } from "../list-parameters.ts";
-import { idParameter, type Operation } from "../operation.ts";
+import { idParameter, pathParameter, type Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime } from "../value-schemas.ts";
 
 const id: JsonSchema = { type: "integer" };
@@ -68,7 +69,13 @@ export function userOperations({ maxPerPage }: { readonly maxPerPage: number }):
 
 const newToken = {
   body: { schema: schemaNamed("Token.create"), example: { name: "import", scopes: ["read"] } },
-  answers: { 201: { description: "The token, shown this once.", schema: schemaNamed("Token.made") } },
+  answers: {
+    201: {
+      description: "The token, shown this once.",
+      schema: schemaNamed("Token.made"),
+      headers: ["Idempotent-Replayed"],
+    },
+  },
 } as const;
 
 function tokenOperations(maxPerPage: number): readonly Operation[] {
@@ -91,7 +98,8 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       path: "/tokens",
       id: "svc.tokens.create",
       summary: "Makes a token with at most the scopes of this one",
-      errors: [...ofBody, "token.scope"],
+      parameters: idempotencyKey,
+      errors: [...ofBody, ...ofIdempotency, "token.scope"],
     },
     {
       ...common,
@@ -130,8 +138,9 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
         schema: schemaNamed("User.create"),
         example: { name: "Grace", email: "grace@example.com", is_admin: false },
       },
-      answers: { 201: user },
-      errors: ["user.forbidden", ...ofBody],
+      parameters: idempotencyKey,
+      answers: { 201: { ...user, headers: ["Location", "Idempotent-Replayed"] } },
+      errors: ["user.forbidden", ...ofBody, ...ofIdempotency],
     },
     {
       ...common,
@@ -154,15 +163,43 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       answers: { 200: user },
       errors: ["user.forbidden", "user.not_found", "user.last_admin", ...ofBody],
     },
+    ...tokensOfUsers(maxPerPage),
+  ];
+}
+
+function tokensOfUsers(maxPerPage: number): readonly Operation[] {
+  const common = { tag: "Users", scope: "admin" } as const;
+  const path = "/users/{id}/tokens";
+  return [
+    {
+      ...common,
+      method: "get",
+      path,
+      id: "svc.users.listTokens",
+      summary: "Lists a user's tokens, spent ones too",
+      parameters: [idParameter, ...pageParameters(maxPerPage)],
+      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("Token")) } },
+      errors: ["user.forbidden", "user.not_found", "validation.failed"],
+    },
     {
       ...common,
       ...newToken,
       method: "post",
-      path: "/users/{id}/tokens",
+      path,
       id: "svc.users.createToken",
       summary: "Makes a token of a user's",
-      parameters: [idParameter],
-      errors: ["user.forbidden", "user.not_found", ...ofBody],
+      parameters: [idParameter, ...idempotencyKey],
+      errors: ["user.forbidden", "user.not_found", ...ofBody, ...ofIdempotency],
+    },
+    {
+      ...common,
+      method: "delete",
+      path: `${path}/{tokenId}`,
+      id: "svc.users.deleteToken",
+      summary: "Revokes a user's token, and those that were made with it",
+      parameters: [idParameter, pathParameter("tokenId", idParameter.schema, 1)],
+      answers: { 204: { description: "It is revoked." } },
+      errors: ["user.forbidden", "user.not_found", "token.not_found"],
     },
   ];
 }
