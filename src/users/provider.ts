@@ -200,8 +200,14 @@ export function createTokenProvider({
         await lockTokensOf(within, userId);
         if (madeWith?.tokenId !== undefined && !(await isInForce(within, madeWith.tokenId)))
           throw new AppError("token.revoked", "Unauthenticated.");
-        const hash = Buffer.from(hashToken(token));
-        const values = [userId, name, hash, [...scopes], parentId, expiresAt ?? null];
+        const values = [
+          userId,
+          name,
+          Buffer.from(hashToken(token)),
+          [...scopes],
+          parentId,
+          expiresAt ?? null,
+        ];
         const [made] = await within<TokenInfo>(insertText, values);
         return made;
       };

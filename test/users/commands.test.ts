@@ -1,78 +1,12 @@
 import { callerOfToken } from "../support/callers.ts";
-import { Command, CommanderError } from "commander";
+import { CommanderError } from "commander";
 import { expect } from "chai";
 import { OperatorError } from "../../src/kit/errors.ts";
-import { addUserCommands } from "../../src/users/commands.ts";
-import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
-import { testOperator } from "../support/actors.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
-import { createMemoryLog } from "../support/http.ts";
-import { createMemoryTerminal } from "../support/memory-terminal.ts";
-
-type Json = Record<string, unknown>;
-
-interface Ran {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly asked: readonly string[];
-  /** What it threw; undefined when it was done. */
-  readonly error: unknown;
-}
+import { useUserCommands, type Json } from "./commands-scene.ts";
 
 describe("user commands", () => {
-  let core: CoreDatabase;
-  let tokens: TokenProvider;
-  let opened = 0;
-  /** The setting `auth.jwt.issuer`. */
-  let issuer: string | undefined;
-  const { log } = createMemoryLog();
-
-  before(async () => {
-    core = await openCoreDatabase();
-    tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
-  });
-
-  beforeEach(async () => {
-    await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");
-    opened = 0;
-    issuer = undefined;
-  });
-
-  after(() => core.close());
-
-  async function run(args: readonly string[], answers?: readonly string[]): Promise<Ran> {
-    const terminal = createMemoryTerminal(answers);
-    const program = new Command("svc-admin")
-      .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
-      .exitOverride();
-    addUserCommands(program, {
-      terminal,
-      async open() {
-        opened += 1;
-        return {
-          database: core.database,
-          sql: core.sql,
-          log,
-          actor: testOperator,
-          config: { auth: { jwt: issuer === undefined ? undefined : { issuer } } },
-          close: async () => void (opened -= 1),
-        };
-      },
-    });
-    const error = await program.parseAsync(args, { from: "user" }).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
-    // Whatever happened, nothing stays open.
-    expect(opened).to.equal(0);
-    return { ...terminal.read(), asked: terminal.asked, error };
-  }
-
-  async function json<T = Json>(...args: readonly string[]): Promise<T> {
-    const { stdout, error } = await run([...args, "--json"]);
-    expect(error).to.equal(undefined);
-    return JSON.parse(stdout) as T;
-  }
+  const scene = useUserCommands();
+  const { run, json } = scene;
 
   const ada = ["create-user", "--name", "Ada", "--email", "ada@example.com"];
 
@@ -98,7 +32,7 @@ describe("user commands", () => {
         token_name: "default",
         token_expires_at: null,
       });
-      expect(await callerOfToken(tokens, String(created["token"]))).to.deep.equal({
+      expect(await callerOfToken(scene.tokens, String(created["token"]))).to.deep.equal({
         id: 1,
         name: "Ada",
         email: "ada@example.com",
@@ -133,7 +67,7 @@ describe("user commands", () => {
         email: "ada@example.com",
         is_admin: false,
       });
-      expect(await tokens.list(1)).to.deep.equal([]);
+      expect(await scene.tokens.list(1)).to.deep.equal([]);
     });
 
     for (const email of ["ada@example.com", "ADA@Example.com"]) {
@@ -197,7 +131,7 @@ describe("user commands", () => {
         expect(error).to.be.instanceOf(CommanderError);
         expect(stderr).to.contain(text);
         expect(stdout).to.equal("");
-        expect(await core.database.prisma.user.count()).to.equal(0);
+        expect(await scene.core.database.prisma.user.count()).to.equal(0);
       });
     }
   });
@@ -232,10 +166,10 @@ describe("user commands", () => {
       expect(disabled.stdout).to.equal(
         "The user 1 (Ada, ada@example.com) is disabled: its tokens answer 401, and its webhooks wait.\n",
       );
-      expect(await callerOfToken(tokens, String(token))).to.equal(undefined);
+      expect(await callerOfToken(scene.tokens, String(token))).to.equal(undefined);
 
       expect(await json("users", "enable", "1")).to.include({ id: 1, disabled_at: null });
-      expect(await callerOfToken(tokens, String(token))).to.have.property("id", 1);
+      expect(await callerOfToken(scene.tokens, String(token))).to.have.property("id", 1);
     });
 
     it("keeps the first date when a user is disabled twice", async () => {
@@ -275,11 +209,11 @@ describe("user commands", () => {
         Date.now() + 1_740_000,
         Date.now() + 1_800_000,
       );
-      expect(await callerOfToken(tokens, String(created["token"]))).to.have.property("id", 1);
+      expect(await callerOfToken(scene.tokens, String(created["token"]))).to.have.property("id", 1);
     });
 
     it("gives a token the scopes that are named, and * when none is", async () => {
-      await core.sql(
+      await scene.core.sql(
         `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES ('notes', 'notes', true, 'x')
          ON CONFLICT DO NOTHING`,
       );
@@ -322,8 +256,8 @@ describe("user commands", () => {
 
     it("lists a user's tokens with their use, newest first", async () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
-      await callerOfToken(tokens, String(token));
-      await tokens.close();
+      await callerOfToken(scene.tokens, String(token));
+      await scene.tokens.close();
 
       const list = await json<Json[]>("tokens", "list", "--user", "1");
 
@@ -370,14 +304,15 @@ describe("user commands", () => {
     it("makes a user of the issuer's JWTs, once, and only with an issuer", async () => {
       const args = ["create-user", "--name", "Eve", "--no-token", "--subject", "eve|1", "--email"];
       const without = await run([...args, "eve@example.com"]);
-      issuer = "https://login.example.com";
+      const issuer = "https://login.example.com";
+      scene.issuer = issuer;
       const made = await run([...args, "eve@example.com"]);
       const again = await run([...args, "eve2@example.com"]);
 
       expect(String(without.error)).to.contain("--subject needs the setting auth.jwt.issuer");
       expect(made.error).to.equal(undefined);
       expect(String(again.error)).to.contain("There is already a user with the subject eve|1.");
-      expect(await core.sql("SELECT issuer, subject FROM svc.users WHERE name = 'Eve'")).to.deep.equal([
+      expect(await scene.core.sql("SELECT issuer, subject FROM svc.users WHERE name = 'Eve'")).to.deep.equal([
         { issuer, subject: "eve|1" },
       ]);
     });
@@ -386,7 +321,7 @@ describe("user commands", () => {
       const { token } = await json("tokens", "create", "--user", "1", "--name", "ci");
 
       expect((await run(["tokens", "revoke", "2"])).stdout).to.equal("The token 2 (ci) is revoked.\n");
-      expect(await callerOfToken(tokens, String(token))).to.equal(undefined);
+      expect(await callerOfToken(scene.tokens, String(token))).to.equal(undefined);
       expect(await json("tokens", "revoke", "2")).to.include({ id: 2, name: "ci" });
     });
 

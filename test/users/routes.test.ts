@@ -29,6 +29,14 @@ describe("tokens and users over HTTP", () => {
 
   const ask = (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
     request({ url: service.baseUrl + path, method, token, body });
+  const send = (token: string, path: string, body: unknown, key: string): Promise<Answer> =>
+    request({
+      url: service.baseUrl + path,
+      method: "POST",
+      token,
+      body,
+      headers: { "Idempotency-Key": key },
+    });
   const whoami = async (token: string): Promise<number> => (await ask(token, "GET", "/whoami")).status;
   const issue = (scopes: readonly string[], expiresAt?: Date, userId = ada.id) =>
     service.api.tokens.issue({ userId, name: "made", scopes, expiresAt });
@@ -111,18 +119,9 @@ describe("tokens and users over HTTP", () => {
   });
 
   describe("with an Idempotency-Key", () => {
-    const send = (token: string, path: string, body: unknown, key: string): Promise<Answer> =>
-      request({
-        url: service.baseUrl + path,
-        method: "POST",
-        token,
-        body,
-        headers: { "Idempotency-Key": key },
-      });
-
     it("makes one token, shows it again, and keeps it encrypted", async () => {
-      const ask = (): Promise<Answer> => send(ada.token, "/tokens", { name: "ci" }, "token-1");
-      const [first, again] = [await ask(), await ask()];
+      const makeOne = (): Promise<Answer> => send(ada.token, "/tokens", { name: "ci" }, "token-1");
+      const [first, again] = [await makeOne(), await makeOne()];
 
       expect([first.status, again.status]).to.deep.equal([201, 201]);
       expect(again.headers.get("idempotent-replayed")).to.equal("true");
