@@ -242,7 +242,7 @@ function withUsers<T>(
     readonly tokens: TokenProvider;
     /** Names of the resources that `svc-admin migrate` has installed. */
     readonly resources: () => Promise<readonly string[]>;
-    /** Whose JWTs are taken; undefined: nobody's. */
+    /** Whose JWTs are taken; undefined: none are. */
     readonly issuer: string | undefined;
   }) => Promise<T>,
 ): Promise<T> {
