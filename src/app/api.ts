@@ -78,7 +78,7 @@ export function createApi({
     lists: createTurns<string>(mostOf(database.lists)),
   };
   const names = createStatementNames(isEmbedded);
-  const relay = createRelayOf(infrastructure, configuration);
+  const relay = createRelayOf(infrastructure, configuration, names);
   const listSql = createIndexSql(database.lists);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const transact = createTransact(database.pool);
@@ -218,6 +218,7 @@ function createRecordDatabase(
 function createRelayOf(
   { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
   { config, definitions, models }: Configuration,
+  names: (text: string) => string | undefined,
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
   return createRelay({
@@ -225,7 +226,11 @@ function createRelayOf(
     shares: createRelayShares({ sql, name: database.name }),
     resources: [...definitions.values()].map(({ name }) => name),
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
-    present: createEventPresenter({ definitions, delegateOf: (model) => models.relayDelegate(model) }),
+    present: createEventPresenter({
+      definitions,
+      delegateOf: (model) => models.relayDelegate(model),
+      sql: createTextSql(database.relay, names),
+    }),
     broker,
     seal,
     log,

@@ -21,6 +21,7 @@ import {
 } from "../migration/core-migrations.ts";
 import { quoteText } from "../db/names.ts";
 import type { ValueCheck } from "../migration/value-checks.ts";
+import { tableIndexesOf } from "../migration/table-indexes.ts";
 import { valueLimitsOf } from "../migration/value-limits.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { captureBelow, captureOf, captureTriggerNames, removeCapture } from "../events/capture.ts";
@@ -158,6 +159,7 @@ async function plan({
     })),
     limits: managed.flatMap(valueLimitsOf),
     checks: managed.flatMap(valueChecksOf),
+    indexes: managed.flatMap(tableIndexesOf),
   });
   const removed = removedResources(definitions, installed);
   return {
@@ -285,7 +287,12 @@ function wantedResources(definitions: Definitions): readonly WantedResource[] {
 function shapeHashOf(definition: Definition, definitions: Definitions): string {
   const { isManaged, fields } = definition;
   const shape = isManaged
-    ? [tableModelOf(definition, definitions), valueChecksOf(definition)]
+    ? [
+        tableModelOf(definition, definitions),
+        valueChecksOf(definition),
+        // Nothing without any, as before there were any.
+        ...(definition.indexes.length > 0 ? [tableIndexesOf(definition)] : []),
+      ]
     : fields.map(({ name, type, column, isList }) => [name, type, column, isList]);
   return createHash("sha256").update(JSON.stringify(shape)).digest("hex");
 }

@@ -164,6 +164,8 @@ function openPool({
   // statistics make a statement look expensive, and no statement is worth that.
   const sessionSettings = `
     SET TIME ZONE 'UTC';
+    SET datestyle = 'ISO';
+    SET intervalstyle = 'iso_8601';
     SET statement_timeout = ${timeoutMs};
     SET idle_in_transaction_session_timeout = '60s';
     ${isEmbedded ? "" : "SET jit = off;"}

@@ -62,3 +62,10 @@ export function tableSql(relation: string): string {
   const schema = `${relation}.relnamespace`;
   return `(CASE WHEN ${schema} = to_regnamespace('${tablesSchema}') THEN ${relation}.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = ${schema}), '.', ${relation}.relname) END)`;
 }
+
+/** The body of a function, quoted for SQL. */
+export function dollarQuoted(body: string): string {
+  let tag = "$svc$";
+  for (let n = 1; body.includes(tag); n++) tag = `$svc${n}$`;
+  return `${tag}${body}${tag}`;
+}

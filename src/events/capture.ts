@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { Decimal } from "@prisma/client/runtime/client";
-import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
-import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
+import { dollarQuoted, fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
+import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import type { Trigger } from "../mapping/definition.ts";
+import { createMoves, dropMoves, foldsMoves, noteMoved, unlessMoved } from "./capture-moves.ts";
+import { recordIdOf } from "./record-id-sql.ts";
 
 /**
  * SQL that records the changes of one resource in `svc.events`, in the writer's own transaction.
@@ -43,8 +44,10 @@ export function captureTriggerNames(definition: Definition): readonly string[] {
  * session with `session_replication_role = replica` (a restore, a logical replica).
  */
 export function captureOf(definition: Definition): Capture {
-  const install = [...removeCapture(definition), ...createStatements(definition)];
-  return { hash: createHash("sha256").update(install.join(";\n")).digest("hex"), install };
+  const moves = foldsMoves(definition) ? createMoves(definition) : [];
+  const made = [...removeFunctions(definition), ...createStatements(definition), ...moves];
+  const hash = createHash("sha256").update(made.join(";\n")).digest("hex");
+  return { hash, install: [...dropMoves(definition), ...made] };
 }
 
 /**
@@ -52,6 +55,10 @@ export function captureOf(definition: Definition): Capture {
  * or a table.
  */
 export function removeCapture({ name }: { readonly name: string }): readonly string[] {
+  return [...dropMoves({ name }), ...removeFunctions({ name })];
+}
+
+function removeFunctions({ name }: { readonly name: string }): readonly string[] {
   // CASCADE drops only the triggers: nothing else can depend on a trigger function.
   return [rowFunction(name), truncateFunction(name)].map((call) => `DROP FUNCTION IF EXISTS ${call} CASCADE`);
 }
@@ -86,7 +93,7 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
     forEach: "ROW",
     call: rowFunction(name),
     body: rowBody(definition),
-    settings: "",
+    settings: styleOf(definition),
     isNeededBelow: "NOT is_partition",
   };
   if (!triggers.includes("on_delete")) return [ofRows];
@@ -97,11 +104,17 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
     call: truncateFunction(name),
     body: truncateBody(definition),
     // TRUNCATE ignores row policies, so reading the rows must ignore them too, or fail.
-    settings: " SET row_security = off",
+    settings: ` SET row_security = off${styleOf(definition)}`,
     // PostgreSQL 15 has no TRUNCATE triggers on foreign tables.
     isNeededBelow: "kind <> 'f'",
   };
   return [ofRows, ofTruncate];
+}
+
+/** Durations and native types have texts of several styles, of which the API shows one. */
+function styleOf({ fields }: Definition): string {
+  const isStyled = fields.some(({ type, native }) => type === "Interval" || native !== undefined);
+  return isStyled ? ` SET "IntervalStyle" = 'iso_8601' SET "DateStyle" = 'ISO'` : "";
 }
 
 function createStatements(definition: Definition): readonly string[] {
@@ -169,18 +182,22 @@ function rowBody(definition: Definition): string {
   const [after, before] = [snapshotOf(definition, "NEW"), snapshotOf(definition, "OLD")];
   const branches: Readonly<Record<Trigger, string>> = {
     on_create: `WHEN 'INSERT' THEN
-    ${insertOf({ definition, trigger: "on_create", row: "NEW", snapshot: after })};`,
+    ${unlessMoved(definition, {
+      create: insertOf({ definition, trigger: "on_create", row: "NEW", snapshot: after }),
+      update: insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after" }),
+      after,
+    })}`,
     on_update: `WHEN 'UPDATE' THEN
     svc_after := ${after};
     IF svc_after IS DISTINCT FROM ${before} THEN
       ${insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after" })};
     END IF;`,
     on_delete: `WHEN 'DELETE' THEN
-    ${insertOf({ definition, trigger: "on_delete", row: "OLD", snapshot: before })};`,
+    ${insertOf({ definition, trigger: "on_delete", row: "OLD", snapshot: before })};${noteMoved(definition)}`,
   };
   return `
 DECLARE
-  svc_after jsonb;
+  svc_after jsonb;${foldsMoves(definition) ? "\n  svc_before jsonb;\n  svc_moved bigint;" : ""}
 BEGIN
   ${silentUnlessPart}
   CASE TG_OP
@@ -270,28 +287,6 @@ function insertOf({
   return `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) SELECT ${values.join(", ")}`;
 }
 
-/** Writes the id of a row as `idOf` of resources/record-id.ts does. */
-function recordIdOf({ key, keys }: Definition, row: string): string {
-  const textOf = ({ column }: Field): string => `${row}.${quoteName(column)}::text`;
-  if (keys.length === 1) return textOf(key);
-  const parts = keys.map((field) => {
-    if (field.type === "Date") return `to_char(${row}.${quoteName(field.column)}, 'YYYY-MM-DD')`;
-    return plainTypes.includes(field.type) ? textOf(field) : percentEncoded(textOf(field));
-  });
-  return parts.join(" || ',' || ");
-}
-
-/** Types whose texts have no character that an id would encode. */
-const plainTypes: readonly FieldType[] = ["Int", "BigInt", "Uuid"];
-
-/** Writes what `encodeURIComponent` makes of a text, byte by byte. */
-function percentEncoded(text: string): string {
-  const kept = `one COLLATE "C" ~ '[A-Za-z0-9_.!~*''()-]'`;
-  const escaped = `regexp_replace(upper(encode(convert_to(one, 'UTF8'), 'hex')), '(..)', '%\\1', 'g')`;
-  const characters = `regexp_split_to_table(${text}, '') WITH ORDINALITY AS part (one, place)`;
-  return `(SELECT coalesce(string_agg(CASE WHEN ${kept} THEN one ELSE ${escaped} END, '' ORDER BY place), '') FROM ${characters})`;
-}
-
 function snapshotOf(definition: Definition, row: string): string {
   const pairs = definition.fields.map(
     (field) => `${quoteText(field.name)}, ${encoded(field, `${row}.${quoteName(field.column)}`)}`,
@@ -325,11 +320,24 @@ const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
 };
 
 function encoded({ type, isList, native }: Field, column: string): string {
-  // JSON would show a type of its own, such as a composite one, in parts.
-  const encoding = native === undefined ? encodings[type] : "text";
+  const encoding = encodings[type];
+  if (native !== undefined) return isList ? nativeListOf(column) : nativeOf(column);
   if (encoding === "json") return column;
   if (encoding === "text") return `${column}::${isList ? "text[]" : "text"}`;
   return isList ? base64ListOf(column) : base64Of(column);
+}
+
+/**
+ * Writes the text that reads give. JSON would show some types in parts, and a cast to text adds the
+ * mask to an `inet`.
+ */
+function nativeOf(value: string): string {
+  return `CASE WHEN ${value} IS NOT NULL THEN format('%s', ${value}) END`;
+}
+
+function nativeListOf(list: string): string {
+  const items = `SELECT ${nativeOf("item")} FROM unnest(${list}) WITH ORDINALITY AS items (item, place) ORDER BY place`;
+  return `CASE WHEN ${list} IS NOT NULL THEN ARRAY(${items}) END`;
 }
 
 /** `encode` breaks lines after 76 characters, which `Buffer` ignores. */
@@ -340,54 +348,4 @@ function base64Of(bytes: string): string {
 function base64ListOf(list: string): string {
   const items = `SELECT ${base64Of("item")} FROM unnest(${list}) WITH ORDINALITY AS items (item, place) ORDER BY place`;
   return `CASE WHEN ${list} IS NOT NULL THEN ARRAY(${items}) END`;
-}
-
-function dollarQuoted(body: string): string {
-  let tag = "$svc$";
-  for (let n = 1; body.includes(tag); n++) tag = `$svc${n}$`;
-  return `${tag}${body}${tag}`;
-}
-
-/**
- * Returns a captured row as Prisma would have read it. A field that was mapped after the event is
- * null, or an empty list. A field that is no longer mapped is left out.
- */
-export function rowOfSnapshot(
-  definition: Pick<Definition, "fields">,
-  snapshot: Readonly<Record<string, unknown>>,
-): Row {
-  return Object.fromEntries(
-    definition.fields.map((field) => [field.name, decodedField(field, snapshot[field.name] ?? null)]),
-  );
-}
-
-function decodedField({ type, isList }: Field, value: unknown): unknown {
-  const decode = (item: unknown): unknown => (item === null ? null : decoders[type](item));
-  if (!isList) return decode(value);
-  return Array.isArray(value) ? value.map(decode) : [];
-}
-
-const asIs = (value: unknown): unknown => value;
-
-const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
-  Int: asIs,
-  BigInt: (value) => BigInt(String(value)),
-  // PostgreSQL writes NaN and the infinities as strings: JSON has no such numbers.
-  Float: Number,
-  Decimal: (value) => new Decimal(String(value)),
-  String: asIs,
-  Boolean: asIs,
-  DateTime: (value) => dateOf(String(value)),
-  Date: asIs,
-  Time: asIs,
-  Interval: asIs,
-  Json: (value) => JSON.parse(String(value)) as unknown,
-  Bytes: (value) => new Uint8Array(Buffer.from(String(value), "base64")),
-  Uuid: asIs,
-  Enum: asIs,
-};
-
-/** Reads a `timestamp`, which has no offset, as UTC, as Prisma does. A `date` is midnight UTC. */
-function dateOf(text: string): Date {
-  return new Date(/T[\d:.]+$/.test(text) ? `${text}Z` : text);
 }

@@ -1,6 +1,8 @@
-import { rowOfSnapshot } from "./capture.ts";
+import { rowOfSnapshot } from "./snapshot-row.ts";
 import type { OutboxEvent } from "./outbox.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { TextSql } from "../db/text-sql.ts";
+import { findRelatedTexts, includesTexts } from "./related-texts.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
@@ -30,15 +32,18 @@ export type PresentedAll =
 export function createEventPresenter({
   definitions,
   delegateOf,
+  sql,
 }: {
   readonly definitions: Definitions;
   /** Reads relations: over connections of the relay or of requests. */
   readonly delegateOf: ModelsClient["delegate"];
+  /** Reads related records with values that Prisma does not know. Undefined: there are none. */
+  readonly sql?: TextSql;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
   const presenters = new Map(
     [...definitions.values()].map((definition) => [
       definition.name,
-      createPresenter({ definition, definitions, delegateOf }),
+      createPresenter({ definition, definitions, delegateOf, sql }),
     ]),
   );
 
@@ -69,10 +74,12 @@ function createPresenter({
   definition,
   definitions,
   delegateOf,
+  sql,
 }: {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly delegateOf: ModelsClient["delegate"];
+  readonly sql: TextSql | undefined;
 }): PresentEvents {
   const transform = createTransform(definition, definitions);
   const visible = relationsVisible(definition);
@@ -85,7 +92,11 @@ function createPresenter({
     for (const relation of visible) {
       const args = include[relation.name];
       if (args === undefined || args === false) continue;
-      const found = await findRelated({ relation, args, rows, definitions, delegateOf });
+      const texts =
+        sql !== undefined && includesTexts(relation, args, definitions)
+          ? await findRelatedTexts(sql, { definition, definitions, relation, args, rows })
+          : undefined;
+      const found = texts ?? (await findRelated({ relation, args, rows, definitions, delegateOf }));
       rows.forEach((row, index) => {
         (related.get(row) as Record<string, unknown>)[relation.name] = found[index];
       });

@@ -213,7 +213,7 @@ const expressedTypes: readonly FieldType[] = ["Uuid", ...temporalTypes];
 /** Their literals contain no character that is special in a text or in an array. */
 const forgottenTypes: Partial<Record<FieldType, string>> = {
   Date: "date",
-  Time: "time",
+  Time: "time without time zone",
   Interval: "interval",
   BigInt: "bigint",
   Float: "double precision",

@@ -1,5 +1,6 @@
 import type { Definition, Definitions, Field, Relation, TransformNode } from "./definition.ts";
 import { isUniqueAlone } from "./keys.ts";
+import { hasOrder } from "./native.ts";
 
 /** A relation on the way to a field, with the resources at its ends. */
 export interface Step {
@@ -156,5 +157,7 @@ export function sortFault({ place, jsonPath }: Found): string | undefined {
   if (field?.type === "Json" && !field.isList) return "a Json value, which has no order";
   if (fault !== undefined) return fault;
   if (field?.isList === true) return "a list";
+  if (field !== undefined && !hasOrder(field))
+    return `of the native type ${field.native}, which has no order`;
   return steps.some(({ relation, to }) => leadsToMany(relation, to)) ? "that of several records" : undefined;
 }

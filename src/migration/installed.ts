@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from "pg";
 import type { AppliedMigrations } from "./core-migrations.ts";
-import { tablesSchema } from "../db/names.ts";
+import { tableSql } from "../db/names.ts";
 import { codeOf } from "../kit/errors.ts";
 
 /** The record of the last migration about a resource. */
@@ -41,12 +41,12 @@ const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [
 
 const installedQuery = `
   WITH RECURSIVE own AS (
-    SELECT trg.tgname, trg.tgtype, cls.oid AS relid, cls.relname
+    SELECT trg.tgname, trg.tgtype, cls.oid AS relid, ${tableSql("cls")} AS name
     FROM pg_trigger AS trg
     JOIN pg_class AS cls ON cls.oid = trg.tgrelid
     JOIN pg_proc AS fn ON fn.oid = trg.tgfoid
-    WHERE cls.relnamespace = to_regnamespace($1) AND fn.pronamespace = to_regnamespace('svc') AND trg.tgenabled IN ('O', 'A')
-      AND cls.relname IN (SELECT "table" FROM svc.installed_resources)
+    WHERE fn.pronamespace = to_regnamespace('svc') AND trg.tgenabled IN ('O', 'A')
+      AND ${tableSql("cls")} IN (SELECT "table" FROM svc.installed_resources)
   ), below (root, relid) AS (
     SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent IN (SELECT relid FROM own)
     UNION SELECT root, inhrelid FROM pg_inherits JOIN below ON inhparent = below.relid
@@ -66,7 +66,7 @@ const installedQuery = `
       FROM svc.installed_resources
     ) AS resources,
     (
-      SELECT coalesce(json_agg(json_build_object('name', tgname, 'table', relname, 'missing', (
+      SELECT coalesce(json_agg(json_build_object('name', tgname, 'table', own.name, 'missing', (
         SELECT coalesce(json_agg(json_build_object('table', "table", 'isNew', is_new) ORDER BY "table"), '[]')
         FROM missing WHERE missing.relid = own.relid AND missing.tgname = own.tgname
       ))), '[]')
@@ -78,7 +78,7 @@ const installedQuery = `
  * where the service's tables do not exist yet.
  */
 async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
-  const { rows } = await client.query<Installed>(installedQuery, [tablesSchema]);
+  const { rows } = await client.query<Installed>(installedQuery);
   return rows[0] ?? nothingInstalled;
 }
 

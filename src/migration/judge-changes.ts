@@ -1,3 +1,4 @@
+import { partsOfTable } from "../db/names.ts";
 import { keyOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
@@ -122,10 +123,13 @@ function deedOf(
   live: ReadonlyMap<string, LiveObject>,
   objects: readonly LiveObject[],
 ): Deed {
-  // Names of indexes are unique in the schema, and their statements name no table.
+  // Names of indexes are unique in a schema, and their statements name no table.
   const table =
     statement.table ??
-    objects.find(({ kind, name }) => kind === "index" && name === clause.name)?.table ??
+    objects.find(
+      ({ kind, name, table: of }) =>
+        kind === "index" && name === clause.name && partsOfTable(of).schema === statement.schema,
+    )?.table ??
     "";
   const indexKey = keyOf("index", table, clause.name);
   const isIndex = clause.kind === "constraint" && clause.action === "drop" && live.has(indexKey);

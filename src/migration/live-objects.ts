@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { tablesSchema } from "../db/names.ts";
+import { quoteTable, tableSql } from "../db/names.ts";
 
 /** Kinds of objects that the service makes, and `other` for the rest. */
 export type ObjectKind = "column" | "index" | "constraint" | "other";
@@ -34,8 +34,8 @@ export function keyOf(kind: ObjectKind | "table", table: string, name: string): 
 
 const liveQuery = `
   WITH tables AS (
-    SELECT oid, relname AS name FROM pg_class
-    WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = ANY($2)
+    SELECT cls.oid, ${tableSql("cls")} AS name FROM pg_class AS cls
+    WHERE relkind IN ('r', 'p') AND cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)
   )
   SELECT tables.name AS "table", 'column' AS kind, att.attname AS name, 'column' AS what,
     concat_ws(' ', format_type(att.atttypid, att.atttypmod), CASE WHEN att.attnotnull THEN 'NOT NULL' END,
@@ -53,7 +53,7 @@ const liveQuery = `
       SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND (attnum = ANY(ind.indkey) OR attnum IN (
         SELECT refobjsubid FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = ind.indexrelid AND refobjid = tables.oid AND refobjsubid > 0
       )) AND attnum > 0
-    ), NULL, false,
+    ), obj_description(ind.indexrelid, 'pg_class'), false,
     ind.indpred IS NULL AND ind.indexprs IS NULL AND ind.indisvalid AND ind.indimmediate AND ind.indnatts = ind.indnkeyatts
       AND pg_get_indexdef(ind.indexrelid) !~ ' NULLS NOT DISTINCT' AND NOT EXISTS (
         SELECT FROM unnest(ind.indkey::int2[], ind.indcollation::oid[]) AS part (num, coll)
@@ -94,12 +94,14 @@ export async function readObjects(
   tables: readonly string[],
 ): Promise<readonly LiveObject[]> {
   if (tables.length === 0) return [];
-  return (await client.query<LiveObject>(liveQuery, [tablesSchema, tables])).rows;
+  return (await client.query<LiveObject>(liveQuery, [tables.map(quoteTable)])).rows;
 }
 
 /**
- * Reads what has one of the names in the schema. Tables, indexes, sequences and views share one set
+ * Reads what has one of the names. Tables, indexes, sequences and views of a schema share one set
  * of names.
+ *
+ * @param names Each with its schema where that is not `public`, as tables have it.
  */
 export async function readRelations(
   client: ClientBase,
@@ -107,11 +109,11 @@ export async function readRelations(
 ): Promise<readonly { readonly name: string; readonly what: string }[]> {
   if (names.length === 0) return [];
   const { rows } = await client.query<{ name: string; what: string }>(
-    `SELECT cls.relname AS name, concat(CASE cls.relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence'
+    `SELECT ${tableSql("cls")} AS name, concat(CASE cls.relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence'
        WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'table' END, ' on the table ' || own.relname) AS what
      FROM pg_class AS cls LEFT JOIN pg_index AS ind ON ind.indexrelid = cls.oid LEFT JOIN pg_class AS own ON own.oid = ind.indrelid
-     WHERE cls.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2)`,
-    [tablesSchema, names],
+     WHERE cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)`,
+    [names.map(quoteTable)],
   );
   return rows;
 }
@@ -129,13 +131,13 @@ export async function readSequences(
   tables: readonly string[],
 ): Promise<readonly OwnedSequence[]> {
   const { rows } = await client.query<OwnedSequence>(
-    `SELECT seq.relname AS name, cls.relname AS "table", att.attname AS column
+    `SELECT seq.relname AS name, ${tableSql("cls")} AS "table", att.attname AS column
      FROM pg_class AS seq
      JOIN pg_depend AS dep ON dep.classid = 'pg_class'::regclass AND dep.objid = seq.oid AND dep.deptype = 'a'
      JOIN pg_class AS cls ON cls.oid = dep.refobjid
      JOIN pg_attribute AS att ON att.attrelid = cls.oid AND att.attnum = dep.refobjsubid
-     WHERE seq.relkind = 'S' AND seq.relnamespace = to_regnamespace($1) AND cls.relname = ANY($2)`,
-    [tablesSchema, tables],
+     WHERE seq.relkind = 'S' AND cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)`,
+    [tables.map(quoteTable)],
   );
   return rows;
 }

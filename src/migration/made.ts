@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import { keyOf, type LiveObject, type ObjectKind } from "./live-objects.ts";
-import { quoteName, quoteTable, quoteText, tablesSchema } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
 
 /**
@@ -79,7 +79,7 @@ export function recordStatements(
 
 function definitionOf({ table, kind, name, definition }: Omit<MadeObject, "isMade">): string {
   if (kind === "index")
-    return `pg_get_indexdef(${quoteText(`${quoteName(tablesSchema)}.${quoteName(name)}`)}::regclass)`;
+    return `pg_get_indexdef(${quoteText(`${quoteName(partsOfTable(table).schema)}.${quoteName(name)}`)}::regclass)`;
   if (kind === "constraint")
     return `(SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = ${quoteText(quoteTable(table))}::regclass AND conname = ${quoteText(name)})`;
   return quoteText(definition);

@@ -11,10 +11,11 @@ import {
 import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
-import { partsOfTable, quoteName } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteTable, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
+import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
 import { planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
@@ -44,6 +45,7 @@ const harmless = /^(A unique constraint covering|The primary key for)/;
  * @param wanted Tables that may be made and changed.
  * @param limits Limits for the values of their columns.
  * @param checks Values that their enum columns may have.
+ * @param indexes What `indexes` asks for.
  */
 export async function planTables({
   client,
@@ -52,6 +54,7 @@ export async function planTables({
   wanted,
   limits,
   checks,
+  indexes,
 }: {
   readonly client: Client;
   readonly schemaText: string;
@@ -59,6 +62,7 @@ export async function planTables({
   readonly wanted: readonly WantedTable[];
   readonly limits: readonly ValueLimit[];
   readonly checks: readonly ValueCheck[];
+  readonly indexes: readonly WantedIndex[];
 }): Promise<TablesPlan> {
   const record = await readMade(client);
   const made = byKey(record);
@@ -70,8 +74,12 @@ export async function planTables({
       before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
   );
   const unrecordedTables = new Set(unrecorded.map(({ table }) => table));
-  const valueChecks = planValueChecks({ checks, objects, made, unrecorded: unrecordedTables });
-  const change = await compareManaged({ client, schemaText, live, managed, objects, made });
+  const valueChecks = joinedPlans(
+    planValueChecks({ checks, objects, made, unrecorded: unrecordedTables }),
+    planTableIndexes({ indexes, objects, made }),
+  );
+  const compared = objects.filter((object) => !isTableIndex(object));
+  const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
   const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
@@ -85,6 +93,7 @@ export async function planTables({
 
   return {
     steps: [
+      ...schemaSteps(managed, live),
       ...valueChecks.before,
       ...verdict.statements
         .map((statement) => repaired(statement, sequences))
@@ -136,6 +145,13 @@ async function compareManaged({
   });
 }
 
+function schemaSteps(managed: readonly string[], { schemas }: LiveSchema): readonly Step[] {
+  const wanted = new Set(managed.map((table) => partsOfTable(table).schema));
+  return [...wanted]
+    .filter((schema) => !schemas.includes(schema))
+    .map((schema) => ({ title: `schema ${schema}`, sql: `CREATE SCHEMA ${quoteName(schema)}` }));
+}
+
 function recordStep(table: string, rows: Parameters<typeof recordStatements>[1]): Step {
   return {
     title: `${table}: record what svc made`,
@@ -179,7 +195,7 @@ function isAbout(text: string, { clause, table }: Deed): boolean {
   if (clause.kind !== "column") return false;
   return remarks.some(({ part, pattern }) => {
     const [, column, of] = pattern.exec(text) ?? [];
-    return part === (clause.part ?? "type") && column === clause.name && of === table;
+    return part === (clause.part ?? "type") && column === clause.name && of === partsOfTable(table).name;
   });
 }
 
@@ -192,14 +208,15 @@ async function findTaken(
   const names = [...added].flatMap(([key, table]) => {
     const [kind, , name] = JSON.parse(key) as [string, string, string];
     const isRefused = objects.some((one) => keyOf(one.kind, one.table, one.name) === key);
-    return kind === "index" && !dropped.has(key) && !isRefused ? [{ name, table }] : [];
+    const place = shortTable(`${partsOfTable(table).schema}.${name}`);
+    return kind === "index" && !dropped.has(key) && !isRefused ? [{ name, place, table }] : [];
   });
   const relations = await readRelations(
     client,
-    names.map(({ name }) => name),
+    names.map(({ place }) => place),
   );
-  return relations.map(({ name, what }) => {
-    const table = names.find((one) => one.name === name)?.table ?? "";
+  return relations.map(({ name: place, what }) => {
+    const { name, table } = names.find((one) => one.place === place) ?? { name: place, table: "" };
     return `The index ${name} of the table ${table} cannot be made: the ${what}, which svc did not make, already has that name. Give that another name.`;
   });
 }
@@ -241,7 +258,9 @@ function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedS
   const limits = changes.flatMap(({ name, type }) =>
     sequences
       .filter((one) => one.table === table && one.column === name)
-      .map((one) => `ALTER SEQUENCE ${quoteName(one.name)} AS ${type}`),
+      .map(
+        (one) => `ALTER SEQUENCE ${quoteTable(`${partsOfTable(one.table).schema}.${one.name}`)} AS ${type}`,
+      ),
   );
   const proper = changes.reduce(
     (given, { name, type }) =>

@@ -1,6 +1,7 @@
 import type { Verdict, WantedTable } from "./judge-changes.ts";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import type { MadeObject } from "./made.ts";
+import { isTableIndex } from "./table-indexes.ts";
 import type { ChecksPlan } from "./value-checks.ts";
 
 /** The next record of the managed tables, and remarks on it. */
@@ -40,6 +41,9 @@ export function nextRecord({
     const live = objects.filter((object) => object.table === table);
     const next = rowsOf({ table, columns, before, live, made, seen, verdict, valueChecks });
     const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
+    const asked = new Set(
+      valueChecks.checks.filter(({ isMade }) => isMade).map((one) => keyOf(one.kind, one.table, one.name)),
+    );
     const isGone = (key: string): boolean => verdict.dropped.has(key) || valueChecks.dropped.has(key);
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
@@ -54,7 +58,7 @@ export function nextRecord({
     leftAlone.push(
       ...live.filter(({ kind, name, isPlain }) => {
         const key = keyOf(kind, table, name);
-        return (!kept.has(key) || !isPlain) && !isGone(key);
+        return (!kept.has(key) || (!isPlain && !asked.has(key))) && !isGone(key);
       }),
     );
     return isDue({ table, next, made, live, verdict, valueChecks }) ? [[table, next] as const] : [];
@@ -86,7 +90,7 @@ function rowsOf({
     return isNewTable || verdict.added.has(key) || (made.get(key)?.isMade ?? before !== undefined);
   };
   const parts: readonly Row[] = live
-    .filter(({ kind, what }) => kind === "index" || what === "foreign key")
+    .filter((object) => (object.kind === "index" && !isTableIndex(object)) || object.what === "foreign key")
     .map(({ kind, name, definition, isPlain }) => {
       // A part that is not plain was replaced by hand, under the name of one of the service's.
       return { kind, name, isMade: isPlain && isMade(kind, name), definition };
@@ -113,7 +117,7 @@ function rowsOf({
     ...added,
     ...valueChecks.checks
       .filter((check) => check.table === table)
-      .map((check): Row => ({ kind: "constraint", name: check.name, isMade: check.isMade, definition: "" })),
+      .map((check): Row => ({ kind: check.kind, name: check.name, isMade: check.isMade, definition: "" })),
   ];
 }
 

@@ -38,7 +38,8 @@ export async function compareOwn({
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
     const sight = sightOf(managed, shown);
     const change = await compareSchema({ client, schemaText, externalTables, externalEnums, sight });
-    const scripts = withQuotedSequences(change.statements);
+    // The schemas have a step of their own.
+    const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
     const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
     const seen = new Set(shown.filter((object) => isSeen(object, sight)).map(keyOfObject));
     return { statements, warnings: change.warnings, impossible: change.impossible, seen };

@@ -1,5 +1,5 @@
 import type { ObjectKind } from "./live-objects.ts";
-import { quoteName, quoteText } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteText, shortTable } from "../db/names.ts";
 
 /** What a clause of the schema engine's statements does, and to which object. */
 export interface Clause {
@@ -19,6 +19,8 @@ export interface Statement {
   readonly sql: string;
   /** Undefined for `DROP INDEX` and sequences, whose statements name no table. */
   readonly table: string | undefined;
+  /** The schema of what it changes. */
+  readonly schema: string;
   /** The statement up to its first clause; only `ALTER TABLE` has more than one. */
   readonly head: string;
   readonly clauses: readonly Clause[];
@@ -28,6 +30,22 @@ type Reading = readonly [RegExp, (...groups: string[]) => readonly Omit<Clause, 
 
 /** Names of tables and fields contain no quotes: the JSON Schema of mapping files refuses them. */
 const named = '"([^"]+)"';
+/** A table, or an index in a DROP: with its schema where that is not `public`. */
+const placed = '((?:"[^"]+"\\.)?"[^"]+")';
+
+/** Returns a table or an index as mapping files write tables, from the engine's statement. */
+function unquoted(text: string | undefined): string {
+  return shortTable((text ?? "").replaceAll('"', ""));
+}
+
+function schemaOf(text: string | undefined): string {
+  return partsOfTable(unquoted(text)).schema;
+}
+
+/** The schema is known from the table. */
+function lastOf(text: string): string {
+  return partsOfTable(unquoted(text)).name;
+}
 
 const clauseReadings: readonly Reading[] = [
   [new RegExp(`^ADD COLUMN\\s+${named}`), (name = "") => [{ action: "add", kind: "column", name }]],
@@ -63,11 +81,14 @@ const statementReadings: readonly Reading[] = [
     new RegExp(`^CREATE (?:UNIQUE )?INDEX ${named} ON `),
     (name = "") => [{ action: "add", kind: "index", name }],
   ],
-  [new RegExp(`^DROP INDEX ${named}$`), (name = "") => [{ action: "drop", kind: "index", name }]],
   [
-    new RegExp(`^ALTER INDEX ${named} RENAME TO ${named}$`),
+    new RegExp(`^DROP INDEX ${placed}$`),
+    (name = "") => [{ action: "drop", kind: "index", name: lastOf(name) }],
+  ],
+  [
+    new RegExp(`^ALTER INDEX ${placed} RENAME TO ${named}$`),
     (from = "", to = "") => [
-      { action: "drop", kind: "index", name: from },
+      { action: "drop", kind: "index", name: lastOf(from) },
       { action: "add", kind: "index", name: to },
     ],
   ],
@@ -85,24 +106,33 @@ const statementReadings: readonly Reading[] = [
  * @throws Error for a statement of another form: it must not run, since its effect is unknown.
  */
 export function readStatement(sql: string): Statement {
-  const [altered, table] = new RegExp(`^ALTER TABLE ${named}\\s+`).exec(sql) ?? [];
+  const [altered, given] = new RegExp(`^ALTER TABLE ${placed}\\s+`).exec(sql) ?? [];
   if (altered !== undefined) {
+    const table = unquoted(given);
     const clauses = topLevelParts(sql.slice(altered.length)).flatMap((part) =>
       readClause(part, clauseReadings),
     );
-    return { sql, table, head: altered, clauses };
+    return { sql, table, schema: schemaOf(given), head: altered, clauses };
   }
-  const [, created] = new RegExp(`^CREATE TABLE ${named} \\(`).exec(sql) ?? [];
-  if (created !== undefined) {
+  const [, place] = new RegExp(`^CREATE TABLE ${placed} \\(`).exec(sql) ?? [];
+  if (place !== undefined) {
+    const created = unquoted(place);
     const key = new RegExp(`^\\s+CONSTRAINT ${named} PRIMARY KEY`, "m").exec(sql)?.[1];
     const parts: readonly Clause[] = [
       { sql, action: "add", kind: "table", name: created },
       ...(key === undefined ? [] : [{ sql, action: "add", kind: "index", name: key } as const]),
     ];
-    return { sql, table: created, head: "", clauses: parts };
+    return { sql, table: created, schema: schemaOf(place), head: "", clauses: parts };
   }
-  const on = new RegExp(`^CREATE (?:UNIQUE )?INDEX "[^"]+" ON ${named}`).exec(sql)?.[1];
-  return { sql, table: on, head: "", clauses: readClause(sql, statementReadings) };
+  const on = new RegExp(`^CREATE (?:UNIQUE )?INDEX "[^"]+" ON ${placed}`).exec(sql)?.[1];
+  const index = new RegExp(`^(?:DROP|ALTER) INDEX ${placed}`).exec(sql)?.[1];
+  return {
+    sql,
+    table: on === undefined ? undefined : unquoted(on),
+    schema: schemaOf(on ?? index),
+    head: "",
+    clauses: readClause(sql, statementReadings),
+  };
 }
 
 function readClause(sql: string, readings: readonly Reading[]): readonly Clause[] {

@@ -2,7 +2,7 @@ import { lossOf, sentenceStart } from "./judge-changes.ts";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, isSigned, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
-import { fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
+import { fittingName, partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
 /** A column that may have only the listed values (or null). */
 export interface ValueCheck {
@@ -12,7 +12,7 @@ export interface ValueCheck {
   readonly values: readonly string[];
 }
 
-/** The changes of the CHECK constraints of enum columns. */
+/** The changes of the CHECK constraints of enum columns, or of indexes. */
 export interface ChecksPlan {
   /** Steps before the columns change. */
   readonly before: readonly Step[];
@@ -20,8 +20,9 @@ export interface ChecksPlan {
   readonly after: readonly Step[];
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
-  /** The checks of the mapping files as they are in the end. */
+  /** The checks and indexes of the mapping files as they are in the end. */
   readonly checks: readonly {
+    readonly kind: "constraint" | "index";
     readonly table: string;
     readonly name: string;
     readonly isMade: boolean;
@@ -64,7 +65,7 @@ export function planValueChecks({
     return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
   };
   const wanted = checks.map((check) => {
-    const name = fittingName(`${check.table}_${check.column}`, ending);
+    const name = fittingName(`${partsOfTable(check.table).name}_${check.column}`, ending);
     const key = keyOf("constraint", check.table, name);
     return { ...check, name, key, condition: conditionOf(check), there: live.get(key) };
   });
@@ -100,7 +101,13 @@ export function planValueChecks({
     ),
     checks: wanted.map((check) => {
       const isMade = check.there === undefined || !isUpToDate(check) || isOurs(check.there);
-      return { table: check.table, name: check.name, isMade, isNew: comes.includes(check) };
+      return {
+        kind: "constraint",
+        table: check.table,
+        name: check.name,
+        isMade,
+        isNew: comes.includes(check),
+      };
     }),
     dropped: new Set(goes.map(({ table, name }) => keyOf("constraint", table, name))),
   };

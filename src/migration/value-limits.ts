@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import type { Definition, Field } from "../mapping/definition.ts";
-import { quoteName, quoteTable } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
 
 /** The limit for the values of a column, so that PostgreSQL can cast them to its new type. */
 export interface ValueLimit {
@@ -79,7 +79,7 @@ export async function findNarrowed({
   const settled: string[] = [];
   for (const warning of warnings) {
     const [, column, table] = cast.exec(warning) ?? [];
-    const limit = limits.find((one) => one.table === table && one.column === column);
+    const limit = limits.find((one) => partsOfTable(one.table).name === table && one.column === column);
     if (limit === undefined) continue;
     const count = await countBroken(client, limit);
     if (count > 0 || limit.isLossless) settled.push(warning);

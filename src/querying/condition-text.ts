@@ -1,5 +1,6 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import type { Field } from "../mapping/definition.ts";
+import { hasOrder } from "../mapping/native.ts";
 import { isAlways, type Condition, type Parameter, isColumn, type StatementColumn } from "./condition.ts";
 
 /** The values of a statement in the order of its placeholders. */
@@ -31,6 +32,21 @@ export function columnText(alias: string, field: Field): string {
   return `${alias}.${quoteName(field.column)}`;
 }
 
+/** Writes the column as values are compared with it: see `hasOrder`. */
+function comparedText(alias: string, field: Field): string {
+  const column = columnText(alias, field);
+  if (field.native === undefined || hasOrder(field)) return column;
+  return `${column}::text${field.isList ? "[]" : ""}`;
+}
+
+/** Writes the text that answers show: a cast to text adds the mask to an `inet`. */
+function searchedText(alias: string, field: Field): string {
+  const column = columnText(alias, field);
+  return field.native === undefined
+    ? `${column}::text`
+    : `(CASE WHEN ${column} IS NOT NULL THEN format('%s', ${column}) END)`;
+}
+
 /**
  * Writes a condition as SQL. Lists of values are one array each, so that a text depends on the
  * shape of the condition alone. Its prepared statement then serves every value.
@@ -49,19 +65,19 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `(${conditionText(condition.of, alias, parameters)}) IS NOT FALSE`;
     case "compare": {
       const { field, operator, value } = condition;
-      return `${columnText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
+      return `${comparedText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
     }
     case "in": {
       const { field, values } = condition;
-      return `${columnText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
+      return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
     }
     case "null":
       return `${columnText(alias, condition.field)} IS NULL`;
     case "like":
-      return `${columnText(alias, condition.field)}::text ${likeText(condition, parameters)}`;
+      return `${searchedText(alias, condition.field)} ${likeText(condition, parameters)}`;
     case "list": {
       const { field, operator, values } = condition;
-      return `${columnText(alias, field)} ${operator} ${parameters.add(values)}`;
+      return `${comparedText(alias, field)} ${operator} ${parameters.add(values)}`;
     }
     case "json":
       return jsonText(condition, alias, parameters);

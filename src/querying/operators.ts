@@ -1,4 +1,5 @@
 import type { FieldType } from "../mapping/definition.ts";
+import { hasOrder } from "../mapping/native.ts";
 import type { ShownPath } from "./shown-paths.ts";
 
 const equality = ["eq", "ne", "in", "not_in", "null"] as const;
@@ -31,7 +32,10 @@ const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
 
 /** Returns what a path can be filtered by. */
 export function operatorsOf(shown: ShownPath): readonly Operator[] {
-  return shown.operators ?? (shown.field.isList ? lists : byType[shown.field.type]);
+  const { field } = shown;
+  if (shown.operators !== undefined) return shown.operators;
+  if (field.isList) return lists;
+  return hasOrder(field) ? byType[field.type] : [...equality, ...text];
 }
 
 export function isOperator(word: string): word is Operator {

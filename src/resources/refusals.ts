@@ -1,9 +1,19 @@
-import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { AppError, validationError } from "../kit/errors.ts";
+import { databaseFaultOf, type DatabaseFault } from "../db/prisma-errors.ts";
+import { AppError, codeOf, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
+import { isUnsupported } from "../mapping/models.ts";
 
 export function forbidden(): AppError {
   return new AppError("record.forbidden", "This action is unauthorized.");
+}
+
+/** Throws for a resource with a field that the Prisma client, which would have to answer, lacks. */
+export function refuseUnsupported({ name, fields }: Definition): void {
+  const field = fields.find(isUnsupported);
+  if (field !== undefined)
+    throw new Error(
+      `The code module of ${name} gives arguments that only Prisma knows, and Prisma does not know the field ${field.name} (${field.native ?? field.type})`,
+    );
 }
 
 /**
@@ -28,7 +38,7 @@ export function refuseDelete(error: unknown): false {
  */
 export function refuseList(asked: readonly string[], error: unknown): never {
   const filters = asked.filter((name) => name.startsWith("filter["));
-  if (filters.length === 0 || databaseFaultOf(error).kind !== "bad_value") throw error;
+  if (filters.length === 0 || faultOf(error).kind !== "bad_value") throw error;
   const message =
     filters.length === 1
       ? "The column cannot hold this value."
@@ -36,9 +46,20 @@ export function refuseList(asked: readonly string[], error: unknown): never {
   throw validationError(Object.fromEntries(filters.map((name) => [name, [message]])), error);
 }
 
+/**
+ * Codes of values that a type refuses in its own way: `tsvector` and `ltree` call them a syntax
+ * error, extensions an internal one. The statements themselves are never of a wrong syntax.
+ */
+const refusedByType: readonly (string | undefined)[] = ["42601", "XX000"];
+
+function faultOf(error: unknown): DatabaseFault {
+  const fault = databaseFaultOf(error);
+  return fault.kind === "other" && refusedByType.includes(codeOf(error)) ? { kind: "bad_value" } : fault;
+}
+
 /** Throws a failed write: as a 422 when another value would have done, as it is otherwise. */
 export function refuseWrite(definition: Definition, error: unknown): never {
-  const fault = databaseFaultOf(error);
+  const fault = faultOf(error);
   switch (fault.kind) {
     case "unique":
       throw refusal(definition, fault.fields, (name) => `The ${name} has already been taken.`, error);

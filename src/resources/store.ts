@@ -31,7 +31,7 @@ import {
 import { createPrismaStore } from "./prisma-store.ts";
 import type { Found, Guard, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
-import { forbidden, refuseDelete, refuseList, refuseWrite } from "./refusals.ts";
+import { forbidden, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
 /** How the stores reach the database. */
@@ -70,6 +70,7 @@ export function createStore(options: StoreOptions): RecordStore {
   const { definition, definitions, database } = options;
   let byPrisma: RecordStore | undefined;
   const fallback = (): RecordStore => {
+    refuseUnsupported(definition);
     database.onFallback(definition.name);
     return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
   };

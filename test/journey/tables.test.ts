@@ -32,6 +32,15 @@ for (const mode of modes) {
     });
     afterEach(() => unsubscribeAll(admin));
 
+    /** The events that a statement makes, a line each. */
+    const eventsOf = async (sql: string): Promise<string> => {
+      await psql(url, { sql: "DELETE FROM svc.events WHERE resource = 'readings'" });
+      await psql(url, { sql });
+      return psql(url, {
+        sql: "SELECT trigger, record_id, snapshot ->> 'value' FROM svc.events WHERE resource = 'readings' AND id IN (SELECT event_id FROM svc.outbox UNION SELECT event_id FROM svc.deliveries UNION SELECT id FROM svc.events) ORDER BY id",
+      });
+    };
+
     describe("keys of several fields", () => {
       it("lead through every route, and stand in events as they do in addresses", async () => {
         await subscribe(admin, receiver, { resource: "prices" });
@@ -157,6 +166,206 @@ for (const mode of modes) {
         ]);
         expect(filtered.body.total).to.equal(1);
         expect(refused.body.errors).to.deep.equal({ good_id: ["The selected good id is invalid."] });
+      });
+    });
+
+    describe("days, times, durations and native types", () => {
+      const shift = { place: "hall", day: "2026-03-28", starts: "08:30:00.25", lasts: "P1DT-2H" };
+
+      it("go in and out as texts, in answers and in events", async () => {
+        await subscribe(admin, receiver, { resource: "shifts" });
+        const before = receiver.received.length;
+        const extra = { host: "10.0.0.1", hosts: ["10.0.0.1", "::1"], spot: "(1,2)", days: ["2026-01-01"] };
+
+        const made = await admin.request("POST", "/resources/shifts", { ...shift, ...extra, words: "b a" });
+        const least = await admin.request("POST", "/resources/shifts", { place: "yard", day: "2026-04-01" });
+        const changed = await admin.request("PUT", `/resources/shifts/${made.body.id}`, { lasts: "P1M" });
+        const bodies = await deliveredBodies(receiver, before + 3);
+
+        const shown = { id: made.body.id, ...shift, lasts: "P1DT-2H", ...extra, words: "'a' 'b'" };
+        expect([made.status, made.body]).to.deep.equal([201, shown]);
+        expect(least.body).to.deep.include({
+          starts: "08:30:00",
+          lasts: "PT8H",
+          host: null,
+          hosts: [],
+          days: [],
+        });
+        expect(changed.body).to.deep.equal({ ...shown, lasts: "P1M" });
+        const data = bodies.filter(({ resource }) => resource === "shifts").map((body) => body["data"]);
+        expect(data).to.deep.include(shown).and.deep.include(least.body).and.deep.include(changed.body);
+      });
+
+      it("are refused by field where they are none", async () => {
+        const wrong = { place: "x", day: "2026-02-30", starts: "24:00", lasts: "1 day", days: ["today"] };
+
+        const { status, body } = await admin.request("POST", "/resources/shifts", wrong);
+        const natives = await Promise.all(
+          [{ host: "nowhere" }, { spot: "here" }, { words: "'" }].map((one) =>
+            admin.request("POST", "/resources/shifts", { ...shift, place: "y", ...one }),
+          ),
+        );
+
+        expect([status, body.errors]).to.deep.equal([
+          422,
+          {
+            day: ["The day field must match the format Y-m-d."],
+            "days.0": ["The days.0 field must match the format Y-m-d."],
+          },
+        ]);
+        const later = await admin.request("POST", "/resources/shifts", {
+          ...wrong,
+          day: "2026-01-01",
+          days: [],
+        });
+        expect(later.body.errors).to.deep.equal({
+          starts: ["The starts field must be a time, such as 14:30:00."],
+          lasts: ["The lasts field must be a duration of ISO 8601, such as P1DT12H."],
+        });
+        expect(natives.map((answer) => answer.status)).to.deep.equal([422, 422, 422]);
+      });
+
+      it("are filtered and sorted by what they mean", async () => {
+        await psql(url, {
+          sql: `TRUNCATE staff.shifts CASCADE;
+            INSERT INTO staff.shifts (place, day, starts, lasts, host, spot, hosts) VALUES
+            ('a', '2026-05-01', '09:00', 'P1M', '10.0.0.9', '(1,1)', '{10.0.0.9}'),
+            ('b', '2026-05-02', '08:59:59.999999', 'P29D', '10.0.0.10', '(2,2)', '{}'), ('c', 'infinity', '00:00', 'PT0S', NULL, NULL, '{}')`,
+        });
+        const found = async (query: string): Promise<string> => {
+          const { status, body } = await admin.request("GET", `/resources/shifts?${query}`);
+          return status === 200
+            ? body.data.map(({ place }: { place: string }) => place).join("")
+            : body.message;
+        };
+
+        expect(await found("sort=host")).to.equal("abc");
+        expect(await found("sort=-starts")).to.equal("abc");
+        expect(await found("sort=lasts")).to.equal("cba");
+        expect(await found("filter[lasts][gt]=P29D")).to.equal("a");
+        expect(await found("filter[day][between]=2026-05-01,2026-05-02&sort=-day")).to.equal("ba");
+        expect(await found("filter[starts][lt]=09:00&filter[host][null]=false")).to.equal("b");
+        expect(await found("filter[host]=10.0.0.9,10.0.0.8")).to.equal("a");
+        expect(await found("filter[host][gte]=10.0.0.10")).to.equal("b");
+        expect(await found("filter[host][ends_with]=.9")).to.equal("a");
+        expect(await found("filter[hosts][has]=10.0.0.9")).to.equal("a");
+        expect(await found("filter[spot]=(2\\,2)")).to.equal("b");
+        expect(await found("filter[day]=2026-13-01")).to.equal(
+          "The value of day must be a day, such as 2026-03-28.",
+        );
+        expect(await found("filter[host]=nowhere")).to.equal("The column cannot hold this value.");
+        expect(await found("sort=spot")).to.match(
+          /^The field spot cannot be sorted: it is of the native type point/,
+        );
+        const pages = await admin.request("GET", "/resources/shifts?sort=-lasts&per_page=2&cursor=");
+        const next = await admin.request("GET", pages.body.next_page_url.replace(service.baseUrl, ""));
+        expect(next.body.data).to.have.length(1);
+        expect(next.body.data[0]).to.include({ place: "c", day: null, lasts: "PT0S" });
+      });
+
+      it("decide on access, and stand in the events of records that refer to them", async () => {
+        const user = await service.createUser();
+        const mine = await startReceiver();
+        await subscribe(user, mine, { resource: "shifts" });
+        await subscribe(admin, receiver, { resource: "breaks", events: ["on_create"] });
+        const before = receiver.received.length;
+
+        await psql(url, {
+          sql: "INSERT INTO staff.shifts (place, day) VALUES ('old', '2020-01-01'), ('new', '2026-06-01')",
+        });
+        const { body } = await user.request("GET", "/resources/shifts?filter[place]=old,new");
+        const made = await admin.request("POST", "/resources/breaks", { shift_id: body.data[0].id });
+        const [event] = await deliveredBodies(mine, 1);
+        await receiver.waitFor(before + 1);
+
+        expect(body.data.map(({ place }: { place: string }) => place)).to.deep.equal(["new"]);
+        expect(event).to.deep.include({ event: "on_create", data: body.data[0] });
+        expect(made.body.shift).to.deep.equal({
+          day: "2026-06-01",
+          starts: "08:30:00",
+          lasts: "PT8H",
+          host: null,
+        });
+        expect((await deliveredBodies(receiver, before + 1))[before]?.["data"]).to.deep.equal(made.body);
+        await unsubscribeAll(user);
+        await mine.close();
+      });
+
+      it("are told of by TRUNCATE of a table in a schema of its own, and a unique list by all its fields", async () => {
+        const again = { place: "twice", day: "2026-07-01" };
+        await admin.request("POST", "/resources/shifts", again);
+        const refused = await admin.request("POST", "/resources/shifts", again);
+        await psql(url, { sql: "TRUNCATE staff.shifts CASCADE" });
+        const deleted = await psql(url, {
+          sql: "SELECT count(*) FROM svc.events WHERE resource = 'shifts' AND trigger = 'on_delete' AND snapshot ->> 'place' = 'twice'",
+        });
+
+        expect([refused.status, refused.body.errors]).to.deep.equal([
+          422,
+          { place: ["The place has already been taken."], day: ["The day has already been taken."] },
+        ]);
+        expect(deleted.trim()).to.equal("1");
+      });
+    });
+
+    describe("tables that others made", () => {
+      it("keep generated columns, identities, domains, enums and odd names", async () => {
+        const made = await admin.request("POST", "/resources/entries", {
+          kind: "Big One",
+          amount: 7,
+          order: 2,
+        });
+        const wide = await admin.request("POST", "/resources/entries", { kind: "small", amount: 1000 });
+        const ignored = await admin.request("PUT", `/resources/entries/${made.body.id}`, {
+          twice: 1,
+          amount: 8,
+        });
+        const filtered = await admin.request("GET", "/resources/entries?filter[kinds][has]=small&sort=order");
+
+        expect([made.status, made.body]).to.deep.equal([
+          201,
+          { id: 1, kind: "Big One", kinds: ["small"], amount: 7, twice: 14, code: made.body.code, order: 2 },
+        ]);
+        expect(made.body.code).to.match(/^[0-9a-f]{32}$/);
+        expect(wide.status).to.equal(422);
+        expect(ignored.body).to.include({ amount: 8, twice: 16 });
+        expect(filtered.body.total).to.equal(1);
+      });
+
+      it("are shown by views, which refuse every change", async () => {
+        const shown = await admin.request("GET", "/resources/totals/Big%20One");
+        const methods = ["PUT", "PATCH", "DELETE"];
+        const refused = await Promise.all([
+          admin.request("POST", "/resources/totals", {}),
+          ...methods.map((method) => admin.request(method, "/resources/totals/small", {})),
+          admin.request("POST", "/resources/totals/batch", {}),
+        ]);
+
+        expect([shown.status, shown.body]).to.deep.equal([200, { Kind: "Big One", sum: 8 }]);
+        expect(refused.map(({ status, headers }) => [status, headers.get("allow")])).to.deep.equal(
+          refused.map(() => [405, "GET, HEAD"]),
+        );
+      });
+
+      it("tell of a row that moves between partitions as a change of it", async () => {
+        const made = await eventsOf("INSERT INTO readings VALUES (1, 'north', 5), (2, 'north', 6)");
+        const moved = await eventsOf("UPDATE readings SET region = 'south', value = value + 1");
+        const within = await eventsOf("UPDATE readings SET value = 0 WHERE sensor = 1");
+        const again = await eventsOf(
+          "BEGIN; DELETE FROM readings WHERE sensor = 1; INSERT INTO readings VALUES (1, 'north', 9) ON CONFLICT (sensor, region) DO UPDATE SET value = 1; COMMIT",
+        );
+        const merged = await eventsOf(
+          `MERGE INTO readings AS t USING (VALUES (1, 'x'), (2, 'x'), (3, 'x')) AS s (id, word) ON t.sensor = s.id
+           WHEN MATCHED AND id = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET value = 3 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'north', 1)`,
+        );
+
+        expect([made, moved, within, again, merged].map((text) => text.trim().split("\n"))).to.deep.equal([
+          ["on_create|1,north|5", "on_create|2,north|6"],
+          ["on_update|1,south|6", "on_update|2,south|7"],
+          ["on_update|1,south|0"],
+          ["on_delete|1,south|0", "on_create|1,north|9"],
+          ["on_delete|1,north|9", "on_update|2,south|3", "on_create|3,north|1"],
+        ]);
       });
     });
   });

@@ -10,6 +10,7 @@ import {
 import * as engineModule from "@prisma/schema-engine-wasm/schema_engine_bg";
 import { type Client, Pool, type QueryArrayConfig, type QueryArrayResult } from "pg";
 import { messageOf, OperatorError } from "../../kit/errors.ts";
+import { shortTable } from "../names.ts";
 
 /** What the tables lack to be as a Prisma schema says. */
 export interface SchemaChange {
@@ -116,29 +117,43 @@ const descriptions: readonly {
   {
     name: "columns",
     fields: ["namespace", "table_name", "column_name", "formatted_type"],
-    isSeen: (row, { column }) => column(String(row["table_name"]), String(row["column_name"])),
+    isSeen: (row, { column }) => column(tableOf(row), String(row["column_name"])),
   },
   {
     name: "indexes",
     fields: ["namespace", "table_name", "index_name", "column_name"],
-    isSeen: (row, { index }) => index(String(row["table_name"]), String(row["index_name"])),
+    isSeen: (row, { index }) => index(tableOf(row), String(row["index_name"])),
   },
   {
     name: "foreign keys",
-    fields: ["namespace", "table_name", "constraint_name", "parent_table", "parent_column", "child_column"],
+    fields: [
+      "namespace",
+      "table_name",
+      "constraint_name",
+      "parent_table",
+      "parent_column",
+      "child_column",
+      "referenced_schema_name",
+    ],
     // `parent` is the end that is referenced.
     isSeen: (row, { foreignKey, column }) =>
-      foreignKey(String(row["table_name"]), String(row["constraint_name"])) &&
-      column(String(row["table_name"]), String(row["child_column"])) &&
-      column(String(row["parent_table"]), String(row["parent_column"])),
+      foreignKey(tableOf(row), String(row["constraint_name"])) &&
+      column(tableOf(row), String(row["child_column"])) &&
+      column(
+        shortTable(`${String(row["referenced_schema_name"])}.${String(row["parent_table"])}`),
+        String(row["parent_column"]),
+      ),
   },
 ];
+
+function tableOf(row: RowValues): string {
+  return shortTable(`${String(row["namespace"])}.${String(row["table_name"])}`);
+}
 
 function hasFields({ fields }: QueryArrayResult, names: readonly string[]): boolean {
   return names.every((name) => fields.some((field) => field.name === name));
 }
 
-/** Rows of other PostgreSQL schemas are none: the engine asks for one. */
 function keepRows(result: QueryArrayResult, isKept: (row: RowValues) => boolean): void {
   const names = result.fields.map(({ name }) => name);
   result.rows = result.rows.filter((row: readonly unknown[]) =>

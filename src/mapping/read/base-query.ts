@@ -2,6 +2,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { BaseQuery, Field, Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
+import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
 import { isRecord } from "./transform-tree.ts";
 
@@ -127,7 +128,10 @@ function checkOrderBy(place: Place, orderBy: unknown): void {
 
 const isDirection = (value: unknown): boolean => value === "asc" || value === "desc";
 
-function checkDirection(place: Place, { isOptional }: Field, value: unknown): void {
+function checkDirection(place: Place, field: Field, value: unknown): void {
+  const { isOptional, native } = field;
+  if (!hasOrder(field))
+    return report(place, `the native type ${native} has no order; expected another field`, "key");
   if (isDirection(value)) return;
   const isPlaced =
     isRecord(value) &&

@@ -1,0 +1,113 @@
+import { expect } from "chai";
+import type { Definition, TableIndex } from "../../src/mapping/definition.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";
+
+const customers = definition({
+  name: "customers",
+  table: "crm.customers",
+  fields: [field("name", "String")],
+});
+
+/** A table in a schema of its own, with a key of two fields and a column of every new type. */
+function lines(overrides: Partial<Definition> = {}): Definition {
+  return definition({
+    name: "lines",
+    table: "sales.lines",
+    fields: [
+      field("customer_id", "Int", {
+        isKey: true,
+        references: { resource: "customers", field: "id", as: "customer", onDelete: "restrict" },
+      }),
+      field("day", "Date", { isKey: true, default: { kind: "now" } }),
+      field("number", "Int"),
+      field("starts", "Time", { default: { kind: "literal", value: "08:30" } }),
+      field("lasts", "Interval", { default: { kind: "literal", value: "PT1H30M" } }),
+      field("address", "String", { native: "inet", isOptional: true }),
+      field("area", "String", { native: "int4range", default: { kind: "literal", value: "[1,5)" } }),
+      field("days", "Date", { isList: true, default: { kind: "literal", value: ["2026-01-01"] } }),
+      field("state", "Enum", { values: ["a", "b"] }),
+      field("done", "Boolean"),
+    ],
+    uniques: [["customer_id", "number"]],
+    indexes: [
+      { fields: ["day"], where: "NOT done", type: "btree" },
+      { fields: ["address"], type: "hash" },
+    ],
+    ...overrides,
+  });
+}
+
+describe("applyMigration of tables in schemas of their own", () => {
+  let scene: Scene;
+
+  before(async () => (scene = await openScene()));
+  after(() => scene.close());
+
+  const indexesOf = async (): Promise<readonly string[]> => {
+    const { rows } = await scene.client.query<{ indexdef: string }>(
+      "SELECT indexdef FROM pg_indexes WHERE schemaname = 'sales' ORDER BY indexname",
+    );
+    return rows.map(({ indexdef }) => indexdef);
+  };
+
+  it("makes them whole, with keys, uniques, indexes, references over schemas, and finds nothing to do then", async () => {
+    expect(await scene.apply(definitionsOf(customers, lines()))).to.equal("done");
+
+    const { steps, leftAlone } = await scene.plan(definitionsOf(customers, lines()));
+    expect([steps, leftAlone]).to.deep.equal([[], []]);
+    expect(await indexesOf()).to.deep.equal([
+      "CREATE INDEX lines_address_svc_idx ON sales.lines USING hash (address)",
+      "CREATE UNIQUE INDEX lines_customer_id_number_key ON sales.lines USING btree (customer_id, number)",
+      "CREATE INDEX lines_day_svc_idx ON sales.lines USING btree (day) WHERE (NOT done)",
+      "CREATE UNIQUE INDEX lines_pkey ON sales.lines USING btree (customer_id, day)",
+    ]);
+    expect(await scene.record()).to.include.members([
+      "sales.lines table sales.lines",
+      "sales.lines index lines_day_svc_idx",
+      "sales.lines index lines_customer_id_number_key",
+      "sales.lines constraint lines_customer_id_fkey",
+      "sales.lines constraint lines_state_svc_values",
+    ]);
+    const { rows } = await scene.client
+      .query(
+        "INSERT INTO crm.customers (name) VALUES ('a'); INSERT INTO sales.lines (customer_id, number, state, done) VALUES (1, 1, 'a', true) RETURNING starts, lasts, area, days",
+      )
+      .then((results) => (results as unknown as { rows: unknown[] }[])[1] ?? { rows: [] });
+    expect(rows).to.have.length(1);
+  });
+
+  it("changes, replaces and drops only what it made", async () => {
+    await scene.client.query(
+      "CREATE INDEX mine ON sales.lines (state); CREATE TABLE sales.theirs (id int); CREATE INDEX lines_done_idx ON sales.theirs (id)",
+    );
+    const moved: readonly TableIndex[] = [{ fields: ["day"], where: "done", type: "btree" }];
+    const without = definitionsOf(customers, lines({ indexes: moved, uniques: [] }));
+    const wider = lines({ indexes: moved });
+    const changed = definitionsOf(customers, {
+      ...wider,
+      fields: wider.fields.map((one) => (one.name === "number" ? { ...one, type: "BigInt" } : one)),
+    });
+
+    expect(await scene.apply(without)).to.match(/lines_customer_id_number_key.*lines_address_svc_idx/s);
+    expect(await scene.apply(changed)).to.match(/lines_address_svc_idx .* no longer in the mapping file/);
+    expect(await scene.apply(changed, true)).to.equal("done");
+
+    expect((await indexesOf()).filter((one) => / lines_day_| mine /.test(one))).to.deep.equal([
+      "CREATE INDEX lines_day_svc_idx ON sales.lines USING btree (day) WHERE done",
+      "CREATE INDEX mine ON sales.lines USING btree (state)",
+    ]);
+    const plan = await scene.plan(changed);
+    expect(titlesOf(plan)).to.deep.equal([]);
+    expect(plan.leftAlone).to.have.length(1);
+  });
+
+  it("refuses an index of somebody else under the name that it would give", async () => {
+    await scene.client.query("CREATE INDEX lines_done_svc_idx ON sales.lines (done)");
+    const wanted = lines({ indexes: [{ fields: ["done"], type: "btree" }] });
+
+    expect(await scene.apply(definitionsOf(customers, wanted), true)).to.match(
+      /The index lines_done_svc_idx of the table sales.lines is .*svc did not make it/,
+    );
+  });
+});
