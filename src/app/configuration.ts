@@ -9,6 +9,7 @@ import { OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
 import { applyMigration, migrationDue } from "./migrate.ts";
 import type { Definitions } from "../mapping/definition.ts";
+import { loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 import { prismaSchemaOf } from "../mapping/models.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -17,6 +18,7 @@ import type { Tracing } from "../telemetry/tracing.ts";
 export interface CheckedConfiguration {
   readonly config: Config;
   readonly definitions: Definitions;
+  readonly byHand: readonly HandMigration[];
   /** 12 hex digits. Equal for equal mapping files, code modules and reloadable settings. */
   readonly hash: string;
 }
@@ -42,15 +44,19 @@ export async function readConfiguration({
   readonly cwd: string;
   readonly program: ProgramName;
 }): Promise<CheckedConfiguration> {
-  const [settings, mapping] = await Promise.allSettled([
+  const configDir = configDirOf({ env, cwd });
+  const [settings, mapping, migrations] = await Promise.allSettled([
     // In a promise of its own, so that faults of one do not hide those of the other.
     Promise.resolve().then(() => loadConfig({ env, cwd, program })),
-    loadDefinitions(configDirOf({ env, cwd })),
+    loadDefinitions(configDir),
+    loadHandMigrations(configDir),
   ]);
-  if (settings.status === "rejected" || mapping.status === "rejected") throw faultOf(settings, mapping);
+  if (settings.status === "rejected" || mapping.status === "rejected" || migrations.status === "rejected")
+    throw faultOf(settings, mapping, migrations);
   const { value: config } = settings;
   const { value: definitions } = mapping;
-  return { config, definitions, hash: hashOf(config, definitions) };
+  const { value: byHand } = migrations;
+  return { config, definitions, byHand, hash: hashOf(config, definitions, byHand) };
 }
 
 function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown {
@@ -68,8 +74,12 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
  * Hashes what a reload can change. Processes on the same files have the same hash, whatever their
  * ports and folders.
  */
-function hashOf(config: Config, definitions: Definitions): string {
-  return fingerprint([reloadableSettings(config), [...definitions.values()]]);
+function hashOf(config: Config, definitions: Definitions, byHand: readonly HandMigration[]): string {
+  return fingerprint([
+    reloadableSettings(config),
+    [...definitions.values()],
+    ...(byHand.length === 0 ? [] : [byHand]),
+  ]);
 }
 
 /** Returns 12 hex digits of the SHA-256 of a value as JSON. */
@@ -117,7 +127,7 @@ export async function openConfiguration({
  *   due. The message then lists what is due and names `svc-admin migrate`.
  */
 export async function bringUpToDate({
-  checked: { config, definitions },
+  checked: { config, definitions, byHand },
   storage: { database, databaseUrl, log },
   actor,
 }: {
@@ -125,7 +135,7 @@ export async function bringUpToDate({
   readonly actor: Actor;
   readonly storage: Pick<Storage, "database" | "databaseUrl" | "log">;
 }): Promise<void> {
-  const due = await migrationDue({ database, definitions });
+  const due = await migrationDue({ database, definitions, byHand });
   if (due.length === 0) return;
   if (!config.database.autoMigrate) {
     const hint =
@@ -135,7 +145,7 @@ export async function bringUpToDate({
       { faults: [...due.map((line) => `the database is not up to date: ${line}`), hint] },
     );
   }
-  await applyMigration({ url: databaseUrl, definitions, allowDestructive: false, log, actor });
+  await applyMigration({ url: databaseUrl, definitions, byHand, allowDestructive: false, log, actor });
 }
 
 /** Returns whether the database connection was lost, so that a retry may succeed. */

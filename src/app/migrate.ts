@@ -1,15 +1,11 @@
-import { createHash } from "node:crypto";
 import type { Client } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import { recordMigration } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
-import {
-  findInstalled,
-  findInstalledInTransaction,
-  type Installed,
-  type InstalledResource,
-} from "../migration/installed.ts";
+import { findInstalled, findInstalledInTransaction, type Installed } from "../migration/installed.ts";
 import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
+import { applyByHand } from "../migration/apply-by-hand.ts";
+import { appliedByHand, pendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
 import { planTables } from "../migration/managed-tables.ts";
 import {
   coreSteps,
@@ -19,20 +15,28 @@ import {
   runSteps,
   type Step,
 } from "../migration/core-migrations.ts";
-import { quoteText } from "../db/names.ts";
-import type { ValueCheck } from "../migration/value-checks.ts";
 import { tableIndexesOf } from "../migration/table-indexes.ts";
 import { valueLimitsOf } from "../migration/value-limits.ts";
 import { OperatorError } from "../kit/errors.ts";
-import { captureBelow, captureOf, captureTriggerNames, removeCapture } from "../events/capture.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { checkExistingTable } from "../migration/existing-table.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
-import { columnWishOf, prismaSchemaOf, schemasOf, tableModelOf } from "../mapping/models.ts";
+import {
+  dueOf,
+  removedResources,
+  removeStep,
+  shapeHashOf,
+  stepOf,
+  valueChecksOf,
+  wantedResources,
+} from "./wanted-resources.ts";
+import { columnWishOf, prismaSchemaOf, schemasOf } from "../mapping/models.ts";
 
 /** The plan of a migration. */
 export interface MigrationPlan {
+  /** The migrations by hand that come before `steps`, each in a transaction of its own. */
+  readonly byHand: readonly HandMigration[];
   /** In the order in which they run, in one transaction; empty when nothing is due. */
   readonly steps: readonly Step[];
   /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
@@ -56,6 +60,8 @@ export interface MigrationReport {
 interface Target {
   readonly url: string;
   readonly definitions: Definitions;
+  /** Default: none. */
+  readonly byHand?: readonly HandMigration[];
 }
 
 /**
@@ -63,8 +69,30 @@ interface Target {
  *
  * @throws OperatorError listing every mapping that does not fit its existing table.
  */
-export async function planMigration({ url, definitions }: Target): Promise<MigrationPlan> {
-  return inMigrationTransaction({ url, isReadOnly: true, work: (client) => plan({ client, definitions }) });
+export async function planMigration({ url, definitions, byHand = [] }: Target): Promise<MigrationPlan> {
+  return inMigrationTransaction({
+    url,
+    isReadOnly: true,
+    async work(client) {
+      const pending = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(client));
+      if (pending.length === 0) return plan({ client, definitions });
+      const planned = await plan({ client, definitions }).then(noted, planAfter);
+      return { ...planned, byHand: pending };
+    },
+  });
+}
+
+function noted(planned: MigrationPlan): MigrationPlan {
+  const note =
+    "The changes of the mapping files are those for the tables as they are now. The migrations by hand come first, and may change them.";
+  return { ...planned, notes: [note, ...planned.notes] };
+}
+
+/** Returns a plan without steps where tables do not fit before the migrations by hand. */
+function planAfter(error: unknown): MigrationPlan {
+  if (!(error instanceof OperatorError)) throw error;
+  const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
+  return { byHand: [], steps: [], losses: [], impossible: [], notes, leftAlone: [] };
 }
 
 /**
@@ -78,6 +106,7 @@ export async function planMigration({ url, definitions }: Target): Promise<Migra
 export async function applyMigration({
   url,
   definitions,
+  byHand = [],
   allowDestructive,
   log,
   actor,
@@ -87,7 +116,12 @@ export async function applyMigration({
   readonly actor?: Actor;
 }): Promise<MigrationReport> {
   const startedAt = performance.now();
-  const { steps, notes, leftAlone } = await inMigrationTransaction({
+  const before = byHand.length === 0 ? [] : await migrateByHand({ url, byHand, actor });
+  const {
+    steps: made,
+    notes,
+    leftAlone,
+  } = await inMigrationTransaction({
     url,
     isReadOnly: false,
     async work(client) {
@@ -98,11 +132,48 @@ export async function applyMigration({
       return planned;
     },
   });
+  const steps = [...before, ...made];
   const durationMs = Math.round(performance.now() - startedAt);
   for (const note of notes) log.info({ note }, "migration note");
   for (const object of leftAlone) log.info({ object }, "not changed by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, leftAlone, durationMs };
+}
+
+/**
+ * Applies the migrations by hand, and the core migrations before them, which have their record.
+ *
+ * @returns The steps that were done.
+ */
+async function migrateByHand({
+  url,
+  byHand,
+  actor,
+}: {
+  readonly url: string;
+  readonly byHand: readonly HandMigration[];
+  readonly actor: Actor | undefined;
+}): Promise<readonly Step[]> {
+  const { core, pending } = await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      const due = pendingByHand(byHand, await appliedByHand(client));
+      if (due.length === 0) return { core: [], pending: due };
+      const { migrations } = await findInstalledInTransaction(client);
+      const steps = coreSteps(pendingMigrations(await loadCoreMigrations(), migrations));
+      await runSteps(client, steps);
+      await recordMigration(client, steps, actor);
+      return { core: steps, pending: due };
+    },
+  });
+  if (pending.length === 0) return core;
+  const done = await applyByHand({
+    url,
+    migrations: byHand,
+    record: (client, migration) => recordMigration(client, [{ title: titleOf(migration) }], actor),
+  });
+  return [...core, ...done.map((migration) => ({ title: titleOf(migration), sql: migration.sql }))];
 }
 
 /**
@@ -116,17 +187,20 @@ export async function applyMigration({
 export async function migrationDue({
   database,
   definitions,
-}: {
+  byHand = [],
+}: Omit<Target, "url"> & {
   readonly database: Pick<Database, "pool">;
-  readonly definitions: Definitions;
 }): Promise<readonly string[]> {
-  refuseFaults(await lookupFaults(database.pool, definitions));
+  const hand = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(database.pool));
+  // They may make the tables that the rules look into.
+  if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
   const known = await loadCoreMigrations();
   const installed = await findInstalled(database.pool);
   const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
   const wanted = wantedResources(definitions);
   return [
     ...pending,
+    ...hand.map(titleOf),
     ...wanted.flatMap((resource) => {
       const due = dueOf(resource, installed);
       return due === undefined || due.what === "new partitions" ? [] : [`${resource.name}: ${due.reason}`];
@@ -163,6 +237,7 @@ async function plan({
   });
   const removed = removedResources(definitions, installed);
   return {
+    byHand: [],
     steps: [
       ...core,
       ...changes.steps,
@@ -254,123 +329,6 @@ function keptTables(definitions: Definitions, { resources }: Installed): readonl
       const change = now === undefined ? "is not mapped any more" : `is on the table ${now} now`;
       return `The table ${table} of the resource ${name}, which ${change}, is kept.`;
     });
-}
-
-interface WantedResource extends InstalledResource {
-  readonly installCapture: readonly string[];
-  readonly captureBelow: string;
-  /** Empty when the resource declares no triggers. */
-  readonly triggerNames: readonly string[];
-}
-
-/**
- * Returns the resources as they should be installed. The hash has two halves: the table, and the
- * capture.
- */
-function wantedResources(definitions: Definitions): readonly WantedResource[] {
-  return [...definitions.values()].map((definition) => {
-    const { name, table, isManaged } = definition;
-    const capture = captureOf(definition);
-    const hash = `${shapeHashOf(definition, definitions)} ${capture.hash}`;
-    return {
-      name,
-      table,
-      isManaged,
-      hash,
-      installCapture: capture.install,
-      captureBelow: captureBelow(definition),
-      triggerNames: captureTriggerNames(definition),
-    };
-  });
-}
-
-function shapeHashOf(definition: Definition, definitions: Definitions): string {
-  const { isManaged, fields } = definition;
-  const shape = isManaged
-    ? [
-        tableModelOf(definition, definitions),
-        valueChecksOf(definition),
-        // Nothing without any, as before there were any.
-        ...(definition.indexes.length > 0 ? [tableIndexesOf(definition)] : []),
-      ]
-    : fields.map(({ name, type, column, isList }) => [name, type, column, isList]);
-  return createHash("sha256").update(JSON.stringify(shape)).digest("hex");
-}
-
-function valueChecksOf({ table, fields }: Definition): readonly ValueCheck[] {
-  return fields.flatMap(({ column, isList, values }) =>
-    values === undefined ? [] : [{ table, column, isList, values }],
-  );
-}
-
-/** Why a resource needs a step, and which. */
-interface Due {
-  readonly reason: string;
-  /**
-   * `capture`: install it again, which locks the table. `new partitions`: give them the TRUNCATE
-   * trigger. Programs start without it, since other changes of new partitions are captured.
-   */
-  readonly what: "capture" | "note" | "new partitions";
-}
-
-function dueOf(resource: WantedResource, { resources, triggers }: Installed): Due | undefined {
-  const { name, table, isManaged, hash, triggerNames } = resource;
-  const last = resources.find((one) => one.name === name);
-  if (last === undefined) return { reason: "not installed yet", what: "capture" };
-  const live = triggers.filter((one) => one.table === table && triggerNames.includes(one.name));
-  const missing = live.flatMap((one) => one.missing);
-  const silent = [
-    ...(live.length < triggerNames.length ? [table] : []),
-    ...new Set(missing.flatMap((one) => (one.isNew ? [] : [one.table]))),
-  ];
-  // The capture's statements contain the name of the table.
-  const isCapture = silent.length > 0 || captureHashOf(last) !== captureHashOf(resource);
-  if (last.hash !== hash || last.table !== table || last.isManaged !== isManaged)
-    return { reason: "the mapping file changed", what: isCapture ? "capture" : "note" };
-  if (silent.length > 0)
-    return { reason: `its capture trigger on ${silent.join(", ")} is gone or disabled`, what: "capture" };
-  if (missing.length > 0)
-    return {
-      reason: `capture trigger on ${[...new Set(missing.map((one) => one.table))].join(", ")}`,
-      what: "new partitions",
-    };
-  return undefined;
-}
-
-function captureHashOf({ hash }: InstalledResource): string | undefined {
-  return hash.split(" ")[1];
-}
-
-function removedResources(definitions: Definitions, { resources }: Installed): readonly InstalledResource[] {
-  return resources.filter(({ name }) => !definitions.has(name));
-}
-
-function stepOf(resource: WantedResource, { what, reason }: Due): Step {
-  const { name, table, triggerNames, installCapture } = resource;
-  if (what === "note") return { title: `${name}: record the mapping`, sql: noteStatement(resource) };
-  if (what === "new partitions") return { title: `${name}: ${reason}`, sql: resource.captureBelow };
-  return {
-    title: `${name}: ${triggerNames.length === 0 ? "no capture trigger" : `capture trigger on ${table}`}`,
-    sql: [...installCapture, noteStatement(resource)].join(";\n"),
-  };
-}
-
-function noteStatement({ name, table, isManaged, hash }: WantedResource): string {
-  const values = [quoteText(name), quoteText(table), String(isManaged), quoteText(hash)].join(", ");
-  return (
-    `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES (${values})\n` +
-    `ON CONFLICT (name) DO UPDATE SET ("table", is_managed, hash, installed_at) = (excluded."table", excluded.is_managed, excluded.hash, now())`
-  );
-}
-
-function removeStep({ name }: InstalledResource): Step {
-  return {
-    title: `${name}: remove the capture trigger`,
-    sql: [
-      ...removeCapture({ name }),
-      `DELETE FROM svc.installed_resources WHERE name = ${quoteText(name)}`,
-    ].join(";\n"),
-  };
 }
 
 function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {

@@ -2,6 +2,8 @@ import { waitForDatabase } from "../db/client.ts";
 import type { HealthCheck } from "../http/health.ts";
 import type { Actor } from "../kit/actor.ts";
 import { messageOf } from "../kit/errors.ts";
+import type { Sql } from "../db/sql.ts";
+import { titleOf, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadCoreMigrations } from "../migration/core-migrations.ts";
 import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { recordConfiguration } from "./configuration-audit.ts";
@@ -35,7 +37,7 @@ export async function prepareDatabase({
       await bringUpToDate({ checked, storage, actor });
       await refuseUnknownKeys(storage);
       await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
-      return readiness.watch("migrations", await migrationsCheck(storage));
+      return readiness.watch("migrations", await migrationsCheck(storage, checked));
     } catch (error) {
       if (!isDatabaseAway(error) || signal.aborted) throw error;
       log.warn({ reason: messageOf(error) }, "the database went away during the start");
@@ -50,13 +52,24 @@ export async function prepareDatabase({
  * during a rolling upgrade the processes of the version before must stay ready. The managed tables
  * are checked only when a configuration is loaded.
  */
-async function migrationsCheck({ sql }: Storage): Promise<HealthCheck> {
+async function migrationsCheck(
+  { sql }: Storage,
+  { byHand }: Pick<CheckedConfiguration, "byHand">,
+): Promise<HealthCheck> {
   const known = await loadCoreMigrations();
   return async () => {
+    if (byHand.length > 0) await checkByHand(sql, byHand);
     const applied = new Set(
       (await sql<{ name: string }>("SELECT name FROM svc.migrations")).map(({ name }) => name),
     );
     const missing = known.map(({ name }) => name).filter((name) => !applied.has(name));
     if (missing.length > 0) throw new Error(`the database lacks ${missing.join(", ")}`);
   };
+}
+
+/** Those that a reload added were applied by it. */
+async function checkByHand(sql: Sql, byHand: readonly HandMigration[]): Promise<void> {
+  const rows = await sql<{ name: string }>("SELECT name FROM svc.hand_migrations");
+  const missing = byHand.filter(({ name }) => !rows.some((row) => row.name === name));
+  if (missing.length > 0) throw new Error(`the database lacks ${missing.map(titleOf).join(", ")}`);
 }

@@ -5,6 +5,8 @@ import type { Config } from "../config/load.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { applyMigration, planMigration, type MigrationPlan, type MigrationReport } from "../app/migrate.ts";
+import type { Step } from "../migration/core-migrations.ts";
+import { handSteps, loadHandMigrations } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 
 /** The part of an open database that the command needs. */
@@ -39,34 +41,45 @@ export function addMigrateCommand(
     .action((options: Options) =>
       withOpened(open, async ({ config, url, log, actor }) => {
         const definitions = await loadDefinitions(config.configDir);
+        const byHand = await loadHandMigrations(config.configDir);
         if (options.plan) {
-          const plan = await planMigration({ url, definitions });
+          const plan = await planMigration({ url, definitions, byHand });
           terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
           if (plan.impossible.length > 0)
             throw new OperatorError("The existing rows and objects do not allow the migration.");
           return;
         }
         const allowDestructive = options.allowDestructive === true;
-        const report = await applyMigration({ url, definitions, allowDestructive, log, actor });
+        const report = await applyMigration({ url, definitions, byHand, allowDestructive, log, actor });
         terminal.stdout(options.json ? jsonOfReport(report) : textOfReport(report));
       }),
     );
 }
 
 /** Returns a script for `psql`, with remarks as comments. */
-function textOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
     ...leftAlone.map((line) => `Left alone: ${line}`),
   ].map((line) => `-- ${oneLine(line)}`);
+  if (steps.length === 0 && byHand.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
+  // The core migrations make the record of those by hand.
+  const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
+  const rest = steps.filter((step) => !core.includes(step));
+  const head = remarks.length > 0 ? [remarks.join("\n")] : [];
+  const hand = byHand.flatMap((migration) => textOfSteps(handSteps(migration), migration.isInTransaction));
+  return `${[...head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
+}
+
+function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly string[] {
+  if (steps.length === 0) return [];
   const statements = steps.map(({ title, sql }) =>
     isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
   );
-  if (steps.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
-  const head = remarks.length > 0 ? [remarks.join("\n")] : [];
-  return `${[...head, "BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"].join("\n\n")}\n`;
+  if (!isInTransaction) return ["SET search_path = public;", ...statements];
+  return ["BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"];
 }
 
 /** Returns whether the title is the statement itself. */
@@ -74,8 +87,13 @@ function isSaid(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }
 
-function jsonOfPlan({ steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
-  return json({ steps, losses, impossible, notes, left_alone: leftAlone });
+function jsonOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  const given = byHand.map(({ name, sql, isInTransaction }) => ({
+    name,
+    sql,
+    in_transaction: isInTransaction,
+  }));
+  return json({ by_hand: given, steps, losses, impossible, notes, left_alone: leftAlone });
 }
 
 function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {

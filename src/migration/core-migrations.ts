@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 
@@ -103,11 +104,7 @@ export async function inMigrationTransaction<T>({
   readonly isReadOnly: boolean;
   readonly work: (client: Client) => Promise<T>;
 }): Promise<T> {
-  const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
-  // A lost connection fails the current query; without a listener it would also end the process.
-  client.on("error", () => undefined);
-  await client.connect();
-  try {
+  return withClient(url, async (client) => {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
     // A role or database may have limits for requests, and another search path.
     await client.query(`
@@ -116,15 +113,62 @@ export async function inMigrationTransaction<T>({
       SET LOCAL lock_timeout = 0;
       SET LOCAL search_path = public`);
     if (!isReadOnly) {
-      await client.query("SELECT pg_advisory_xact_lock($1)", [lockKey]);
+      await takeLock(client, "pg_try_advisory_xact_lock");
       await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
     }
     const result = await work(client);
     await client.query("COMMIT");
     return result;
+  });
+}
+
+/**
+ * Runs `work` on a connection of its own without a transaction, while no other migration runs: for
+ * statements that no transaction can have.
+ */
+export async function inMigrationSession<T>({
+  url,
+  work,
+}: {
+  readonly url: string;
+  readonly work: (client: Client) => Promise<T>;
+}): Promise<T> {
+  return withClient(url, async (client) => {
+    await client.query("SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = public");
+    await takeLock(client, "pg_try_advisory_lock");
+    return work(client);
+  });
+}
+
+/** The end of the connection rolls back what was not committed, and gives back the lock. */
+async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
+  // A lost connection fails the current query; without a listener it would also end the process.
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
   } finally {
-    // Rolls back what was not committed. A lost connection has failed the query before.
+    // A lost connection has failed the query before.
     await client.end().catch(() => undefined);
+  }
+}
+
+const lockWaitMs = 100;
+
+/**
+ * Waits for the other migrations. Asks again and again: `CREATE INDEX CONCURRENTLY` waits for every
+ * statement that is under way, also for one that waits for this lock.
+ */
+async function takeLock(
+  client: Client,
+  take: "pg_try_advisory_xact_lock" | "pg_try_advisory_lock",
+): Promise<void> {
+  for (;;) {
+    // Without parameters: the portal of an extended query would keep its snapshot.
+    const { rows } = await client.query<{ isTaken: boolean }>(`SELECT ${take}(${lockKey}) AS "isTaken"`);
+    if (rows[0]?.isTaken === true) return;
+    await setTimeout(lockWaitMs);
   }
 }
 

@@ -41,7 +41,7 @@ describe("createReloader", () => {
 
   function withConfig(change: Partial<Config>, hash = "next"): CheckedConfiguration {
     const { config, definitions } = present;
-    return { config: { ...config, ...change }, definitions, hash };
+    return { config: { ...config, ...change }, definitions, byHand: [], hash };
   }
 
   it("puts the whole configuration in the place of the one before, its log level included", async () => {

@@ -10,6 +10,7 @@ import { openInfrastructure, type Infrastructure } from "../../src/app/infrastru
 import { createReadiness } from "../../src/app/readiness.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { startProgram, type Program } from "../../src/app/generations.ts";
+import { loadHandMigrations } from "../../src/migration/hand-migrations.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
@@ -49,6 +50,8 @@ export interface ServiceOptions {
   readonly mode: Mode;
   /** Mapping files (and code modules) by name; default: the samples of config/resources. */
   readonly resources?: Readonly<Record<string, string>>;
+  /** Migrations by hand, by name. */
+  readonly migrations?: Readonly<Record<string, string>>;
   /** SQL to run before the service starts, for tables that are not managed. */
   readonly prepare?: (url: string) => Promise<void>;
   readonly http?: Partial<Config["http"]>;
@@ -110,6 +113,10 @@ export async function startService(options: ServiceOptions): Promise<TestService
     for (const [name, text] of Object.entries(options.resources))
       await writeFile(join(configDir, "resources", name), text);
   }
+  for (const [name, text] of Object.entries(options.migrations ?? {})) {
+    await mkdir(join(configDir, "migrations"), { recursive: true });
+    await writeFile(join(configDir, "migrations", name), text);
+  }
   const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
   let database: TestDatabase | undefined;
   const env: Record<string, string> = {
@@ -140,7 +147,12 @@ export async function startService(options: ServiceOptions): Promise<TestService
     auth: options.auth ?? loaded.auth,
     relay: { ...loaded.relay, pollIntervalMs: 50 },
   };
-  const checked = { config, definitions: await loadDefinitions(config.configDir), hash: "test" };
+  const checked = {
+    config,
+    definitions: await loadDefinitions(config.configDir),
+    byHand: await loadHandMigrations(config.configDir),
+    hash: "test",
+  };
   const infrastructure = await openInfrastructure({
     checked,
     program: "all",

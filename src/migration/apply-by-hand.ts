@@ -1,0 +1,77 @@
+import type { Client } from "pg";
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
+import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
+import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
+
+/**
+ * Applies the migrations by hand that a database lacks: each in a transaction of its own, with its
+ * record. Two processes at once apply each one once.
+ *
+ * @param record Adds a row to the audit trail, in the transaction.
+ * @returns Those that were applied.
+ * @throws OperatorError for the first one that fails; those before it stay applied.
+ */
+export async function applyByHand({
+  url,
+  migrations,
+  record,
+}: {
+  readonly url: string;
+  readonly migrations: readonly HandMigration[];
+  readonly record: (client: Client, migration: HandMigration) => Promise<void>;
+}): Promise<readonly HandMigration[]> {
+  const done: HandMigration[] = [];
+  for (const migration of migrations) {
+    const work = async (client: Client): Promise<boolean> => {
+      // Another process may have applied it while this one waited.
+      const pending = pendingByHand(migrations, await appliedByHand(client));
+      if (!pending.includes(migration)) return false;
+      await apply(client, migration, record);
+      return true;
+    };
+    const isApplied = migration.isInTransaction
+      ? await inMigrationTransaction({ url, isReadOnly: false, work })
+      : await inMigrationSession({ url, work });
+    if (isApplied) done.push(migration);
+  }
+  return done;
+}
+
+/** A setting that only this transaction sees: it is gone when the file has ended it. */
+const setting = "svc.migration_by_hand";
+
+async function apply(
+  client: Client,
+  migration: HandMigration,
+  record: (client: Client, migration: HandMigration) => Promise<void>,
+): Promise<void> {
+  const [work, note] = handSteps(migration);
+  const { isInTransaction, name } = migration;
+  try {
+    if (isInTransaction) await client.query("SELECT set_config($1, $2, true)", [setting, name]);
+    await client.query(work?.sql ?? "");
+  } catch (error) {
+    throw new OperatorError(`The ${titleOf(migration)} failed${reasonOf(error, isInTransaction)}`, {
+      cause: error,
+    });
+  }
+  if (isInTransaction) {
+    const { rows } = await client.query<{ name: string | null }>("SELECT current_setting($1, true) AS name", [
+      setting,
+    ]);
+    if (rows[0]?.name !== name)
+      throw new OperatorError(
+        `The ${titleOf(migration)} ends its transaction. It may have done a part of its work, and is not recorded. Take COMMIT and ROLLBACK out of it, and look at the database before the next try.`,
+      );
+  }
+  await client.query(note?.sql ?? "");
+  await record(client, migration);
+}
+
+function reasonOf(error: unknown, isInTransaction: boolean): string {
+  const said = `PostgreSQL says: ${messageOf(error)}`;
+  if (isInTransaction) return ` and changed nothing. ${said}`;
+  // `CREATE INDEX CONCURRENTLY` leaves an invalid index behind.
+  const hint = codeOf(error) === "25001" ? "It may have one statement only. " : "";
+  return `, and may have left a part of its work behind, such as an invalid index. ${hint}${said}`;
+}

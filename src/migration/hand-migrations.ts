@@ -1,0 +1,132 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ClientBase, Pool } from "pg";
+import { quoteText } from "../db/names.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
+import type { AppliedMigrations, Step } from "./core-migrations.ts";
+
+/** One file of `migrations` in the configuration folder. */
+export interface HandMigration {
+  /** Name of the file without `.sql`: `0001_backfill`. */
+  readonly name: string;
+  readonly sql: string;
+  readonly checksum: string;
+  /** False: one statement, such as CREATE INDEX CONCURRENTLY, that no transaction can have. */
+  readonly isInTransaction: boolean;
+}
+
+const folder = "migrations";
+const fileName = /^(\d{1,9})_[A-Za-z0-9_-]{1,100}\.sql$/;
+const directive = /^-- svc: *(.*?) *$/;
+
+/**
+ * Reads the migrations by hand, in the order of their numbers. None without the folder.
+ *
+ * @param configDir Absolute path of the configuration folder.
+ * @throws OperatorError that lists every fault of the files.
+ */
+export async function loadHandMigrations(configDir: string): Promise<readonly HandMigration[]> {
+  const path = join(configDir, folder);
+  const names = (await namesIn(path)).filter((name) => !name.startsWith("."));
+  const faults: string[] = [];
+  const known = new Map<number, string>();
+  const migrations: HandMigration[] = [];
+  for (const name of names.toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))) {
+    const [, digits] = fileName.exec(name) ?? [];
+    const number = Number(digits);
+    const other = known.get(number);
+    if (digits === undefined)
+      faults.push(`${join(path, name)}: expected a name such as 0001_backfill.sql: a number, _ and a name`);
+    else if (other !== undefined)
+      faults.push(`${join(path, name)}: expected a number of its own; ${other} has the same`);
+    else {
+      known.set(number, name);
+      const read = migrationOf(name, await readFile(join(path, name), "utf8"));
+      if (typeof read === "string") faults.push(`${join(path, name)}: ${read}`);
+      else migrations.push(read);
+    }
+  }
+  if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
+  return migrations;
+}
+
+async function namesIn(path: string): Promise<readonly string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw new OperatorError(`${path} cannot be read`, { cause: error });
+  }
+}
+
+/** Returns the fault of the file instead, where it has one. */
+function migrationOf(file: string, given: string): HandMigration | string {
+  // A checkout with other line ends has the same migration.
+  const sql = given.replaceAll("\r\n", "\n");
+  const [first = ""] = sql.split("\n", 1);
+  const [, word] = directive.exec(first) ?? [];
+  if (word !== undefined && word !== "no transaction")
+    return `expected "-- svc: no transaction" in the first line, or none that begins with "-- svc:"`;
+  if (sql.replaceAll(/--.*$/gm, "").trim() === "") return "expected SQL in the file";
+  const checksum = createHash("sha256").update(sql).digest("hex");
+  return { name: file.replace(/\.sql$/, ""), sql, checksum, isInTransaction: word === undefined };
+}
+
+/** Reads what was applied; nothing in a database of a version that knew no migrations by hand. */
+export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigrations> {
+  const { rows: found } = await client.query<{ isThere: boolean }>(
+    `SELECT to_regclass('svc.hand_migrations') IS NOT NULL AS "isThere"`,
+  );
+  if (found[0]?.isThere !== true) return {};
+  const { rows } = await client.query<{ name: string; checksum: string }>(
+    "SELECT name, checksum FROM svc.hand_migrations",
+  );
+  return Object.fromEntries(rows.map(({ name, checksum }) => [name, checksum]));
+}
+
+/**
+ * Returns the migrations that a database lacks. One that was applied and has no file any more is no
+ * fault: it may be newer than these files, or its work may be part of every database by now.
+ *
+ * @throws OperatorError when a file was changed after it was applied, or comes before one that was.
+ */
+export function pendingByHand(
+  known: readonly HandMigration[],
+  applied: AppliedMigrations,
+): readonly HandMigration[] {
+  const changed = known.filter(({ name, checksum }) => (applied[name] ?? checksum) !== checksum);
+  const pending = known.filter(({ name }) => applied[name] === undefined);
+  const last = known.findLast(({ name }) => applied[name] !== undefined);
+  const late = pending.filter((one) => last !== undefined && known.indexOf(one) < known.indexOf(last));
+  const faults = [
+    ...changed.map(
+      ({ name }) =>
+        `The migration by hand ${name} was changed after it was applied to this database. Restore its text and put the change into a new migration.`,
+    ),
+    ...late.map(
+      ({ name }) =>
+        `The migration by hand ${name} comes before ${last?.name}, which was applied already. Give it a higher number.`,
+    ),
+  ];
+  if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
+  return pending;
+}
+
+/** Returns what the migration is called in plans, reports and the audit trail. */
+export function titleOf({ name }: HandMigration): string {
+  return `migration by hand ${name}`;
+}
+
+/** Returns the steps that apply the migration and record it. */
+export function handSteps(migration: HandMigration): readonly Step[] {
+  const { name, sql, checksum } = migration;
+  const title = titleOf(migration);
+  return [
+    { title, sql: sql.trim().replace(/;$/, "") },
+    {
+      title: `${title}: record it`,
+      sql: `INSERT INTO svc.hand_migrations (name, checksum) VALUES (${quoteText(name)}, ${quoteText(checksum)})`,
+    },
+  ];
+}

@@ -1,0 +1,179 @@
+import { expect } from "chai";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client } from "pg";
+import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
+import { loadHandMigrations, type HandMigration } from "../../src/migration/hand-migrations.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { runAdmin } from "../../src/cli/program.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+
+const log = createLog({ level: "silent" });
+/** A table that only the migrations by hand make. */
+const places = definition({
+  name: "places",
+  isManaged: false,
+  fields: [keyField(), field("code", "String")],
+});
+
+describe("migrations by hand", () => {
+  let database: TestDatabase;
+  let client: Client;
+  let folder: ReturnType<typeof createMappingFolder>;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+    folder = createMappingFolder({});
+  });
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+    folder.remove();
+  });
+
+  function write(files: Readonly<Record<string, string>>): Promise<readonly HandMigration[]> {
+    const path = join(folder.configDir, "migrations");
+    rmSync(path, { recursive: true, force: true });
+    mkdirSync(path);
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text);
+    return loadHandMigrations(folder.configDir);
+  }
+
+  const apply = (byHand: readonly HandMigration[]): Promise<readonly string[] | string> =>
+    applyMigration({
+      url: database.url,
+      definitions: definitionsOf(places),
+      byHand,
+      allowDestructive: false,
+      log,
+    }).then(
+      ({ steps }) => steps.map(({ title }) => title).filter((title) => !title.startsWith("core")),
+      (error: unknown) => (error as Error).message,
+    );
+  const recorded = async (): Promise<readonly string[]> =>
+    (await client.query<{ name: string }>("SELECT name FROM svc.hand_migrations ORDER BY name")).rows.map(
+      ({ name }) => name,
+    );
+
+  const first =
+    "CREATE TABLE places (id serial PRIMARY KEY, code text NOT NULL);\nINSERT INTO places (code) VALUES ('a');\n";
+
+  it("come once each, in the order of their numbers, before the mapping files", async () => {
+    const byHand = await write({
+      "10_index.sql": "-- svc: no transaction\nCREATE INDEX CONCURRENTLY places_code ON places (code);\n",
+      "9_backfill.sql": "UPDATE places SET code = 'b'",
+      "0001_places.sql": first,
+    });
+    const definitions = definitionsOf(places);
+    const plan = await planMigration({ url: database.url, definitions, byHand });
+    const due = await migrationDue({ database: { pool: client as never }, definitions, byHand });
+
+    const [one, other] = await Promise.all([apply(byHand), apply(byHand)]);
+
+    expect(plan.byHand.map(({ name }) => name)).to.deep.equal(["0001_places", "9_backfill", "10_index"]);
+    expect(plan.notes).to.deep.equal([
+      'The rest cannot be planned before the migrations by hand are applied. The mapping files do not fit the database:\n  resources/places.yaml: name: there is no table "places"',
+    ]);
+    expect(due).to.include.members(["migration by hand 0001_places", "places: not installed yet"]);
+    expect([one, other].flat().toSorted()).to.deep.equal([
+      "migration by hand 0001_places",
+      "migration by hand 10_index",
+      "migration by hand 9_backfill",
+      "places: capture trigger on places",
+    ]);
+    expect(await recorded()).to.deep.equal(["0001_places", "10_index", "9_backfill"]);
+    const { rows } = await client.query(
+      "SELECT code, (SELECT indisvalid FROM pg_index WHERE indexrelid = 'places_code'::regclass) AS valid FROM places",
+    );
+    expect(rows).to.deep.equal([{ code: "b", valid: true }]);
+    const { rows: audit } = await client.query<{ titles: string }>(
+      "SELECT details ->> 'titles' AS titles FROM svc.audit WHERE details ->> 'titles' LIKE '%by hand%' ORDER BY id",
+    );
+    expect(audit.map(({ titles }) => titles)).to.have.length(3);
+    expect(await apply(byHand)).to.deep.equal([]);
+  });
+
+  it("are undone as a whole when one fails; those before it stay", async () => {
+    const byHand = await write({
+      "1_places.sql": first,
+      "2_broken.sql": "DELETE FROM places; SELECT 1 / 0",
+      "3_later.sql": "SELECT 1",
+    });
+
+    const message = await apply(byHand);
+
+    expect(message).to.equal(
+      "The migration by hand 2_broken failed and changed nothing. PostgreSQL says: division by zero",
+    );
+    expect(await recorded()).to.deep.equal(["1_places"]);
+    expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
+  });
+
+  it("tell of files that were changed, come too late, or end their transaction", async () => {
+    await apply(await write({ "1_places.sql": first, "5_more.sql": "SELECT 1" }));
+
+    const changed = await apply(
+      await write({ "1_places.sql": `${first}-- more`, "5_more.sql": "SELECT 1\r\n" }),
+    );
+    const late = await apply(
+      await write({ "1_places.sql": first, "2_late.sql": "SELECT 1", "5_more.sql": "SELECT 1" }),
+    );
+    const ending = await apply(await write({ "6_ends.sql": "COMMIT; SELECT 1" }));
+    const two = await apply(
+      await write({
+        "7_two.sql": "-- svc: no transaction\nCREATE INDEX CONCURRENTLY a ON places (code); SELECT 1",
+      }),
+    );
+
+    expect(changed).to.match(
+      /^The migration by hand 1_places was changed after it was applied.*\n.*5_more was changed/,
+    );
+    expect(late).to.equal(
+      "The migration by hand 2_late comes before 5_more, which was applied already. Give it a higher number.",
+    );
+    expect(ending).to.match(/^The migration by hand 6_ends ends its transaction\./);
+    expect(two).to.match(/^The migration by hand 7_two failed, .* It may have one statement only\./);
+    expect(await recorded()).to.deep.equal(["1_places", "5_more"]);
+  });
+
+  it("are refused under other names, with one number twice, another directive, or nothing in them", async () => {
+    const refusal = await write({
+      "backfill.sql": "SELECT 1",
+      "1_a.sql": "SELECT 1",
+      "01_b.sql": "SELECT 1",
+      "2_c.sql": "-- svc: no transactions\nSELECT 1",
+      "3_d.sql": "-- nothing\n",
+    }).catch((error: unknown) => (error as Error).message.replaceAll(/.*migrations\//g, ""));
+
+    expect(refusal).to.be.a("string").and.include("backfill.sql: expected a name such as 0001_backfill.sql");
+    expect(refusal).to.match(/(?:1_a|01_b)\.sql: expected a number of its own/);
+    expect(refusal).to.include('2_c.sql: expected "-- svc: no transaction" in the first line');
+    expect(refusal).to.include("3_d.sql: expected SQL in the file");
+  });
+
+  it("are in the plan of svc-admin, as a script that psql runs", async () => {
+    await write({ "1_places.sql": first, "2_index.sql": "-- svc: no transaction\nVACUUM places" });
+    const terminal = createMemoryTerminal();
+    const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
+
+    const status = await runAdmin({ args: ["migrate", "--plan"], env, cwd: folder.configDir, terminal });
+    const { stdout } = terminal.read();
+    await client.query(
+      stdout.slice(0, stdout.indexOf("SET search_path = public;\n\n-- migration by hand 2")),
+    );
+
+    expect(status).to.equal(0);
+    expect(stdout).to.match(
+      /COMMIT;\n\nBEGIN;.*-- migration by hand 1_places\nCREATE TABLE places.*COMMIT;/s,
+    );
+    expect(stdout).to.match(
+      /SET search_path = public;\n\n-- migration by hand 2_index\n-- svc: no transaction\nVACUUM places;/,
+    );
+    expect(await recorded()).to.deep.equal(["1_places"]);
+  });
+});
