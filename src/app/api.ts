@@ -186,7 +186,11 @@ function addEvents(
 ): EventStreams {
   const sql = createSql({ pool: database.lists, isEmbedded });
   const horizon = createEventHorizon({ sql });
-  const present = createEventPresenter({ definitions, delegateOf: (model) => models.listDelegate(model) });
+  const present = createEventPresenter({
+    definitions,
+    delegateOf: (model) => models.listDelegate(model),
+    sql: createTextSql(database.lists, createStatementNames(isEmbedded)),
+  });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
   addEventRoutes(router, { ...options, feed, streams });
