@@ -2,7 +2,7 @@
  * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and removes. One hostile user attacks `svc api` in the
  * memory of a container, while another user works; the table says what the other one notices. Loopback only.
  *
- * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search runs those with that word in their name.
+ * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in their name.
  */
 import { setPriority } from "node:os";
 import { startPrivatePostgres } from "../test/support/postgres.ts";
@@ -37,7 +37,7 @@ function rowOf({ name, cost, before, during, after, peakBytes, death, lost, reco
 
 async function main(atEnd: AtEnd): Promise<number> {
   const durationMs = Number(process.env["ATTACK_SECONDS"] ?? 8) * 1000;
-  const only = process.env["ATTACK_ONLY"] ?? "";
+  const only = (process.env["ATTACK_ONLY"] ?? "").split(",");
   progress("starting PostgreSQL and RabbitMQ");
   const postgres = await startPrivatePostgres();
   atEnd(() => postgres.dispose());
@@ -56,7 +56,7 @@ async function main(atEnd: AtEnd): Promise<number> {
     "| attack | the attacker's requests | p99 of the other user, ms: before / during / after | its failures | lost | peak MB | recovered after |",
   );
   console.log("|---|---|---|---|---|---|---|");
-  for (const attack of attacks.filter(({ name }) => name.includes(only))) {
+  for (const attack of attacks.filter(({ name }) => only.some((part) => name.includes(part)))) {
     progress(attack.name);
     const outcome = await measure(scene, attack, durationMs);
     console.log(rowOf(outcome));

@@ -49,7 +49,7 @@ export async function measureDeliveries(context: BenchContext): Promise<Delivery
 
   const bench = { pool, receiver, userId };
   const meters = {
-    "api and relay": () => processCpuMicros(api.pid),
+    "svc api": () => processCpuMicros(api.pid),
     dispatcher: () => processCpuMicros(dispatcher.pid),
     postgresql: () => familyCpuMicros(postgresPid),
     rabbitmq: () => processCpuMicros(rabbitMqPid),

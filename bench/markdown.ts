@@ -18,3 +18,16 @@ export function fixed(value: number | undefined, digits = 0): string {
 export function sumOf(parts: readonly (number | undefined)[]): number | undefined {
   return parts.reduce((sum, part) => (sum === undefined || part === undefined ? undefined : sum + part), 0);
 }
+
+const columns = 98;
+
+/** Text wrapped as the prose of the pages is. */
+export function prose(text: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > columns) lines.push(word);
+    else lines.splice(-1, 1, `${last} ${word}`);
+  }
+  return lines.join("\n");
+}

@@ -1,6 +1,6 @@
 import type { Amounts, Steady } from "./deliveries.ts";
 import type { DeliveryResults } from "./delivery-runs.ts";
-import { fixed, markdownTable, sumOf, type Row } from "./markdown.ts";
+import { fixed, markdownTable, prose, sumOf, type Row } from "./markdown.ts";
 
 export function deliveryReport({
   capacity,
@@ -47,11 +47,11 @@ export function deliveryReport({
         ),
       ],
     ),
-    `Statements of a delivery of rows by SQL: relay ${fixed(relay, 2)}, dispatcher ${fixed(dispatcher, 2)}, BEGIN and COMMIT\n${fixed(transaction, 2)}, others ${fixed(api, 2)}. Cores busy at ${ratePerSecond} creates a second: ${fixed(sumOf(Object.values(steadyApi.coresBusy)), 2)}, of which\n${Object.entries(
-      steadyApi.coresBusy,
-    )
-      .map(([who, cores]) => `${who} ${fixed(cores, 3)}`)
-      .join(", ")}.`,
+    prose(
+      `Statements of a delivery of rows by SQL: relay ${fixed(relay, 2)}, dispatcher ${fixed(dispatcher, 2)},
+      BEGIN and COMMIT ${fixed(transaction, 2)}, others ${fixed(api, 2)}. Cores busy at ${ratePerSecond} creates a second:
+      ${fixed(sumOf(Object.values(steadyApi.coresBusy)), 2)}, of which ${busyText(steadyApi.coresBusy)}.`,
+    ),
     `From change to receiver at ${ratePerSecond} a second, in ms.`,
     markdownTable(
       ["Changed by", "p50", "p95", "p99", "max", "the API's answers: p50", "p99"],
@@ -76,6 +76,12 @@ export function deliveryReport({
       ]),
     ),
   ].join("\n\n");
+}
+
+function busyText(coresBusy: Amounts): string {
+  return Object.entries(coresBusy)
+    .map(([who, cores]) => `${who} ${fixed(cores, 3)}`)
+    .join(", ");
 }
 
 function row(

@@ -1,5 +1,5 @@
 import type { Block, Comparison, Ratio } from "./compare.ts";
-import { fixed, markdownTable, sumOf, type Row } from "./markdown.ts";
+import { fixed, markdownTable, prose, sumOf, type Row } from "./markdown.ts";
 import { medianOf } from "./numbers.ts";
 import type { Operation, OperationResults } from "./operations.ts";
 import type { RequestResults } from "./requests.ts";
@@ -21,7 +21,9 @@ export function requestReport({
 
 function comparisonReport({ comparisons, access, logging }: RequestResults): string {
   return [
-    "Beside a server that is written by hand with Koa and pg, for the same two tables: 16 connections,\nblocks in turns. Ratios are `svc api` by the other: the median, the least and the most of the pairs.\nCPU is of one request.",
+    prose(
+      "Beside a server that is written by hand with Koa and pg, for the same two tables: 16 connections, blocks in turns. Ratios are `svc api` by the other: the median, the least and the most of the pairs. CPU is of one request.",
+    ),
     markdownTable(
       [
         "Request",
@@ -39,7 +41,9 @@ function comparisonReport({ comparisons, access, logging }: RequestResults): str
       ],
       comparisons.map(comparisonRow),
     ),
-    "The service beside itself, with a rule of access or a log line and without. The rule is that of a\nteam: `{ project: { members: { some: { user_id: $user.id } } } }`.",
+    prose(
+      "The service beside itself, with a rule of access or a log line and without. The rule is that of a team: `{ project: { members: { some: { user_id: $user.id } } } }`.",
+    ),
     markdownTable(
       [
         "Request",
@@ -88,7 +92,9 @@ function ratioText({ median, min, max }: Ratio): string {
 
 function operationReport({ operations, captured, uncaptured }: OperationResults): string {
   return [
-    "What one request costs by itself, by one client, with its event published and fanned out to nobody.\nOne client waits for each answer, so CPU is more than under load. Statements within triggers are not\ncounted.",
+    prose(
+      "What one request costs by itself, by one client, with its event published and fanned out, without a subscriber. One client waits for each answer, so CPU is more than under load. Statements within triggers are not counted.",
+    ),
     markdownTable(
       [
         "Operation",
@@ -102,7 +108,9 @@ function operationReport({ operations, captured, uncaptured }: OperationResults)
       ],
       operations.map(operationRow),
     ),
-    "What a create costs PostgreSQL, by statement, with the trigger that captures it and without. Times of\na statement include those of the triggers within it.",
+    prose(
+      "What a create costs PostgreSQL, by statement, with the trigger that captures it and without. Times of a statement include those of the triggers within it.",
+    ),
     markdownTable(
       ["Statement", "by", "calls", "µs", "WAL bytes", "without capture: calls", "µs", "WAL bytes"],
       createRows(captured, uncaptured),

@@ -4,7 +4,7 @@ import { requestReport } from "./report-requests.ts";
 import type { DeliveryResults } from "./delivery-runs.ts";
 import type { Outcome } from "./hold-ups/measure.ts";
 import { holdUpTable } from "./hold-ups/table.ts";
-import { fixed, markdownTable, sumOf, type Row } from "./markdown.ts";
+import { fixed, markdownTable, prose, sumOf, type Row } from "./markdown.ts";
 import type { OperationResults } from "./operations.ts";
 import type { PlanResult } from "../test/support/plan-results.ts";
 import { planTable } from "./plans.ts";
@@ -36,13 +36,17 @@ export function reportOf(results: Results): string {
     ...(holdUps === undefined
       ? []
       : [
-          "## What one party does to the others\n\nIn ms, from the change to its receipt, of another user's 20 changes a second: before, during and\nafter. `npm run holdups` does the same for longer.",
+          "## What one party does to the others",
+          prose(
+            "In ms, from the change to its receipt, of another user's 20 changes a second: before, during and after. `npm run holdups` does the same for longer.",
+          ),
           holdUpTable(holdUps),
         ]),
     ...(plans === undefined
       ? []
       : [
-          `## Plans\n\nThe slowest statement of each kind of work at ${fixed(plans.events)} events and ${fixed(plans.events * 2)} deliveries.`,
+          "## Plans",
+          `The slowest statement of each kind of work at ${fixed(plans.events)} events and ${fixed(plans.events * 2)} deliveries.`,
           planTable(plans.results),
         ]),
   ].join("\n\n");
@@ -50,7 +54,10 @@ export function reportOf(results: Results): string {
 
 function scaleReport(results: readonly ScaleOut[]): string {
   return [
-    `## More processes\n\n${results[0]?.ratePerSecond ?? 0} creates and deliveries a second, by as many APIs as dispatchers. CPU µs are of all processes of a\nkind together, for one create and its delivery.`,
+    "## More processes",
+    prose(
+      `${results[0]?.ratePerSecond ?? 0} creates and deliveries a second, by as many APIs as dispatchers. CPU µs are of all processes of a kind together, for one create and its delivery.`,
+    ),
     markdownTable(
       [
         "Each",

@@ -3,7 +3,8 @@
  * of docs/measurements.md that is measured here, progress to stderr, everything to bench/results/<date>.json.
  *
  * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries, scale, holdups, plans.
- * `--write` puts the tables into docs/measurements.md. BENCH_SCALE=0.2 shortens it, for a look whether all works;
+ * `--write` puts the tables into docs/measurements.md. `--from a.json --from b.json` prints earlier results, those of all
+ * files together, and measures nothing. BENCH_SCALE=0.2 shortens it, for a look whether all works;
  * BENCH_PLANS=1 has the plans of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and
  * `svc dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of such a run are worse.
  */
@@ -47,10 +48,27 @@ function partsOf(given: readonly string[]): ReadonlySet<PartName> {
 
 async function main(atEnd: AtEnd): Promise<number> {
   const { values, positionals } = parseArgs({
-    options: { write: { type: "boolean", default: false } },
+    options: {
+      write: { type: "boolean", default: false },
+      from: { type: "string", multiple: true, default: [] },
+    },
     allowPositionals: true,
   });
-  const parts = partsOf(positionals);
+  const results =
+    values.from.length > 0 ? readResults(values.from) : await measureParts(partsOf(positionals), atEnd);
+  const report = reportOf(results);
+  console.log(report);
+  if (values.write) writeIntoPage(report);
+  return 0;
+}
+
+/** Of several runs, each with other parts. */
+function readResults(paths: readonly string[]): Results {
+  const all = paths.map((path) => JSON.parse(readFileSync(path, "utf8")) as Results);
+  return Object.assign({}, ...all) as Results;
+}
+
+async function measureParts(parts: ReadonlySet<PartName>, atEnd: AtEnd): Promise<Results> {
   const scale = numberOf("BENCH_SCALE", 1);
   const startedAt = new Date().toISOString();
   const machine = describeMachine();
@@ -71,11 +89,8 @@ async function main(atEnd: AtEnd): Promise<number> {
   const path = `bench/results/${startedAt.replaceAll(":", "-")}.json`;
   mkdirSync("bench/results", { recursive: true });
   writeFileSync(path, `${JSON.stringify(results, null, 2)}\n`);
-  const report = reportOf(results);
-  console.log(report);
-  if (values.write) writeIntoPage(report);
   progress(`written to ${path}`);
-  return 0;
+  return results;
 }
 
 type Served = Pick<Results, "versions" | "requests" | "operations" | "deliveries" | "scaleOut">;
