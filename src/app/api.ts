@@ -8,6 +8,11 @@ import type { Log } from "../telemetry/log.ts";
 import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
+import { addTestRoute } from "../deliveries/test-route.ts";
+import { createTestDeliveries } from "../deliveries/test-delivery.ts";
+import { createDeliverySender } from "./delivery-sender.ts";
+import { findSubscription } from "../subscriptions/own-subscriptions.ts";
+import { openSigning } from "../subscriptions/signing.ts";
 import { addDeliveryRoutes } from "../deliveries/routes.ts";
 import { createTargetPolicy, perUser } from "../outbound/targets.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
@@ -118,6 +123,17 @@ export function createApi({
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
     refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), definitions, caller),
   });
+  const sender = createDeliverySender(config.webhooks);
+  addTestRoute(router, {
+    tests: createTestDeliveries({
+      sql,
+      send: (post, user) => sender.send(post, user),
+      openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+      now: () => performance.now(),
+    }),
+    isOwn: async (id, userId) => (await findSubscription(sql, id, userId)) !== undefined,
+    bodyLimitBytes,
+  });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({ sql, listSql, transact, tracing }),
     ...posts,
@@ -172,7 +188,7 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
-  return { workers: [relay, expiry, streams], listener: app.callback(), close: () => undefined };
+  return { workers: [relay, expiry, streams], listener: app.callback(), close: () => sender.close() };
 }
 
 /** Adds the routes of events. Returns their streams, which a worker of the API feeds. */

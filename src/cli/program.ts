@@ -6,6 +6,8 @@ import { configDirOf } from "../config/load.ts";
 import { readConfiguration } from "../app/configuration.ts";
 import { addDeliveryCommands } from "../deliveries/commands.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
+import { addWebhookCommands } from "../deliveries/webhook-commands.ts";
+import { createDeliverySender } from "../app/delivery-sender.ts";
 import { createLog } from "../telemetry/log.ts";
 import { addImportCommand } from "./import-command.ts";
 import { addMigrateCommand } from "./migrate-command.ts";
@@ -53,6 +55,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
     terminal,
   });
   addDeliveryCommands(program, { open, terminal });
+  addWebhookCommands(program, { open, createSender: createDeliverySender, terminal });
   addPruneCommand(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });
   addAuditCommand(program, { open, terminal });

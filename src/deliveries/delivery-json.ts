@@ -1,6 +1,7 @@
 import type { EventKind } from "../events/event.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
+import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import { signedHeaders } from "./attempt/sign.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import type { AttemptRow } from "./history.ts";
@@ -49,6 +50,29 @@ export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unk
     tls_ms: attempt.tlsMs,
     first_byte_ms: attempt.firstByteMs,
   };
+}
+
+/** Returns the JSON of an attempt that is not stored, in the same form. */
+export function presentResult(
+  result: AttemptResult,
+  trigger: AttemptTrigger,
+): Readonly<Record<string, unknown>> {
+  return presentAttempt({
+    number: 1,
+    startedAt: result.startedAt,
+    durationMs: result.durationMs,
+    statusCode: result.statusCode ?? null,
+    error: result.error ?? null,
+    responseHeaders: result.responseHeaders ?? null,
+    responseBody: result.responseBody ?? null,
+    responseTruncated: result.isResponseTruncated,
+    trigger,
+    address: result.address ?? null,
+    dnsMs: result.dnsMs ?? null,
+    connectMs: result.connectMs ?? null,
+    tlsMs: result.tlsMs ?? null,
+    firstByteMs: result.firstByteMs ?? null,
+  });
 }
 
 /**

@@ -20,6 +20,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "PATCH /webhooks/:id": "webhooks",
   "DELETE /webhooks/:id": "webhooks",
   "POST /webhooks/:id/rotate-secret": "webhooks",
+  "POST /webhooks/:id/test": "webhooks",
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",

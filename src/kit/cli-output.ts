@@ -97,11 +97,21 @@ export function printRows(
   terminal.stdout(`${table.toString()}\n`);
 }
 
-/** Prints one object: as JSON, or as a table with a line per key. */
-export function printRow(terminal: Terminal, row: OutputRow, { json }: { readonly json: boolean }): void {
+/**
+ * Prints one object: as JSON, or as a table with a line per key.
+ *
+ * @param width Characters of a value; longer text is wrapped. Default: as wide as the text.
+ */
+export function printRow(
+  terminal: Terminal,
+  row: OutputRow,
+  { json, width }: { readonly json: boolean; readonly width?: number },
+): void {
   if (json) return printJson(terminal, row);
-  const table = new Table({ style: plain });
-  for (const [key, value] of Object.entries(row)) table.push({ [key]: cellOf(value) });
+  const keyWidth = Math.max(...Object.keys(row).map((key) => key.length));
+  const wrapping = width === undefined ? {} : { colWidths: [keyWidth + 2, width + 2], wordWrap: true };
+  const table = new Table({ style: plain, ...wrapping });
+  for (const [key, value] of Object.entries(row)) table.push({ [key]: breakWords(cellOf(value), width) });
   terminal.stdout(`${table.toString()}\n`);
 }
 

@@ -46,7 +46,7 @@ export function addSubscriptionCommands(
     .option("--json", "print JSON")
     .action(({ replaceUnreadable: mayReplace = false, json = false }: Options) =>
       withOpened(open, async ({ config, sql, actor }) => {
-        const secretBox = await openBox(config);
+        const secretBox = await openSecretBox(config);
         const { reencrypted, current, unreadable } = await reencryptSecrets({
           sql,
           secretBox,
@@ -87,7 +87,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-async function openBox({
+/** Opens the box of the webhook secrets, as the settings of `svc-admin` give its key. */
+export async function openSecretBox({
   dataDir,
   database,
   previousSecretKeys,

@@ -1,3 +1,4 @@
+import { idOf } from "../kit/ids.ts";
 import type { Sql } from "../db/sql.ts";
 import { conditionText, createParameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
@@ -6,32 +7,40 @@ import { orderText, type OrderItem } from "../querying/order.ts";
 import type { OwnSubscription } from "./subscription.ts";
 
 /** A user has few subscriptions, so that no filter or sort needs an index of its own. */
-export const subscriptionShape = fixedShape([
-  { name: "id", type: "Int" },
-  { name: "user_id", type: "Int" },
-  { name: "url", type: "String" },
-  { name: "resource", type: "String" },
-  { name: "events", type: "String", isList: true },
-  { name: "filter", type: "Json", isOptional: true, fault: "a condition" },
-  { name: "headers", type: "Json", fault: "an object" },
-  { name: "rate_limit", type: "Float", isOptional: true },
-  { name: "is_active", type: "Boolean" },
-  { name: "disabled_at", type: "DateTime", isOptional: true },
-  {
-    name: "disabled_reason",
-    type: "Enum",
-    isOptional: true,
-    values: ["owner", "gone", "failing", "user"],
-  },
-  { name: "failing_since", type: "DateTime", isOptional: true },
-  { name: "last_success_at", type: "DateTime", isOptional: true },
-  { name: "last_attempt_at", type: "DateTime", isOptional: true },
-  { name: "description", type: "String", isOptional: true },
-  { name: "masked_secret", type: "String", fault: "a secret" },
-  { name: "previous_secret_until", type: "DateTime", isOptional: true },
-  { name: "created_at", type: "DateTime" },
-  { name: "updated_at", type: "DateTime" },
-]);
+export const subscriptionShape = fixedShape(
+  [
+    { name: "id", type: "Int" },
+    { name: "user_id", type: "Int" },
+    { name: "url", type: "String" },
+    { name: "resource", type: "String" },
+    { name: "events", type: "String", isList: true },
+    { name: "filter", type: "Json", isOptional: true, fault: "a condition" },
+    { name: "headers", type: "Json", fault: "an object" },
+    { name: "rate_limit", type: "Float", isOptional: true },
+    { name: "is_active", type: "Boolean" },
+    { name: "disabled_at", type: "DateTime", isOptional: true },
+    {
+      name: "disabled_reason",
+      type: "Enum",
+      isOptional: true,
+      values: ["owner", "gone", "failing", "user"],
+    },
+    { name: "failing_since", type: "DateTime", isOptional: true },
+    { name: "last_success_at", type: "DateTime", isOptional: true },
+    { name: "last_attempt_at", type: "DateTime", isOptional: true },
+    { name: "description", type: "String", isOptional: true },
+    { name: "masked_secret", type: "String", fault: "a secret" },
+    { name: "previous_secret_until", type: "DateTime", isOptional: true },
+    { name: "created_at", type: "DateTime" },
+    { name: "updated_at", type: "DateTime" },
+  ],
+  { own: new Map([["user_id", userFault]]) },
+);
+
+function userFault(text: string): string | undefined {
+  const isUser = text === "*" || idOf(text) !== undefined;
+  return isUser ? undefined : "The user id field must be an integer, or * for all users.";
+}
 
 const columns = `
   own.id, own.user_id, own.url, own.resource, own.events, own.filter, own.header_names, own.rate_limit,

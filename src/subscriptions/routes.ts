@@ -16,7 +16,7 @@ import { idOf } from "../kit/ids.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList } from "./list.ts";
-import { subscriptionShape } from "./own-subscriptions.ts";
+import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
 import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
@@ -57,8 +57,10 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.get("/webhooks", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
     const { id: userId } = ctx.state.caller;
-    const found = await store.list(userId, parameters);
-    ctx.body = subscriptionList(found, parameters, { userId, whose: userId, cursors, url: urlOf(ctx) });
+    const whose = whoseOf(ctx, parameters.given.get("user_id"));
+    const found = await store.list(whose, { ...parameters, limit: mostListed + 1 });
+    if (found.length > mostListed) throw validationError({ user_id: [tooManyListed] });
+    ctx.body = subscriptionList(found, parameters, { userId, whose, cursors, url: urlOf(ctx) });
   });
 
   router.post("/webhooks", async (ctx) => {
@@ -120,6 +122,18 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     if (subscription === undefined) throw unknownSubscription();
     return subscription;
   }
+}
+
+/** An answer for all users is made in memory: this is some 10 MB. */
+const mostListed = 10_000;
+const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
+
+/** Whose subscriptions are asked for: an admin may ask for those of another user, and of all. */
+function whoseOf(ctx: ApiContext, userId: string | undefined): Whose {
+  const { id, isAdmin, isLimited } = ctx.state.caller;
+  const asked = userId === "*" ? "everybody" : Number(userId ?? id);
+  if (asked === id || (isAdmin && isLimited !== true)) return asked;
+  throw new AppError("user.forbidden", "Only admins list the webhooks of others.");
 }
 
 function valid<T>(checked: Checked<T>): T {

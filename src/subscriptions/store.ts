@@ -7,7 +7,7 @@ import type { Caller } from "../kit/caller.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
 import { mergeHeaders } from "./own-headers.ts";
-import { findSubscription, findSubscriptions } from "./own-subscriptions.ts";
+import { findSubscription, findSubscriptions, type Whose } from "./own-subscriptions.ts";
 import { rotateSecret } from "./rotate-secret.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import { openHeaders, sealHeaders } from "./signing.ts";
@@ -20,8 +20,12 @@ import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./su
 export interface SubscriptionStore {
   /** All that meet the filter; newest first where nothing else is asked for. */
   list(
-    userId: number,
-    query: { readonly filter: Condition; readonly sort: readonly OrderItem[] | undefined },
+    whose: Whose,
+    query: {
+      readonly filter: Condition;
+      readonly sort: readonly OrderItem[] | undefined;
+      readonly limit: number;
+    },
   ): Promise<readonly OwnSubscription[]>;
   find(id: number, userId: number): Promise<OwnSubscription | undefined>;
   /**
@@ -86,7 +90,7 @@ export function createSubscriptionStore({
   readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
 }): SubscriptionStore {
   return {
-    list: (userId, query) => findSubscriptions(listSql, userId, query),
+    list: (whose, query) => findSubscriptions(listSql, whose, query),
     find: (id, userId) => findSubscription(ownSql, id, userId),
     async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = created.secret ?? mintSecret();

@@ -243,5 +243,68 @@ for (const mode of modes) {
         "filter.no",
       );
     });
+
+    it("are tested by a ping that goes out now, signed, with own headers, and counts nowhere", async () => {
+      const body = { headers: { "X-Api-Key": "canary" }, is_active: false };
+      const { id, secret, standard_secret: standard } = await subscribeWith(body);
+      const path = `/webhooks/${id}/test`;
+      receiver.answer = { status: 418, body: "short and stout" };
+
+      const answer = await ada.request("POST", path);
+
+      expect(answer.status).to.equal(200);
+      expect(answer.body).to.include({
+        number: 1,
+        status_code: 418,
+        error: "http",
+        response_body: "short and stout",
+        trigger: "test",
+        address: "127.0.0.1",
+      });
+      const [ping] = (await receiver.waitFor(1)) as [ReceivedRequest];
+      await verifyAll(secret, standard, ping);
+      expect(JSON.parse(ping.rawBody.toString())).to.include({ event: "ping", resource: "notes" });
+      expect(ping.headers).to.include({
+        "x-api-key": "canary",
+        "x-service-delivery": answer.body.delivery_id,
+      });
+      const again = await ada.request("POST", path);
+      expect([again.status, again.body.code, again.headers.get("retry-after")]).to.deep.equal([
+        429,
+        "rate.exceeded",
+        "1",
+      ]);
+      expect((await ada.request("GET", `/webhook-deliveries?webhook_id=${id}`)).body.data).to.deep.equal([]);
+      expect((await ada.request("GET", `/webhooks/${id}`)).body).to.include({ last_attempt_at: null });
+      expect((await ada.request("POST", path, { url: "x" })).status).to.equal(422);
+      const ben = await service.createUser();
+      expect((await ben.request("POST", path)).status).to.equal(404);
+      await ada.request("DELETE", `/webhooks/${id}`);
+      expect((await ada.request("POST", path)).status).to.equal(404);
+      expect(receiver.received).to.have.length(1);
+    });
+
+    it("are listed for admins by user, and for nobody else", async () => {
+      const { id } = await subscribeWith({});
+      const admin = await service.createUser({ isAdmin: true });
+      const idsOf = async (query: string): Promise<readonly number[]> => {
+        const answer = await admin.request("GET", `/webhooks?${query}`);
+        expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+        return answer.body.data.map((webhook: { id: number }) => webhook.id);
+      };
+
+      expect(await idsOf("")).to.deep.equal([]);
+      expect(await idsOf(`user_id=${ada.id}`)).to.deep.equal([id]);
+      expect(await idsOf("user_id=*&filter[resource]=notes&per_page=5")).to.deep.equal([id]);
+      expect(await idsOf("user_id=*&filter[disabled_reason]=user")).to.deep.equal([]);
+      const { sql } = service.infrastructure;
+      await sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [ada.id]);
+      expect(await idsOf("user_id=*&filter[disabled_reason]=user")).to.deep.equal([id]);
+      await sql("UPDATE svc.users SET disabled_at = NULL WHERE id = $1", [ada.id]);
+      expect((await ada.request("GET", "/webhooks?user_id=*")).body.code).to.equal("user.forbidden");
+      expect((await ada.request("GET", `/webhooks?user_id=${admin.id}`)).status).to.equal(403);
+      expect((await ada.request("GET", `/webhooks?user_id=${ada.id}`)).body.data).to.have.length(1);
+      expect((await admin.request("GET", "/webhooks?user_id=x")).body.errors).to.have.all.keys("user_id");
+    });
   });
 }

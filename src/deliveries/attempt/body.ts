@@ -16,7 +16,7 @@ export function deliveryBody({
   data,
   timestamp,
 }: {
-  readonly event: EventKind;
+  readonly event: EventKind | "ping";
   readonly resource: string;
   readonly eventUuid: string;
   readonly deliveryUuid: string;

@@ -39,7 +39,8 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   updated_at: dateTime,
 };
 
-const attempt = objectOf({
+/** The schema of an attempt. */
+export const attempt = objectOf({
   number: { type: "integer", minimum: 1 },
   started_at: dateTime,
   duration_ms: whole,

@@ -39,5 +39,22 @@ export function webhookActions(): readonly Operation[] {
       },
       errors: [...ofBody, ...ofIdempotency, "webhook.not_found"],
     },
+    {
+      tag: "Webhooks",
+      scope: "webhooks",
+      method: "post",
+      path: "/webhooks/{id}/test",
+      id: "svc.webhooks.test",
+      summary: "Sends a ping to the receiver, and answers the attempt",
+      parameters: [idParameter],
+      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      answers: {
+        200: {
+          description: "The attempt, whatever the receiver answered. It counts nowhere.",
+          schema: schemaNamed("Webhook.tested"),
+        },
+      },
+      errors: [...ofBody, "webhook.not_found", "rate.exceeded", "server.overloaded"],
+    },
   ];
 }

@@ -7,15 +7,23 @@ import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { listParameters, listRemarks } from "../list-parameters.ts";
+import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { shownSchema } from "../value-schemas.ts";
+import { attempt } from "./deliveries.ts";
+import { shownSchema, uuid } from "../value-schemas.ts";
 import { webhookActions } from "./webhook-actions.ts";
 
 const tag = "Webhooks";
 const path = "/webhooks";
 const events = listOf({ type: "string", enum: triggers }, { minItems: 1, uniqueItems: true });
+
+const ownParameters: OwnParameters = {
+  user_id: {
+    schema: { type: ["integer", "string"], pattern: "^(\\*|[1-9][0-9]*)$" },
+    description: "For admins: of this user, or * for all users.",
+  },
+};
 
 /** The schemas of subscriptions (docs/webhooks.md, "Subscriptions"). */
 export function webhookSchemas(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
@@ -58,6 +66,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
       secret: { type: "string", description: "Shown this once." },
       standard_secret: { type: "string", description: "The same key, as Standard Webhooks writes it." },
     }),
+    "Webhook.tested": { ...attempt, properties: { delivery_id: uuid, ...(attempt["properties"] as object) } },
     "Webhook.listed": objectOf(all, { optional: "all" }),
     "Webhook.create": { ...body, properties: sent, additionalProperties: false },
     "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
@@ -86,7 +95,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
       id: "svc.webhooks.list",
       summary: "Lists the caller's subscriptions",
       description: `All of them without page, per_page, count and cursor. ${listRemarks(subscriptionShape)}`,
-      parameters: listParameters(subscriptionShape, { maxPerPage }),
+      parameters: listParameters(subscriptionShape, { maxPerPage, own: ownParameters }),
       answers: {
         200: {
           description: "All of them, or a page.",
@@ -95,7 +104,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
           },
         },
       },
-      errors: ["validation.failed"],
+      errors: ["validation.failed", "user.forbidden"],
     },
     {
       ...common,
