@@ -35,6 +35,32 @@ export async function readRecords(
   return rows;
 }
 
+/**
+ * Reads a page of records with their relations. Counts all that meet the condition, in the same
+ * statement, where the page has a record at `countAt`.
+ *
+ * @param countAt From 1: a first page that is full is counted by its last record, any other page by
+ *   its first one.
+ * @returns `total` is undefined where the page ends before `countAt`.
+ */
+export async function readCountedPage(
+  sql: TextSql,
+  statement: SelectionStatement,
+  { reading, countAt }: { readonly reading: Reading; readonly countAt: number },
+): Promise<{ readonly rows: readonly Raw[]; readonly total: number | undefined }> {
+  const parameters = createParameters();
+  const [page] = selectText(statement, reading, () => [], reading.order, parameters);
+  const { definition } = statement.root;
+  const all = `SELECT count(*) FROM ${quoteTable(definition.table)} AS t ${whereText(reading.condition, parameters)}`;
+  const place = parameters.add(countAt);
+  const text = `SELECT page.*, CASE WHEN row_number() OVER () = ${place} THEN (${all}) END FROM (${page}) AS page`;
+  const rows: Raw[] = await sql(text, parameters.values);
+  const total = rows[countAt - 1]?.[statement.width];
+  for (const row of rows) row.length = statement.width;
+  await readManys(sql, statement, rows);
+  return { rows, total: total === undefined ? undefined : Number(total) };
+}
+
 /** Reads the record that meets the condition, and whether it meets a second one. */
 export async function readJudged(
   sql: TextSql,
@@ -112,8 +138,8 @@ function selectText(
   { condition, order = [], skip = 0, take, after }: Reading,
   extraColumns: (parameters: Parameters, aliasOf: AliasOf) => readonly string[],
   joinedFor: readonly OrderItem[] = order,
+  parameters: Parameters = createParameters(),
 ): [string, Parameters["values"]] {
-  const parameters = createParameters();
   const { from, aliases } = statement.withOrder(joinedFor);
   const aliasOf: AliasOf = (links) => aliases.get(pathOf(links)) as string;
   const columns = [statement.columns, ...extraColumns(parameters, aliasOf)].join(", ");

@@ -43,18 +43,31 @@ export interface Total {
   readonly isEstimate: boolean;
 }
 
+export interface CountedRecords {
+  readonly records: readonly string[];
+  /** Undefined where nothing was counted. */
+  readonly total: number | undefined;
+}
+
+export function exactly(total: number): Total {
+  return { total, isEstimate: false };
+}
+
 /**
  * Reads a page, a quarter of it at a time where the whole is larger than a connection may hold.
  *
  * @param read Reads as many records from `skip` on.
+ * @param readCounted Does the same, and counts all where there is a record at `countAt`.
  */
 export async function readPage(
   { skip, take, likely = take, count: mode }: ListPart,
   {
     read,
+    readCounted,
     count,
   }: {
     readonly read: (size: number) => Promise<readonly string[]>;
+    readonly readCounted?: (size: number, countAt: number) => Promise<CountedRecords>;
     readonly count: (mode: "exact" | "estimated") => Promise<Total>;
   },
 ): Promise<RecordPage> {
@@ -65,6 +78,16 @@ export async function readPage(
     const hasNext = found.records.length > found.size;
     return { records, size: found.size, total: undefined, isEstimate: false, hasNext };
   }
+  if (mode === "exact" && readCounted !== undefined) {
+    let total: number | undefined;
+    const found = await readFitting(size, async (most) => {
+      // A first page that is not full is the count.
+      const page = await readCounted(most, skip > 0 ? 1 : most);
+      total = page.total ?? (skip > 0 ? undefined : page.records.length);
+      return page.records;
+    });
+    return { ...found, ...(total === undefined ? await count(mode) : exactly(total)), hasNext: false };
+  }
   if (skip > 0) {
     const [found, total] = await Promise.all([readFitting(size, read), count(mode)]);
     return { ...found, ...total, hasNext: false };
@@ -72,7 +95,7 @@ export async function readPage(
   // Most lists fit on their first page, which then is the count.
   const found = await readFitting(size, read);
   const isWhole = found.records.length < found.size;
-  const total = isWhole ? { total: found.records.length, isEstimate: false } : await count(mode);
+  const total = isWhole ? exactly(found.records.length) : await count(mode);
   return { ...found, ...total, hasNext: false };
 }
 

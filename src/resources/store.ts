@@ -10,10 +10,12 @@ import {
   countRecords,
   estimateRecords,
   keyIs,
+  readCountedPage,
   readJudged,
   readPositions,
   readRecords,
   totalOrder,
+  type Reading,
 } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
 import { readVersion } from "../querying/version.ts";
@@ -21,6 +23,7 @@ import { scalarParameter } from "../querying/values.ts";
 import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
 import type { Where } from "./access.ts";
 import {
+  exactly,
   readCursorPage,
   readPage,
   type CursorPage,
@@ -91,13 +94,17 @@ async function list(context: Context, query: ListQuery, part: ListPart): Promise
   if (compiled === undefined) return context.fallback().list(query, part);
   const { definition } = context;
   const { view, condition, sql } = compiled;
+  const readingOf = (take: number): Reading => ({ condition, order: compiled.order, skip: part.skip, take });
   return readPage(part, {
-    read: async (take) =>
-      jsonOf(compiled, await readRecords(sql, view.statement, { ...compiled, skip: part.skip, take })),
+    read: async (take) => jsonOf(compiled, await readRecords(sql, view.statement, readingOf(take))),
+    async readCounted(take, countAt) {
+      const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
+      return { records: await jsonOf(compiled, found.rows), total: found.total };
+    },
     count: async (mode) =>
       mode === "estimated"
         ? estimateRecords(sql, definition, condition)
-        : { total: await countRecords(sql, definition, condition), isEstimate: false },
+        : exactly(await countRecords(sql, definition, condition)),
   }).catch((error: unknown) => refuseList(query.asked, error));
 }
 

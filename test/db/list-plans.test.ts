@@ -6,7 +6,7 @@ import type { Definition } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
 import { linkOf } from "../../src/querying/links.ts";
 import type { OrderItem } from "../../src/querying/order.ts";
-import { readPositions, readRecords, totalOrder } from "../../src/querying/read.ts";
+import { readCountedPage, readPositions, readRecords, totalOrder } from "../../src/querying/read.ts";
 import { selectionOf, type RelatedNeed, type SelectionStatement } from "../../src/querying/selection.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
@@ -166,6 +166,22 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
       ).to.deep.equal([]);
       expect(plans.map(({ rowsRead }) => rowsRead <= 51 + 1000)).to.deep.equal([true, true]);
       expect(plans[1]?.rowsRead).to.be.below(2 * take);
+    });
+
+  for (const mode of ["custom", "generic"] as const)
+    it(`count only from a page that reaches the place to count at, by a ${mode} plan`, async () => {
+      const reading = { condition: always, order: [item("id", "desc")], take };
+      const plans = await plansOf(mode, async (sql) => {
+        const full = await readCountedPage(sql, all, { reading, countAt: take });
+        const short = await readCountedPage(sql, all, { reading, countAt: take + 1 });
+        expect([full.total, short.total]).to.deep.equal([rows, undefined]);
+        expect(full.rows.map(([id]) => Number(id))).to.deep.equal(
+          Array.from({ length: take }, (_, n) => rows - n),
+        );
+      });
+      expect(plans.map(({ rowsRead }) => rowsRead >= rows)).to.deep.equal([true, false]);
+      expect(plans.map(({ mostSorted }) => mostSorted)).to.deep.equal([0, 0]);
+      expect(plans[1]?.rowsRead).to.equal(take);
     });
 
   for (const direction of ["asc", "desc"] as const) {
