@@ -1,6 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import { createDeliverySender } from "./delivery-sender.ts";
-import { createAdmission } from "../deliveries/admission/admission.ts";
+import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf } from "../deliveries/attempt/attempts.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
 import type { ScheduleOf } from "../deliveries/attempt/schedule.ts";
@@ -8,6 +8,8 @@ import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
+import { createHeldLane } from "../deliveries/held-lane.ts";
+import { createHeldStore } from "../deliveries/held-store.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -16,6 +18,7 @@ import { createEligibility } from "../subscriptions/eligibility.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
 
@@ -34,15 +37,7 @@ export function createDispatcher({
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const sender = createDeliverySender(webhooks);
-  const admission = createAdmission({
-    concurrency: webhooks.concurrency,
-    perReceiver: webhooks.receiverConcurrency,
-    hasBreakers: webhooks.breaker,
-    timeoutMs: webhooks.timeoutMs,
-    log,
-    now: nowMs,
-    random: Math.random,
-  });
+  const admission = createAdmissionOf(configuration, log);
   /** What fan-out, attempts and sweep share. */
   const shared = {
     broker,
@@ -79,10 +74,20 @@ export function createDispatcher({
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
   });
+  const heldLane = createHeldLane({
+    ...shared,
+    ...lanesOf(configuration),
+    held: createHeldStore({ sql: dispatcherSql }),
+    admission,
+    rates,
+    attempts,
+    eligibility,
+    flightMs,
+  });
   const fanOut = createFanOut({
     ...shared,
     seal,
-    findSubscribers: createSubscriberFinder({ sql, eligibility, filters }),
+    findSubscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs: webhooks.holdForMs }),
     isCostly: (resource) => eligibility.isCostly(resource),
     admission,
     rates,
@@ -94,7 +99,7 @@ export function createDispatcher({
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
-    workers: [fanOut, startingWith(showBreakers, attempts), sweep, health],
+    workers: [fanOut, startingWith(showBreakers, attempts), sweep, heldLane, health],
     close: () => sender.close(),
   };
 }
@@ -113,6 +118,28 @@ function createStateKeepers(
     health: createSubscriptionHealth({ sql, log, actor, disableAfterMs, now: nowMs }),
     rates: createRates({ sql, now: nowMs, onWait }),
   };
+}
+
+function createAdmissionOf({ config: { webhooks } }: Configuration, log: Log): Admission {
+  return createAdmission({
+    concurrency: webhooks.concurrency,
+    perReceiver: webhooks.receiverConcurrency,
+    hasBreakers: webhooks.breaker,
+    timeoutMs: webhooks.timeoutMs,
+    log,
+    now: nowMs,
+    random: Math.random,
+  });
+}
+
+/** What the lanes beside fresh deliveries and retries may use of a dispatcher. */
+function lanesOf({ config: { webhooks } }: Configuration): {
+  readonly holdForMs: number;
+  readonly atOnce: number;
+  readonly intervalMs: number;
+} {
+  const { concurrency, holdForMs, sweepIntervalMs: intervalMs } = webhooks;
+  return { holdForMs, intervalMs, atOnce: Math.max(1, Math.floor(concurrency / 16)) };
 }
 
 function startingWith(act: () => void, worker: Worker): Worker {

@@ -149,6 +149,8 @@ export const settings = {
   "webhooks.breaker": { kind: boolean(), default: true },
   // A subscription with nothing but failures for so long is switched off.
   "webhooks.disableAfter": { kind: duration(1, longestWait), default: 432_000 },
+  // How long a subscription that is off still gets deliveries, which are held.
+  "webhooks.holdFor": { kind: duration(1, longestWait), default: 604_800 },
   "webhooks.sweepInterval": { kind: timer, default: 1 },
   // A delivery whose message is older than this is published again.
   "webhooks.requeueAfter": { kind: timer, default: 60 },

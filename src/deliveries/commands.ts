@@ -52,8 +52,8 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .action((id: string, { json = false }: JsonOption) => show(options, id, json));
   deliveries
     .command("retry")
-    .description("make a new delivery of a failed one")
-    .argument("<id>", "id of the failed delivery", parseRowId)
+    .description("make a new delivery of one at its end, or the next attempt of a retrying one now")
+    .argument("<id>", "id of the delivery", parseRowId)
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => retry(options, id, json));
 }

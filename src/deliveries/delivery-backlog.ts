@@ -18,7 +18,8 @@ const backlogText = `
     least((SELECT count(*) FROM due) + (SELECT count(*) FROM parked) - (SELECT count(*) FROM held), $1)::int AS due,
     (SELECT coalesce(sum(cardinality(delivery_ids)), 0) FROM svc.flights)::int AS "inHand",
     (SELECT count(*) FROM (SELECT FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT $1) AS counted)::int AS scheduled,
-    (SELECT count(*) FROM held)::int AS held,
+    least((SELECT count(*) FROM held) + (SELECT count(*) FROM (
+      SELECT FROM svc.deliveries WHERE held_at IS NOT NULL ORDER BY id LIMIT $1) AS counted), $1)::int AS held,
     (SELECT extract(epoch FROM now() - delivery.updated_at) * 1000 FROM svc.deliveries AS delivery
       WHERE delivery.id = (SELECT min(delivery_id) FROM (SELECT delivery_id FROM due UNION ALL
         SELECT delivery_id FROM parked WHERE delivery_id NOT IN (SELECT delivery_id FROM held)) AS waiting))::float8 AS "oldestDueMs",

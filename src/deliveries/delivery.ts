@@ -1,4 +1,4 @@
-export const deliveryStatuses = ["pending", "retrying", "delivered", "failed", "cancelled"] as const;
+export const deliveryStatuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** Why an attempt failed; `http` is an answer outside 2xx. */

@@ -179,7 +179,7 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
   const subscribers = await findSubscribers(batch.map(({ event }) => event));
   const { written, eventCount } = await writeDeliveries(options, batch, subscribers);
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
-  const parked = written.filter(({ place }) => place === undefined);
+  const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
   if (parked.length > 0) {
     onParked();
     // A lost message makes no difference: each dispatcher looks into the queue now and then.

@@ -124,7 +124,7 @@ function idsOfOne(
   const { userId, subscriptionId, status, eventId, fromId, toId } = filter;
   const user = userId === undefined ? undefined : `${parameters.add(userId)}::int`;
   const subscription = subscriptionId === undefined ? undefined : `${parameters.add(subscriptionId)}::int`;
-  const state = status === undefined ? undefined : `${parameters.add(status)}::text`;
+  const state = status === undefined || status === "held" ? undefined : `${parameters.add(status)}::text`;
   const range: Range = {
     from: fromId === undefined ? "0" : parameters.add(fromId),
     to: toId === undefined ? lastId : parameters.add(toId),
@@ -140,6 +140,7 @@ function idsOfOne(
       subscription === undefined ? [] : `subscription_id = ${subscription}`,
       user === undefined ? [] : `user_id + 0 = ${user}`,
       state === undefined ? [] : `status = ${state}`,
+      status === "held" ? "held_at IS NOT NULL" : [],
     ].flat();
     return `SELECT id FROM (SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} OFFSET 0) AS of_event
         WHERE ${rangeOf([], "id", range)} ORDER BY id ${direction} ${page}`;
@@ -161,6 +162,11 @@ function idsOfOne(
 
   if (status === "pending" || status === "retrying")
     return `${waitingText({ status, scope, range, ofOwner, isState: `= ${state}`, direction, most: `${skip} + ${take}` })} ${page}`;
+
+  if (status === "held") {
+    const held = ["held_at IS NOT NULL", rangeOf(scope, "id", range), ofOwner].flat();
+    return `SELECT id FROM svc.deliveries WHERE ${held.join(" AND ")} ORDER BY ${orderOf(scope, "id", direction)} ${page}`;
+  }
 
   const isProblem = status === "failed" || status === "cancelled";
   const columns = isProblem && state !== undefined ? [...scope, ["problem", state] as const] : scope;

@@ -66,9 +66,19 @@ export interface DeliveryHistory {
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
-   * Makes a new delivery of the same event, with a UUID of its own, due now. Refuses unless the
-   * delivery has failed, its subscription exists, and its chain has had fewer manual retries than
-   * `limit`.
+   * Has a user's subscription drop what is held for it now; dispatchers do it. Returns how many
+   * that are, counted up to 10,000; undefined when the user has no such subscription.
+   */
+  discardHeld(options: {
+    readonly subscriptionId: number;
+    readonly userId: number;
+    /** To be a part of; default: one of its own. */
+    readonly transaction?: Sql | undefined;
+  }): Promise<number | undefined>;
+  /**
+   * Makes a new delivery of one that is at its end: of the same event, with a UUID of its own, due
+   * now. One that is retrying is due now itself. Refuses when the subscription was deleted, and a
+   * new delivery when the chain has had `limit` manual retries.
    */
   retry(options: {
     readonly id: string;
@@ -86,6 +96,21 @@ const mostLookedThrough = 50_000;
 
 /** Larger totals are estimates: counting millions takes a second. */
 const mostCounted = 10_000;
+
+const discardText = `
+  WITH own AS (
+    SELECT id FROM svc.subscriptions WHERE id = $1 AND user_id = $2
+  ), newest AS (
+    SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
+    ORDER BY subscription_id DESC, id DESC LIMIT 1
+  ), asked AS (
+    INSERT INTO svc.discards AS discard (subscription_id, up_to) SELECT own.id, newest.id FROM own CROSS JOIN newest
+    ON CONFLICT (subscription_id) DO UPDATE SET up_to = greatest(discard.up_to, EXCLUDED.up_to), asked_at = now()
+  )
+  SELECT (SELECT count(*)::int FROM (
+      SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
+      LIMIT $3) AS counted) AS held
+  FROM own`;
 
 const attemptsText = `
   SELECT number, started_at AS "startedAt", duration_ms AS "durationMs", status_code AS "statusCode", error,
@@ -160,6 +185,10 @@ export function createDeliveryHistory({
     },
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
+    },
+    async discardHeld({ subscriptionId, userId, transaction = sql }) {
+      const [row] = await transaction<{ held: number }>(discardText, [subscriptionId, userId, mostCounted]);
+      return row?.held;
     },
     retry({ transaction, ...asked }) {
       const act = (inTransaction: Sql): Promise<RetryAnswer> =>

@@ -1,5 +1,6 @@
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
+import type { Lane } from "../broker/topology.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
@@ -9,6 +10,8 @@ import type { Flight } from "./flights.ts";
 import type { Outcome, Taken, TakenDelivery } from "./store.ts";
 
 export interface PlaceOptions {
+  /** Whose slots the attempts take; default: by the attempts made so far. */
+  readonly lane?: Lane;
   readonly admission: Pick<Admission, "reserve" | "refusalOf">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
@@ -94,7 +97,7 @@ function place(
   };
   if (subscription === null) return cancel("The subscription was deleted.");
   if (!subscription.isActive) {
-    attempts.putBack({ flight }, { id, delayMs: undefined });
+    attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
     return false;
   }
   const verdict = judged(delivery);
@@ -106,9 +109,9 @@ function place(
   const request: SlotRequest = {
     userId: subscription.user.id,
     url: subscription.url,
-    lane: attempt === 0 ? "first" : "retry",
+    lane: options.lane ?? (attempt === 0 ? "first" : "retry"),
     bytes: delivery.bytes,
-    isUrgent: delivery.isManual && attempt === 0,
+    isUrgent: delivery.trigger === "manual",
   };
   if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
     options.metrics.postponed("rate");

@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Sql } from "../db/sql.ts";
+import type { DeliveryStatus } from "./delivery.ts";
 import { findDelivery, type DeliveryRow } from "./delivery-row.ts";
 import { keepFromPruning } from "./prune.ts";
 
 export type RetryAnswer =
   | { readonly kind: "created"; readonly delivery: DeliveryRow }
+  /** The delivery itself goes out now; its schedule stays as it is. */
+  | { readonly kind: "hurried"; readonly delivery: DeliveryRow }
   | { readonly kind: "refused"; readonly reason: string };
 
 // Locks the root's row: two retries of one chain at the same time would both find room under the
@@ -13,37 +16,47 @@ const lockChainText = `
   SELECT FROM svc.deliveries
   WHERE id = (SELECT root_delivery_id FROM svc.deliveries WHERE id = $1) FOR NO KEY UPDATE`;
 
-const retryText = `
-  WITH failed AS MATERIALIZED (
-    SELECT delivery.*, subscription.url AS "urlNow",
-      (SELECT count(*) FROM svc.deliveries AS other
-        WHERE other.root_delivery_id = delivery.root_delivery_id AND other.trigger_kind = 'manual') AS retries
-    FROM svc.deliveries AS delivery LEFT JOIN svc.subscriptions AS subscription ON subscription.id = delivery.subscription_id
-    WHERE delivery.id = $1
-  ), made AS (
+const findText = `
+  SELECT delivery.status, subscription.url AS "urlNow",
+    (SELECT count(*)::int FROM svc.deliveries AS other
+      WHERE other.root_delivery_id = delivery.root_delivery_id AND other.trigger_kind = 'manual') AS retries,
+    EXISTS (SELECT FROM svc.event_data WHERE event_id = delivery.event_id) AS "hasData"
+  FROM svc.deliveries AS delivery LEFT JOIN svc.subscriptions AS subscription ON subscription.id = delivery.subscription_id
+  WHERE delivery.id = $1`;
+
+interface Found extends Record<string, unknown> {
+  readonly status: DeliveryStatus;
+  /** Null when the subscription was deleted. */
+  readonly urlNow: string | null;
+  /** Manual retries in the chain. */
+  readonly retries: number;
+  /** False when the record was erased. */
+  readonly hasData: boolean;
+}
+
+// The row is only there while no process has the delivery in flight.
+const hurryText = `
+  UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now()), is_hurried = true WHERE delivery_id = $1 RETURNING 1`;
+
+const againText = `
+  WITH made AS (
     INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
       trigger_kind, max_attempts, url, traceparent)
-    SELECT $3::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, "urlNow",
+    SELECT $2::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, $3,
       coalesce($4, traceparent)
-    FROM failed WHERE status = 'failed' AND "urlNow" IS NOT NULL AND retries < $2
+    FROM svc.deliveries WHERE id = $1
     RETURNING id, subscription_id, user_id
   ), queued AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
     SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), false FROM made
   )
-  SELECT failed.status AS "statusBefore", failed."urlNow", made.id FROM failed LEFT JOIN made ON true`;
-
-interface RetriedRow extends Record<string, unknown> {
-  readonly statusBefore: string;
-  readonly urlNow: string | null;
-  /** The new delivery. */
-  readonly id: string | null;
-}
+  SELECT id FROM made`;
 
 /**
- * Makes a new delivery of a failed one, in a transaction: see `DeliveryHistory.retry`.
+ * Makes a new delivery of one at its end, or hurries a retrying one: see `DeliveryHistory.retry`.
+ * Part of a transaction.
  *
- * @param traceparent Of the request; default: that of the failed delivery.
+ * @param traceparent Of the request; default: that of the delivery.
  */
 export async function retryDelivery(
   sql: Sql,
@@ -55,15 +68,29 @@ export async function retryDelivery(
 ): Promise<RetryAnswer> {
   await keepFromPruning(sql);
   await sql(lockChainText, [id]);
-  const [row] = await sql<RetriedRow>(retryText, [id, limit, randomUUID(), traceparent ?? null]);
-  if (row === undefined) return refused("This delivery was deleted.");
-  const { id: madeId, statusBefore, urlNow } = row;
-  const made = madeId === null ? undefined : await findDelivery(sql, madeId);
-  if (made !== undefined) return { kind: "created", delivery: made };
-  if (statusBefore !== "failed")
-    return refused(`Only a failed delivery can be retried; this one is ${statusBefore}.`);
+  const [found] = await sql<Found>(findText, [id]);
+  if (found === undefined) return refused("This delivery was deleted.");
+  const { status, urlNow, retries, hasData } = found;
   if (urlNow === null) return refused("The subscription of this delivery was deleted.");
-  return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
+  if (status === "pending")
+    return refused("This delivery is pending: its first attempt is made without a retry.");
+  if (status === "held")
+    return refused("This delivery is held: it goes out when its subscription is switched on.");
+  if (!hasData) return refused("The record of this delivery was erased.");
+  if (status === "retrying") {
+    if ((await sql(hurryText, [id])).length === 0)
+      return refused("An attempt of this delivery is being made.");
+    return answerWith(sql, "hurried", id);
+  }
+  if (retries >= limit)
+    return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
+  const [made] = await sql<{ id: string }>(againText, [id, randomUUID(), urlNow, traceparent ?? null]);
+  return answerWith(sql, "created", made?.id ?? "0");
+}
+
+async function answerWith(sql: Sql, kind: "created" | "hurried", id: string): Promise<RetryAnswer> {
+  const delivery = await findDelivery(sql, id);
+  return delivery === undefined ? refused("This delivery was deleted.") : { kind, delivery };
 }
 
 function refused(reason: string): RetryAnswer {

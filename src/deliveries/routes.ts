@@ -4,6 +4,7 @@ import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
 import type { InTransaction } from "../db/transaction.ts";
+import { idOf } from "../kit/ids.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
@@ -79,11 +80,27 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
         const made = presentDelivery(answer.delivery);
         const collection = urlOf(ctx);
         collection.pathname = collection.pathname.replace(/\/[^/]+\/retry\/?$/, "");
+        if (answer.kind === "hurried") return { status: 200, headers: {}, json: JSON.stringify(made) };
         return {
           status: 201,
           headers: { Location: urlBelow(collection, answer.delivery.id) },
           json: JSON.stringify(made),
         };
+      },
+    });
+  });
+
+  router.post("/webhooks/:id/discard-held", async (ctx) => {
+    const id = idOf(ctx.params["id"]);
+    refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    await answerPost(ctx, {
+      inTransaction,
+      async act(transaction) {
+        const asked = { subscriptionId: id ?? 0, userId: ctx.state.caller.id, transaction: transaction?.sql };
+        const held = id === undefined ? undefined : await history.discardHeld(asked);
+        if (held === undefined)
+          throw new AppError("webhook.not_found", "The webhook subscription could not be found.");
+        return { status: 202, headers: {}, json: JSON.stringify({ held }) };
       },
     });
   });

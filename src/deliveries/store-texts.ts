@@ -38,8 +38,10 @@ const insertText = (isComplete: boolean): string => `
     JOIN taken USING (event_id)
   ), inserted AS (
     INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, url,
-      max_attempts, traceparent)
-    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent FROM fresh
+      max_attempts, traceparent, status, held_at)
+    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent,
+      CASE WHEN is_taken IS NULL THEN 'held' ELSE 'pending' END, CASE WHEN is_taken IS NULL THEN now() END
+    FROM fresh
     ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
     RETURNING id
   ), flight AS (
@@ -65,16 +67,23 @@ export interface InsertedRow {
 export const insertAllText = insertText(true);
 export const insertSomeText = insertText(false);
 
+const fromQueue = {
+  gone: `
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING delivery_id, is_hurried`,
+  statuses: "'pending', 'retrying'",
+};
+
 /**
  * Moves the found deliveries from the queue into a flight, in one commit. Drops finished ones,
  * which were put back by mistake.
+ *
+ * @param from How they are taken out of where they wait, and the statuses that they have there.
  */
-const takeText = (found: string, flightMs: string): string => `
-  WITH found AS MATERIALIZED (${found}), gone AS (
-    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING delivery_id
+const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueue): string => `
+  WITH ${found.startsWith("WITH ") ? found.slice(5) : `found AS MATERIALIZED (${found})`}, gone AS (${gone}
   ), taken AS MATERIALIZED (
-    SELECT delivery.* FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
-    WHERE delivery.status IN ('pending', 'retrying')
+    SELECT delivery.*, gone.is_hurried FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
+    WHERE delivery.status IN (${statuses})
   ), flight AS (
     INSERT INTO svc.flights (delivery_ids, ends_at)
     SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
@@ -82,7 +91,9 @@ const takeText = (found: string, flightMs: string): string => `
   )
   SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
     event.trigger AS event, taken.resource, ${timestampOfEvent} AS timestamp, taken.attempt, taken.max_attempts AS "maxAttempts",
-    taken.trigger_kind = 'manual' AS "isManual", (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
+    taken.trigger_kind <> 'automatic' AS "isManual",
+    CASE WHEN taken.is_hurried THEN 'manual' WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
+      ELSE 'scheduled' END AS trigger, (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
     taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
     subscription.url, subscription.encrypted_secret AS "encryptedSecret", subscription.encrypted_headers AS "encryptedHeaders",
@@ -133,6 +144,31 @@ export const takeParkedText = takeText(
         ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
     ) AS picked`,
   "$4",
+);
+
+/**
+ * Takes the oldest held one of a subscription out, where this dispatcher alone sends them. The
+ * range is that of the index: for an equality, another index might be taken and sorted.
+ */
+export const takeHeldText = takeText(
+  `WITH leased AS (
+    INSERT INTO svc.lanes AS lane (subscription_id, holder, held_until) VALUES ($1, $2::uuid, now() + $3 * interval '1 millisecond')
+    ON CONFLICT (subscription_id) DO UPDATE SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
+      WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now()
+    RETURNING 1
+  ), found AS MATERIALIZED (
+    SELECT id AS delivery_id FROM svc.deliveries
+    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
+      AND EXISTS (SELECT FROM leased)
+    ORDER BY subscription_id, event_id, id LIMIT 1 FOR UPDATE SKIP LOCKED
+  )`,
+  "$3",
+  {
+    statuses: "'held'",
+    gone: `
+    UPDATE svc.deliveries SET status = CASE attempt WHEN 0 THEN 'pending' ELSE 'retrying' END, held_at = NULL, updated_at = now()
+    WHERE id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING id AS delivery_id, false AS is_hurried`,
+  },
 );
 
 // Goes from one subscription to the next by the index, however many deliveries of each wait.
@@ -207,7 +243,8 @@ const recordingText = (isWhole: boolean): string => `
     UPDATE svc.deliveries AS delivery
     SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END,
       status = CASE WHEN delivery.status = 'cancelled' THEN delivery.status ELSE outcome.status END,
-      last_error = CASE WHEN delivery.status = 'cancelled' THEN delivery.last_error ELSE outcome.last_error END,
+      last_error = CASE WHEN delivery.status = 'cancelled' OR outcome.status = 'held' THEN delivery.last_error ELSE outcome.last_error END,
+      held_at = CASE WHEN outcome.status = 'held' AND delivery.status <> 'cancelled' THEN now() END,
       updated_at = now()
     FROM outcome
     WHERE delivery.id = outcome.id AND delivery.uuid = outcome.uuid AND delivery.attempt = outcome.attempts_before

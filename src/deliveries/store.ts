@@ -36,8 +36,11 @@ export interface NewDelivery {
   readonly maxAttempts: number;
   /** W3C `traceparent` of the trace that the attempts join. */
   readonly traceparent?: string | undefined;
-  /** Whether this process attempts the delivery now; otherwise it waits in the queue for a slot. */
-  readonly isTaken: boolean;
+  /**
+   * Whether this process attempts the delivery now; otherwise it waits in the queue for a slot.
+   * Null: it is held, since its subscription is off.
+   */
+  readonly isTaken: boolean | null;
 }
 
 /** An event that is fanned out. */
@@ -65,8 +68,10 @@ export interface TakenDelivery {
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Whether it is a manual retry. */
+  /** Whether it is a manual retry, or of a replay. */
   readonly isManual: boolean;
+  /** What makes the next attempt. */
+  readonly trigger: AttemptTrigger;
   /** Time since it was created or last attempted. */
   readonly waitedMs: number;
   readonly ownerId: string | null;

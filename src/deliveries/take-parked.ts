@@ -55,12 +55,13 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   for (const { subscriptionId, url } of found)
     if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
   await judge(options, walk, silent);
+  const hasOff = await hold(options, found);
   const counts = shareOut(
     options.admission,
     found.filter((one) => !held.includes(one)),
   );
   noteRates(options, walk, limited);
-  if (counts.size === 0) return !isLast;
+  if (counts.size === 0) return hasOff || !isLast;
   // From both ends, so that new deliveries do not wait behind a backlog of hours.
   const wanted = [...counts].map(([subscriptionId, count]) => ({
     subscriptionId,
@@ -70,7 +71,18 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   const taken = await store.takeParked({ wanted, flightMs });
   const started = await placeDeliveries(options, taken);
   noteRates(options, walk, limited);
-  return started > 0 || !isLast;
+  return started > 0 || hasOff || !isLast;
+}
+
+/** Holds deliveries of subscriptions that are off, in portions. Returns whether there were any. */
+async function hold(options: TakeParkedOptions, found: readonly ParkedSubscription[]): Promise<boolean> {
+  const off = found.filter(({ url, isActive }) => url !== null && !isActive);
+  if (off.length === 0) return false;
+  const oldest = Math.ceil(batchSize / off.length);
+  const wanted = off.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
+  const taken = await options.store.takeParked({ wanted, flightMs: options.flightMs });
+  await placeDeliveries(options, taken);
+  return taken.removed > 0;
 }
 
 /** Notes when the first of the subscriptions with a rate limit may go on. */

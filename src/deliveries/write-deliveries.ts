@@ -29,8 +29,9 @@ export interface Received {
 export interface Written {
   readonly id: string;
   readonly uuid: string;
-  /** Undefined when the delivery waits in the queue. */
+  /** Undefined when the delivery waits in the queue, or is held. */
   readonly place: Place | undefined;
+  readonly isHeld: boolean;
 }
 
 /** A delivery to be written. */
@@ -84,13 +85,15 @@ function plan({ admission }: WriteOptions, received: Received, subscriber: Subsc
     received,
     subscriber,
     uuid: deliveryUuidOf(event.event_id, subscriber.subscriptionId),
-    place: admission.reserve({
-      userId: subscriber.user.id,
-      url: subscriber.url,
-      lane: "first",
-      bytes: event.data.length,
-      isUrgent: false,
-    }),
+    place: subscriber.isActive
+      ? admission.reserve({
+          userId: subscriber.user.id,
+          url: subscriber.url,
+          lane: "first",
+          bytes: event.data.length,
+          isUrgent: false,
+        })
+      : undefined,
   };
 }
 
@@ -154,7 +157,8 @@ async function writePortion(
   };
   for (const one of portion) {
     const id = ids.get(one.uuid);
-    if (id !== undefined) written.push({ id, uuid: one.uuid, place: one.place });
+    if (id !== undefined)
+      written.push({ id, uuid: one.uuid, place: one.place, isHeld: !one.subscriber.isActive });
     if (one.place === undefined) continue;
     if (id === undefined) one.place.leave();
     else {
@@ -177,7 +181,7 @@ function toNewDelivery({ received, subscriber, uuid, place }: Planned, scheduleO
     url: subscriber.url,
     maxAttempts: scheduleOf(event.resource).maxAttempts,
     traceparent: span.traceparent,
-    isTaken: place !== undefined,
+    isTaken: subscriber.isActive ? place !== undefined : null,
   };
 }
 
@@ -198,6 +202,7 @@ function toDelivery(
     attempt: 0,
     maxAttempts: scheduleOf(event.resource).maxAttempts,
     isManual: false,
+    trigger: "scheduled",
     traceparent: span.traceparent ?? null,
     subscriptionId,
     subscription: { url, signing, rateLimit, user },

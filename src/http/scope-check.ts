@@ -21,6 +21,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "DELETE /webhooks/:id": "webhooks",
   "POST /webhooks/:id/rotate-secret": "webhooks",
   "POST /webhooks/:id/test": "webhooks",
+  "POST /webhooks/:id/discard-held": "webhooks",
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",

@@ -10,3 +10,10 @@ export function durationMsOf(text: string): number | undefined {
   const ms = Number(count) * unitMs[(unit ?? "m") as keyof typeof unitMs];
   return ms <= longestMs ? ms : undefined;
 }
+
+/** Writes a duration in the largest unit that it is a multiple of: `7 days`, `90 s`. */
+export function durationText(ms: number): string {
+  const { d, h } = unitMs;
+  if (ms % d === 0) return `${ms / d} day${ms === d ? "" : "s"}`;
+  return ms % h === 0 ? `${ms / h} h` : `${ms / 1000} s`;
+}

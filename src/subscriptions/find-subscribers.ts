@@ -4,6 +4,7 @@ import type { Audience, Circle, Eligibility } from "./eligibility.ts";
 import { filterAnswers, type FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
+import { isAnyOffText, matchOff, readOff } from "./find-off.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 
@@ -16,18 +17,25 @@ export interface Subscriber {
   readonly rateLimit: number | null;
   /** Owner of the subscription. */
   readonly user: Caller;
+  /** False: its deliveries are held. */
+  readonly isActive: boolean;
 }
 
 type Found = Candidate & Subscriber & { readonly filter: string | null };
-type FoundRow = Omit<Found, "user" | "signing"> &
+type FoundRow = Omit<Found, "user" | "signing" | "isActive"> &
   Omit<Caller, "id"> &
   SealedSigning & { readonly userId: number };
+/** The first five parts are null where there is no subscription: the row only tells. */
+type FirstRow = FoundRow & { readonly isAnyOff: boolean };
 
-const findText = `
-  SELECT subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
+const columns = `subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
-    encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter
-  FROM svc.possible_subscribers($1, $2, $3, $4, $5)`;
+    encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter`;
+// The one statement of each batch tells whether the one about subscriptions that are off is needed.
+const findText = `
+  SELECT ${columns}, off.is_any AS "isAnyOff"
+  FROM (SELECT ${isAnyOffText("$6")} AS is_any) AS off
+  LEFT JOIN svc.possible_subscribers($1, $2, $3, $4, $5) ON true`;
 
 /**
  * A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience.
@@ -54,36 +62,48 @@ export function createSubscriberFinder({
   sql,
   eligibility,
   filters,
+  holdForMs,
 }: {
   readonly sql: Sql;
-  readonly eligibility: Pick<Eligibility, "circleOf">;
+  readonly eligibility: Pick<Eligibility, "circleOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passes">;
+  /** How long a subscription that is off still gets deliveries. */
+  readonly holdForMs: number;
 }): (events: readonly (MatchedEvent & FilteredEvent)[]) => Promise<readonly (readonly Subscriber[])[]> {
   return async (events) => {
+    if (events.length === 0) return [];
     const circles = new Map<string, Circle>();
     for (const [resource, own] of groupBy(events, (event) => event.resource))
       circles.set(resource, await eligibility.circleOf(resource, own));
     const questions = questionsOf(events, circles);
-    if (questions.length === 0) return events.map(() => []);
-    const columns = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
-    const rows = await sql<FoundRow>(findText, columns);
-    const matched = matchEvents({ events, candidates: rows.map(foundOf), circles });
+    const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
+    const rows = await sql<FirstRow>(findText, [...asked, holdForMs]);
+    const found = rows.filter(({ subscriptionId }) => (subscriptionId as number | null) !== null);
+    const candidates = found.map((row) => foundOf(row, true));
+    const active = matchEvents({ events, candidates, circles });
+    if (rows[0]?.isAnyOff !== true) return filterAnswers(events, active, filters);
+    const resources = [...circles.keys()];
+    const off = await readOff<FoundRow & Record<string, unknown>>(sql, { columns, holdForMs, resources });
+    const held = await matchOff({ events, off: off.map((row) => foundOf(row, false)), eligibility });
+    const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
     return filterAnswers(events, matched, filters);
   };
 }
 
-function foundOf({
-  userId: id,
-  name,
-  email,
-  isAdmin,
-  encryptedSecret,
-  encryptedPrevious,
-  encryptedHeaders,
-  ...subscription
-}: FoundRow): Found {
+function foundOf(row: FoundRow & Partial<FirstRow>, isActive: boolean): Found {
+  const {
+    isAnyOff: _,
+    userId: id,
+    name,
+    email,
+    isAdmin,
+    encryptedSecret,
+    encryptedPrevious,
+    encryptedHeaders,
+    ...subscription
+  } = row;
   const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
-  return { ...subscription, signing, user: { id, name, email, isAdmin, claims: noClaims } };
+  return { ...subscription, isActive, signing, user: { id, name, email, isAdmin, claims: noClaims } };
 }
 
 function questionsOf(

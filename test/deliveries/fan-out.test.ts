@@ -46,6 +46,7 @@ describe("createFanOut", () => {
       attempt: 0,
       maxAttempts: 4,
       isManual: false,
+      trigger: "scheduled",
       traceparent: null,
       subscriptionId: scene.subscription.id,
     });

@@ -4,16 +4,9 @@ import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
-import type { RetryAnswer } from "../../src/deliveries/retry.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { addDeliveries, addSubscriber, emptyHistory, type GivenDelivery } from "../support/history-rows.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
-import { until } from "../support/wait.ts";
-
-const reasonOf = (answer: RetryAnswer): string => (answer.kind === "refused" ? answer.reason : "created");
-const getCreated = (answer: RetryAnswer) => {
-  if (answer.kind === "refused") throw new Error(answer.reason);
-  return answer.delivery;
-};
 
 describe("createDeliveryHistory", () => {
   let core: CoreDatabase;
@@ -30,65 +23,16 @@ describe("createDeliveryHistory", () => {
   });
 
   beforeEach(async () => {
-    await core.sql(
-      `TRUNCATE svc.users, svc.tokens, svc.subscriptions, svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue,
-        svc.flights, svc.attempts RESTART IDENTITY`,
-    );
-    subscriptionId = await addSubscription();
+    await emptyHistory(core.sql);
+    subscriptionId = await addSubscriber(core.sql);
   });
 
   after(() => core.close());
 
-  /** Belongs to a user of its own, with the same id. */
-  async function addSubscription(): Promise<number> {
-    const [row] = await core.sql<{ id: number }>(`
-      WITH subscriber AS (INSERT INTO svc.users (name, email) VALUES ('Ada', gen_random_uuid()) RETURNING id)
-      INSERT INTO svc.subscriptions (id, user_id, url, resource, events, encrypted_secret, secret_hint)
-      SELECT id, id, 'http://127.0.0.1:9/hook', 'notes', '{on_create}', '', 'test' FROM subscriber RETURNING id`);
-    return row?.id ?? 0;
-  }
+  const addSubscription = (): Promise<number> => addSubscriber(core.sql);
+  const add = (given: Partial<GivenDelivery> = {}): ReturnType<typeof addDeliveries> =>
+    addDeliveries(core.sql, { of: subscriptionId, ...given });
 
-  /** Adds `count` deliveries of an event each; those at work are in the queue, or in a flight. */
-  async function add({
-    of = subscriptionId,
-    status = "delivered",
-    count = 1,
-    isInHand = false,
-    dueAt = null,
-  }: {
-    readonly of?: number;
-    readonly status?: string;
-    readonly count?: number;
-    readonly isInHand?: boolean;
-    readonly dueAt?: Date | null;
-  } = {}): Promise<{ readonly id: string; readonly eventId: string }> {
-    const rows = await core.sql<{ id: string; eventId: string }>(
-      `WITH event AS (
-         INSERT INTO svc.events (resource, trigger, record_id, snapshot)
-         SELECT 'notes', 'on_create', '1', '{}' FROM generate_series(1, $3) RETURNING id, uuid
-       ), fresh AS MATERIALIZED (
-         SELECT nextval('svc.deliveries_id_seq') AS delivery_id, * FROM event
-       ), made AS (
-         INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
-           max_attempts, url, status, traceparent)
-         SELECT delivery_id, delivery_id, gen_random_uuid(), id, uuid, $1, $1, 'notes', 'automatic', 3, 'http://127.0.0.1:9/hook', $2, 'of the failed'
-         FROM fresh RETURNING id, event_id
-       ), queued AS (
-         INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
-         SELECT id, $1, $1, $4::timestamptz FROM made WHERE $2 IN ('pending', 'retrying') AND NOT $5
-       ), flying AS (
-         INSERT INTO svc.flights (delivery_ids, ends_at) SELECT array_agg(id), now() FROM made HAVING $5
-       )
-       SELECT id, event_id AS "eventId" FROM made ORDER BY id DESC LIMIT 1`.replaceAll("$1", "$1::int"),
-      [of, status, count, dueAt, isInHand],
-    );
-    const [last] = rows;
-    if (last === undefined) throw new Error("nothing was added");
-    return last;
-  }
-
-  const retry = (id: string, limit = 3): Promise<RetryAnswer> => history.retry({ id, limit });
-  const fail = (): Promise<unknown> => core.sql("UPDATE svc.deliveries SET status = 'failed'");
   const list = (filter: DeliveryFilter, skip = 0, take = 10): ReturnType<DeliveryHistory["list"]> =>
     history.list({ filter, skip, take });
   const found = async (filter: DeliveryFilter): Promise<unknown> => {
@@ -100,8 +44,6 @@ describe("createDeliveryHistory", () => {
     const { total, isEstimate } = await list({ userId: subscriptionId }, skip);
     return [total, isEstimate];
   };
-  const countOf = async (table: string): Promise<number> =>
-    (await core.sql(`SELECT FROM svc.${table}`)).length;
 
   describe("list", () => {
     it("gives the newest first, a page at a time, with the number of all", async () => {
@@ -272,122 +214,5 @@ describe("createDeliveryHistory", () => {
     });
     expect(await history.find("9")).to.equal(undefined);
     expect(await history.attemptsOf("9")).to.deep.equal([]);
-  });
-
-  describe("retry", () => {
-    it("makes a delivery of its own of the same event, due now, to the URL of today", async () => {
-      const failed = await add({ status: "failed" });
-      await core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/corrected'");
-
-      const made = getCreated(await retry(failed.id));
-
-      expect(made).to.include({
-        eventId: failed.eventId,
-        userId: subscriptionId,
-        subscriptionId,
-        parentDeliveryId: failed.id,
-        rootDeliveryId: failed.id,
-        triggerKind: "manual",
-        status: "pending",
-        attempt: 0,
-        maxAttempts: 3,
-        lastError: null,
-        url: "http://127.0.0.1:9/corrected",
-      });
-      const before = await history.find(failed.id);
-      expect(made.uuid).not.to.equal(before?.uuid);
-      expect(made.eventUuid).to.equal(before?.eventUuid);
-      expect(await history.find(made.id)).to.deep.equal(made);
-      const [queued] = await core.sql(
-        `SELECT delivery_id, queued.subscription_id, queued.user_id, due_at <= now() AS "isDue", traceparent
-         FROM svc.delivery_queue AS queued JOIN svc.deliveries ON id = delivery_id`,
-      );
-      expect(queued).to.deep.equal({
-        delivery_id: made.id,
-        subscription_id: subscriptionId,
-        user_id: subscriptionId,
-        isDue: true,
-        traceparent: "of the failed",
-      });
-    });
-
-    it("counts the retries of the whole chain, whichever of its deliveries is retried", async () => {
-      const root = await add({ status: "failed" });
-      const second = getCreated(await retry(root.id));
-      await fail();
-      const third = getCreated(await retry(second.id));
-      await fail();
-
-      expect(third).to.include({ parentDeliveryId: second.id, rootDeliveryId: root.id });
-      for (const { id } of [root, second, third])
-        expect(reasonOf(await retry(id, 2))).to.equal(
-          "The manual retry limit of 2 for this delivery has been reached.",
-        );
-      expect(reasonOf(await retry(third.id, 3))).to.equal("created");
-      expect(reasonOf(await retry((await add({ status: "failed" })).id, 1))).to.equal("created");
-    });
-
-    it("lets no more in than the limit when many come at once, from anywhere in the chain", async () => {
-      const root = await add({ status: "failed" });
-      const second = getCreated(await retry(root.id));
-      await fail();
-
-      const answers = await Promise.all([root, second, root, second].map(({ id }) => retry(id, 2)));
-
-      expect(answers.map(({ kind }) => kind).toSorted((a, b) => a.localeCompare(b))).to.deep.equal([
-        "created",
-        "refused",
-        "refused",
-        "refused",
-      ]);
-      expect(await countOf("deliveries")).to.equal(3);
-      expect(await countOf("delivery_queue")).to.equal(2);
-    });
-
-    it("waits for a retry of the same chain under way, and counts it", async () => {
-      const root = await add({ status: "failed" });
-      let answer: Promise<RetryAnswer> | undefined;
-
-      await createTransact(core.database.pool)(async (sql) => {
-        await sql("SELECT FROM svc.deliveries WHERE id = $1 FOR UPDATE", [root.id]);
-        answer = retry(root.id, 1);
-        const waiting =
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        await until(async () => (await core.sql(waiting)).length > 0, { what: "the retry to wait" });
-        await sql(
-          `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind, max_attempts, url)
-           SELECT gen_random_uuid(), event_id, event_uuid, subscription_id, user_id, resource, id, 'manual', 1, '' FROM svc.deliveries WHERE id = $1`,
-          [root.id],
-        );
-      });
-
-      expect(answer && reasonOf(await answer)).to.contain("limit of 1");
-    });
-
-    for (const status of ["pending", "retrying", "delivered", "cancelled"]) {
-      it(`refuses a delivery that is ${status}`, async () => {
-        const { id } = await add({ status });
-
-        expect(reasonOf(await retry(id))).to.equal(
-          `Only a failed delivery can be retried; this one is ${status}.`,
-        );
-        expect(await countOf("deliveries")).to.equal(1);
-      });
-    }
-
-    it("refuses when the subscription was deleted", async () => {
-      const { id } = await add({ status: "failed" });
-      await core.sql("DELETE FROM svc.subscriptions");
-
-      expect(reasonOf(await retry(id))).to.equal("The subscription of this delivery was deleted.");
-    });
-
-    it("refuses every retry when the limit is 0", async () => {
-      expect(reasonOf(await retry((await add({ status: "failed" })).id, 0))).to.contain("limit of 0");
-    });
-
-    it("refuses what was pruned meanwhile", async () => {
-      expect(reasonOf(await retry("9"))).to.equal("This delivery was deleted.");
-    });
   });
 });

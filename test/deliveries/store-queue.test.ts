@@ -51,6 +51,7 @@ describe("createDeliveryStore", () => {
         attempt: 1,
         maxAttempts: 3,
         isManual: false,
+        trigger: "scheduled",
         ownerId: String(scene.subscription.userId),
         traceparent: "00-1",
         bytes: 13,

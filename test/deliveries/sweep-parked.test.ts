@@ -4,7 +4,7 @@ import type { DeliveryModel } from "../../src/db/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import type { Sweep } from "../../src/deliveries/sweep.ts";
 import { pause } from "../../src/kit/worker.ts";
-import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
+import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
 
 // Deliveries that wait for a slot, and messages that announce them; sweep.test.ts has the rest.
@@ -53,18 +53,18 @@ describe("createSweep", () => {
       ).to.deep.equal([scene.subscription.id, scene.subscription.id, other.id, other.id]);
     });
 
-    it("leaves it alone while its subscription is paused, and has it attempted once that is active", async () => {
+    it("holds it when its subscription is off, whatever else waits", async () => {
       const [delivery] = await addParked(1);
       await scene.core.sql("UPDATE svc.subscriptions SET is_active = false");
-      const turns = watchTurns();
-      start({ store: turns.store });
-      await turns.next(2);
-      expect([scene.started, scene.returns]).to.deep.equal([[], []]);
+      start();
 
-      await scene.core.sql("UPDATE svc.subscriptions SET is_active = true");
-
-      await untilStarted(1);
-      expect(startedIds()).to.deep.equal(idsOf(delivery as DeliveryModel));
+      await until(
+        async () => (await scene.work.deliveryOf((delivery as DeliveryModel).id)).status === "held",
+        {
+          what: "the hold",
+        },
+      );
+      expect(scene.started).to.deep.equal([]);
     });
 
     it("makes no turn for a slot that falls free while only paused subscriptions have something", async () => {

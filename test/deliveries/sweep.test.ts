@@ -134,7 +134,7 @@ describe("createSweep", () => {
       expect(scene.started).to.deep.equal([]);
     });
 
-    it("puts one back whose subscription is paused, and cancels one whose subscription is gone", async () => {
+    it("holds one whose subscription is off, and cancels one whose subscription is gone", async () => {
       const orphan = await scene.work.addDelivery(await scene.work.addSubscription());
       const paused = await scene.work.addDelivery(scene.subscription);
       await scene.core.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [
@@ -146,7 +146,10 @@ describe("createSweep", () => {
       await until(async () => (await scene.work.deliveryOf(orphan.id)).status === "cancelled", {
         what: "the end",
       });
-      await until(async () => (await scene.work.queued(paused.id))?.dueAt === null, { what: "the return" });
+      await until(async () => (await scene.work.deliveryOf(paused.id)).status === "held", {
+        what: "the hold",
+      });
+      expect(await scene.work.queued(paused.id)).to.equal(null);
 
       expect(await scene.work.deliveryOf(orphan.id)).to.include({
         lastError: "The subscription was deleted.",

@@ -288,11 +288,6 @@ for (const mode of modes) {
       const spent = await ada.request("POST", `/webhook-deliveries/${second.body.id}/retry`);
       expect(spent.status).to.equal(422);
       expect(spent.body.message).to.equal("The manual retry limit of 2 for this delivery has been reached.");
-      const delivered = await ada.request("POST", `/webhook-deliveries/${third.body.id}/retry`);
-      expect(delivered.status).to.equal(422);
-      expect(delivered.body.message).to.equal(
-        "Only a failed delivery can be retried; this one is delivered.",
-      );
       await consumption.stop();
     });
 

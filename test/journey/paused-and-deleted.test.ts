@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 for (const mode of modes) {
@@ -14,7 +14,7 @@ for (const mode of modes) {
       service = await startService({
         mode,
         resources: { "notes.yaml": notesYaml },
-        webhooks: { maxAttempts: 3, timeoutMs: 500, backoffMs: [100] },
+        webhooks: { maxAttempts: 3, timeoutMs: 500, backoffMs: [300] },
       });
       ada = await service.createUser();
     });
@@ -41,26 +41,129 @@ for (const mode of modes) {
       expect(refused.status).to.equal(422);
     });
 
+    /** Notes of what was received, in its order. */
+    const texts = (): readonly string[] =>
+      receiver.received.map(({ rawBody }) => String(JSON.parse(rawBody.toString()).data.text));
+
+    const untilHeld = (id: number, count: number): Promise<Answer["body"]> =>
+      until(
+        async () => {
+          const { body } = await ada.request("GET", `/webhook-deliveries?webhook_id=${id}&status=held`);
+          return body.total === count && body.data;
+        },
+        { what: `${count} held deliveries` },
+      );
+
+    const turn = async (id: number, isActive: boolean): Promise<void> => {
+      expect((await ada.request("PUT", `/webhooks/${id}`, { is_active: isActive })).status).to.equal(200);
+    };
+
     it("holds the deliveries of a paused subscription, and sends them when it is active again", async () => {
       receiver.answer = { status: 500 };
       const { id } = await subscribe(ada, receiver);
       await createNote(ada, "held");
       await receiver.waitFor(1);
-      await ada.request("PUT", `/webhooks/${id}`, { is_active: false });
+      await turn(id, false);
       receiver.answer = { status: 200 };
-      await until(
-        async () => {
-          const [open] = (await ada.request("GET", `/webhook-deliveries?webhook_id=${id}`)).body.data;
-          return open.next_attempt_at === null && open.status === "retrying";
-        },
-        { what: "the delivery to be held" },
-      );
+      const [held] = await untilHeld(id, 1);
+      expect(held).to.include({ next_attempt_at: null, attempt: receiver.received.length });
       const before = receiver.received.length;
+      const refused = await ada.request("POST", `/webhook-deliveries/${held.id}/retry`);
+      expect(refused.body.message).to.include("goes out when its subscription is switched on");
 
-      await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
+      await turn(id, true);
 
       await untilDelivery(ada, id, "delivered");
       expect(receiver.received).to.have.length(before + 1);
+    });
+
+    it("keeps the events of a subscription that is off, and sends them in their order beside fresh ones", async () => {
+      const { id } = await subscribe(ada, receiver, { is_active: false });
+      const notes = ["1", "2", "3", "4", "5", "6"];
+      for (const text of notes) await createNote(ada, text);
+      await untilHeld(id, notes.length);
+      receiver.answer = { delayMs: 20 };
+
+      await turn(id, true);
+      await createNote(ada, "fresh");
+
+      await receiver.waitFor(notes.length + 1);
+      expect(texts().filter((text) => text !== "fresh")).to.deep.equal(notes);
+      await untilHeld(id, 0);
+      await until(
+        async () =>
+          (await ada.request("GET", `/webhook-deliveries?webhook_id=${id}&status=delivered`)).body.total ===
+          7,
+        { what: "all to be delivered" },
+      );
+      expect(receiver.received).to.have.length(notes.length + 1);
+    });
+
+    it("drops what is held when its owner asks for it, and nothing else", async () => {
+      const { id } = await subscribe(ada, receiver, { is_active: false });
+      const stranger = await service.createUser();
+      await createNote(ada, "dropped");
+      await untilHeld(id, 1);
+
+      expect((await stranger.request("POST", `/webhooks/${id}/discard-held`)).status).to.equal(404);
+      expect((await ada.request("POST", `/webhooks/${id}/discard-held`, { all: true })).status).to.equal(422);
+      const answer = await ada.request("POST", `/webhooks/${id}/discard-held`);
+
+      expect([answer.status, answer.body]).to.deep.equal([202, { held: 1 }]);
+      const cancelled = await untilDelivery(ada, id, "cancelled");
+      expect(cancelled.last_error).to.equal("The owner dropped what was held.");
+      await createNote(ada, "kept");
+      await untilHeld(id, 1);
+      await turn(id, true);
+      await receiver.waitFor(1);
+      expect(texts()).to.deep.equal(["kept"]);
+    });
+
+    it("cancels what was held for too long, and holds nothing more", async () => {
+      const { id } = await subscribe(ada, receiver, { is_active: false });
+      await createNote(ada);
+      await untilHeld(id, 1);
+
+      await service.infrastructure.sql(
+        "UPDATE svc.subscriptions SET disabled_at = now() - interval '8 days' WHERE id = $1",
+        [id],
+      );
+
+      const cancelled = await untilDelivery(ada, id, "cancelled");
+      expect(cancelled.last_error).to.equal("The subscription was off for longer than 7 days.");
+      const { id: other } = await subscribe(ada, receiver, { is_active: false });
+      await createNote(ada);
+      await untilHeld(other, 1);
+      await untilHeld(id, 0);
+      expect(receiver.received).to.deep.equal([]);
+      await ada.request("DELETE", `/webhooks/${other}`);
+      expect((await untilDelivery(ada, other, "cancelled")).last_error).to.equal(
+        "The subscription was deleted.",
+      );
+    });
+
+    it("makes the next attempt of a retrying delivery at once when asked, on its own schedule", async () => {
+      receiver.answer = { status: 500 };
+      const { id } = await subscribe(ada, receiver);
+      await createNote(ada);
+      const waiting = await untilDelivery(ada, id, "retrying");
+      // The other attempts are far away.
+      await service.infrastructure.sql(
+        "UPDATE svc.delivery_queue SET due_at = now() + interval '1 day' WHERE delivery_id = $1",
+        [waiting.id],
+      );
+      receiver.answer = { status: 200 };
+
+      const answer = await ada.request("POST", `/webhook-deliveries/${waiting.id}/retry`);
+
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+      expect(answer.body).to.include({ id: waiting.id, status: "retrying" });
+      const delivered = await untilDelivery(ada, id, "delivered");
+      expect(delivered.id).to.equal(waiting.id);
+      expect(delivered.attempts.at(-1).trigger).to.equal("manual");
+      const again = await ada.request("POST", `/webhook-deliveries/${waiting.id}/retry`);
+      expect([again.status, again.body.parent_delivery_id]).to.deep.equal([201, waiting.id]);
+      await receiver.waitFor(delivered.attempt + 1);
     });
   });
 }

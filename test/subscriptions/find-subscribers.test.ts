@@ -87,7 +87,13 @@ describe("createSubscriberFinder", () => {
     events: readonly EventEnvelope[],
     eligibility = eligibilityBy(nobody),
   ): Promise<readonly (readonly number[])[]> {
-    const found = await createSubscriberFinder({ sql: counting, eligibility, filters: unfiltered })(events);
+    const holdForMs = 604_800_000;
+    const found = await createSubscriberFinder({
+      sql: counting,
+      eligibility,
+      filters: unfiltered,
+      holdForMs,
+    })(events);
     return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
   }
 
@@ -117,6 +123,7 @@ describe("createSubscriberFinder", () => {
       sql: core.sql,
       eligibility: eligibilityBy(nobody),
       filters: unfiltered,
+      holdForMs: 604_800_000,
     });
 
     expect(await finder([event()])).to.deep.equal([
@@ -131,6 +138,7 @@ describe("createSubscriberFinder", () => {
           },
           rateLimit: null,
           filter: null,
+          isActive: true,
           user: { id: ids.ada, name: "ada", email: "ada@Example.com", isAdmin: false, claims: {} },
           resource: "orders",
           events: ["on_create"],
@@ -139,12 +147,27 @@ describe("createSubscriberFinder", () => {
     ]);
   });
 
-  it("leaves out inactive subscriptions, other resources and other triggers", async () => {
-    await subscribe({ userId: ids.ada, isActive: false });
+  it("leaves out other resources and other triggers", async () => {
     await subscribe({ userId: ids.ada, resource: "notes" });
     await subscribe({ userId: ids.ada, events: ["on_update", "on_delete"] });
 
     expect(await find([event()])).to.deep.equal([[]]);
+  });
+
+  it("finds subscriptions that were switched off of late, by the same rule, with one more statement", async () => {
+    const off = await subscribe({ userId: ids.ada, isActive: false });
+    const every = await subscribe({ userId: ids.ada, isActive: false, resource: "*" });
+    await subscribe({ userId: ids.ada, isActive: false, events: ["on_update"] });
+    await subscribe({ userId: ids.ben, isActive: false });
+    await subscribe({ userId: ids.gone, isActive: false });
+    const long = await subscribe({ userId: ids.ada, isActive: false });
+    await core.sql("UPDATE svc.subscriptions SET disabled_at = now() - interval '8 days' WHERE id = $1", [
+      long,
+    ]);
+    const on = await subscribe({ userId: ids.ada });
+
+    expect(await find([event(), event({ owner_id: null })])).to.deep.equal([[on, off, every], []]);
+    expect(statements).to.equal(2);
   });
 
   it("leaves out disabled users, admins too", async () => {
@@ -170,10 +193,11 @@ describe("createSubscriberFinder", () => {
     expect(statements).to.equal(1);
   });
 
-  it("asks nothing for no events, and for events that nobody can see", async () => {
+  it("asks nothing for no events", async () => {
     expect(await find([])).to.deep.equal([]);
-    expect(await find([event({ owner_id: null })])).to.deep.equal([[]]);
     expect(statements).to.equal(0);
+    expect(await find([event({ owner_id: null })])).to.deep.equal([[]]);
+    expect(statements).to.equal(1);
   });
 
   it("finds users with the admin flag, and an admin who is the owner once", async () => {
@@ -257,6 +281,7 @@ describe("createSubscriberFinder", () => {
           sql: measuring,
           eligibility: eligibilityBy(admins),
           filters: unfiltered,
+          holdForMs: 604_800_000,
         });
         const events = Array.from({ length: owners }, (_, index) =>
           event({ owner_id: String(index * 7 + 1) }),

@@ -66,6 +66,7 @@ export function useFanOutScene(): FanOutScene {
           sql: scene.core.sql,
           eligibility: notesEligibility(),
           filters: unfiltered,
+          holdForMs: 604_800_000,
         }),
         isCostly: () => false,
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),

@@ -27,8 +27,7 @@ export interface HotWork {
 }
 
 const flightMs = 60_000;
-const lookThrough = 2_000;
-const batch = 100;
+const [batch, lookThrough] = [100, 2_000];
 
 /** @param plain Runs what only looks around. */
 export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {

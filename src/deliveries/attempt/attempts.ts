@@ -236,8 +236,7 @@ async function deadLetter(
 
 function toOutcome(delivery: DeliveryInFlight, result: AttemptResult, step: NextStep): Outcome {
   const { id, uuid, attempt: attemptsBefore } = delivery;
-  const trigger = delivery.isManual && attemptsBefore === 0 ? "manual" : "scheduled";
-  const made = { id, uuid, attemptsBefore, result, trigger } as const;
+  const made = { id, uuid, attemptsBefore, result, trigger: delivery.trigger } as const;
   const lastError = result.detail ?? result.error ?? "failed";
   switch (step.kind) {
     case "delivered":

@@ -5,7 +5,7 @@ import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
-import { pathParameter, type Operation } from "../operation.ts";
+import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, uuid } from "../value-schemas.ts";
 
@@ -28,7 +28,7 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   event: { type: "string", enum: triggers },
   record_id: text,
   occurred_at: { ...dateTime, description: "With microseconds." },
-  trigger_kind: { type: "string", enum: ["automatic", "manual"] },
+  trigger_kind: { type: "string", enum: ["automatic", "manual", "replay"] },
   status,
   attempt: whole,
   max_attempts: whole,
@@ -134,10 +134,15 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       method: "post",
       path: `${path}/{id}/retry`,
       id: "svc.deliveries.retry",
-      summary: "Makes a new delivery of a failed one",
+      summary: "Makes a new delivery of one at its end, or the next attempt of a retrying one now",
       parameters: [id, ...idempotencyKey],
       body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
       answers: {
+        200: {
+          description: "The retrying delivery, which is due now.",
+          schema: schemaNamed("Delivery"),
+          headers: ["Idempotent-Replayed"],
+        },
         201: {
           description: "The new delivery.",
           schema: schemaNamed("Delivery"),
@@ -145,6 +150,23 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
         },
       },
       errors: ["delivery.not_found", "delivery.forbidden", "retry.refused", ...ofBody, ...ofIdempotency],
+    },
+    {
+      ...common,
+      method: "post",
+      path: "/webhooks/{id}/discard-held",
+      id: "svc.webhooks.discardHeld",
+      summary: "Drops the deliveries that are held for a subscription",
+      parameters: [idParameter, ...idempotencyKey],
+      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      answers: {
+        202: {
+          description: "How many are held now, counted up to 10,000.",
+          schema: objectOf({ held: whole }),
+          headers: ["Idempotent-Replayed"],
+        },
+      },
+      errors: ["webhook.not_found", ...ofBody, ...ofIdempotency],
     },
   ];
 }

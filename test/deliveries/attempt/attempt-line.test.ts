@@ -14,6 +14,7 @@ const delivery: DeliveryInFlight = {
   attempt: 1,
   maxAttempts: 4,
   isManual: false,
+  trigger: "scheduled",
   traceparent: null,
   subscriptionId: 3,
   subscription: {

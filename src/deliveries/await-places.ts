@@ -1,0 +1,49 @@
+import type { Lane } from "../broker/topology.ts";
+import type { PlaceOptions } from "./place-deliveries.ts";
+
+/** Options of `placeDeliveries` for a lane that waits for its own attempts. */
+export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "lane"> {
+  /** Resolves when every attempt that was started is over, or was given up. */
+  ended(): Promise<void>;
+}
+
+const doNothing = (): void => undefined;
+
+/** Makes places whose attempts can be waited for: a lane starts no more than it waits for. */
+export function awaitPlaces({ admission }: Pick<PlaceOptions, "admission">, lane: Lane): AwaitedPlaces {
+  const open: Promise<void>[] = [];
+  return {
+    lane,
+    admission: {
+      refusalOf: (request) => admission.refusalOf(request),
+      reserve(request) {
+        const place = admission.reserve(request);
+        if (place === undefined) return undefined;
+        let end = doNothing;
+        open.push(new Promise((resolve) => (end = resolve)));
+        return {
+          leave() {
+            place.leave();
+            end();
+          },
+          enter({ begin, giveUp }) {
+            place.enter({
+              giveUp(reason) {
+                giveUp(reason);
+                end();
+              },
+              begin: (done) =>
+                begin((...result) => {
+                  done(...result);
+                  end();
+                }),
+            });
+          },
+        };
+      },
+    },
+    async ended() {
+      await Promise.all(open);
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import type { Sql } from "../db/sql.ts";
+import { takenIn } from "./taken-rows.ts";
+import { takeHeldText, type TakenRow } from "./store-texts.ts";
+import type { Taken } from "./store.ts";
+
+/** A subscription with held deliveries, or with some to drop. */
+export interface HeldSubscription {
+  readonly subscriptionId: number;
+  /** Null when it was deleted. */
+  readonly url: string | null;
+  readonly userId: number | null;
+  /** False also when its user is disabled. */
+  readonly isActive: boolean;
+  /** Whether it has been off for longer than deliveries are held. */
+  readonly isOver: boolean;
+  /** Up to which delivery its owner drops what is held, as a decimal string. */
+  readonly discardTo: string | null;
+}
+
+/** The statements on held deliveries. Each function runs one bounded statement. */
+export interface HeldStore {
+  /** Returns subscriptions with held deliveries, by id. */
+  find(options: {
+    readonly after: number;
+    readonly limit: number;
+    readonly holdForMs: number;
+  }): Promise<readonly HeldSubscription[]>;
+  /**
+   * Takes the oldest of a subscription, in the order of events, unless another dispatcher is at it.
+   */
+  takeOldest(options: {
+    readonly subscriptionId: number;
+    readonly holder: string;
+    readonly flightMs: number;
+  }): Promise<Taken>;
+  /** Lets others take those of a subscription. */
+  leave(options: { readonly subscriptionId: number; readonly holder: string }): Promise<void>;
+  /** Cancels held deliveries of a subscription, the oldest first. Returns how many. */
+  cancel(options: {
+    readonly subscriptionId: number;
+    /** Id of the last one; undefined: all. */
+    readonly upTo: string | undefined;
+    readonly reason: string;
+    readonly limit: number;
+  }): Promise<number>;
+  /** Forgets a request to drop that is done. */
+  endDiscard(options: { readonly subscriptionId: number; readonly upTo: string }): Promise<void>;
+}
+
+// Goes from one subscription to the next by the index, however many deliveries of each are held.
+const findText = `
+  WITH RECURSIVE held AS (
+    (SELECT subscription_id FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id > $1
+      ORDER BY subscription_id, event_id, id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT next.subscription_id FROM svc.deliveries AS next
+      WHERE next.held_at IS NOT NULL AND next.subscription_id > held.subscription_id
+      ORDER BY next.subscription_id, next.event_id, next.id LIMIT 1)
+    FROM held WHERE held.subscription_id IS NOT NULL
+  ), found AS (
+    SELECT subscription_id FROM held WHERE subscription_id IS NOT NULL LIMIT $2
+  )
+  SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
+    coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive",
+    coalesce(greatest(subscription.disabled_at, subscriber.disabled_at) < now() - $3 * interval '1 millisecond', false) AS "isOver",
+    discard.up_to AS "discardTo"
+  FROM found
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
+  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  LEFT JOIN svc.discards AS discard ON discard.subscription_id = found.subscription_id
+  ORDER BY found.subscription_id`;
+
+const cancelText = `
+  WITH gone AS (
+    UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
+    WHERE id = ANY(ARRAY(
+      SELECT id FROM svc.deliveries
+      WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1, 0) AND (subscription_id, id) <= ($1, coalesce($2::bigint, 9223372036854775807))
+      ORDER BY subscription_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM gone`;
+
+export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
+  return {
+    async find({ after, limit, holdForMs }) {
+      return sql<HeldSubscription & Record<string, unknown>>(findText, [after, limit, holdForMs]);
+    },
+    async takeOldest({ subscriptionId, holder, flightMs }) {
+      return takenIn(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs]));
+    },
+    async leave({ subscriptionId, holder }) {
+      await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);
+    },
+    async cancel({ subscriptionId, upTo, reason, limit }) {
+      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, upTo ?? null, reason, limit]);
+      return row?.count ?? 0;
+    },
+    async endDiscard({ subscriptionId, upTo }) {
+      await sql("DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2", [
+        subscriptionId,
+        upTo,
+      ]);
+    },
+  };
+}
