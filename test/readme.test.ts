@@ -78,7 +78,7 @@ describe("the tables of docs", () => {
 
   it("list every command of svc-admin with its options, and no other", () => {
     const documented = tableAfter("commands", "docs/svc-admin.md").map(([usage = ""]) => ({
-      name: usage.replace(/ (ID|\[?--).*$/, ""),
+      name: usage.replace(/ (ID|NAME|\[?--).*$/, ""),
       options: [...usage.matchAll(/--[a-z-]+/g)].map(([option]) => option).toSorted(),
     }));
 

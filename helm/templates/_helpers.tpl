@@ -77,6 +77,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- default (printf "%s-settings" (include "svc.fullname" .)) .Values.config.existingSettings -}}
 {{- end -}}
 
+{{- /* Empty without migrations by hand. */ -}}
+{{- define "svc.migrationsName" -}}
+{{- default (ternary (printf "%s-migrations" (include "svc.fullname" .)) "" (not (empty .Values.config.migrations))) .Values.config.existingMigrations -}}
+{{- end -}}
+
 {{- define "svc.resourcesName" -}}
 {{- default (printf "%s-resources" (include "svc.fullname" .)) .Values.config.existingResources -}}
 {{- end -}}

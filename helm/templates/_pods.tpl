@@ -24,6 +24,9 @@ checksum/settings: {{ include "svc.settingsData" . | sha256sum }}
 {{- if not .Values.config.existingResources }}
 checksum/resources: {{ toYaml .Values.config.resources | sha256sum }}
 {{- end }}
+{{- if .Values.config.migrations }}
+checksum/migrations: {{ toYaml .Values.config.migrations | sha256sum }}
+{{- end }}
 {{- if not .Values.secret.existingSecret }}
 checksum/secret: {{ include "svc.secretData" . | sha256sum }}
 {{- end }}
@@ -44,7 +47,7 @@ checksum/secret: {{ include "svc.secretData" . | sha256sum }}
 
 {{/*
 The metadata and the spec of a pod with one container of the image, what the API, the dispatcher and the Job have in common.
-Takes a dict: root; component; values, those of the component; args; serviceAccount, secret, settings and resources, the names of
+Takes a dict: root; component; values, those of the component; args; serviceAccount, secret, settings, resources and migrations, the names of
 what it uses; databaseKey, another key of the PostgreSQL URL in the Secret; annotations; env, its own variables; container and pod, more fields of the two.
 */}}
 {{- define "svc.pod" -}}
@@ -116,6 +119,11 @@ spec:
         - name: resources
           mountPath: /etc/svc/resources
           readOnly: true
+        {{- if .migrations }}
+        - name: migrations
+          mountPath: /etc/svc/migrations
+          readOnly: true
+        {{- end }}
         - name: data
           mountPath: /data
         - name: tmp
@@ -130,6 +138,11 @@ spec:
     - name: resources
       configMap:
         name: {{ .resources | quote }}
+    {{- if .migrations }}
+    - name: migrations
+      configMap:
+        name: {{ .migrations | quote }}
+    {{- end }}
     - name: data
       emptyDir:
         sizeLimit: {{ $values.scratch.data }}
@@ -182,7 +195,7 @@ spec:
     {{- include "svc.pod" (dict
       "root" .root "component" .component "values" .values "args" (list .component)
       "serviceAccount" (include "svc.serviceAccountName" .root) "secret" (include "svc.secretName" .root)
-      "settings" (include "svc.settingsName" .root) "resources" (include "svc.resourcesName" .root)
+      "settings" (include "svc.settingsName" .root) "resources" (include "svc.resourcesName" .root) "migrations" (include "svc.migrationsName" .root)
       "annotations" (include "svc.checksums" .root) "env" (include "svc.serverEnv" .)
       "container" (include "svc.serverContainer" .) "pod" (include "svc.serverPod" .)
     ) | nindent 4 }}

@@ -29,6 +29,11 @@ export function prismaSchemaOf(definitions: Definitions): string {
   return `${[header, ...models].join("\n\n")}\n`;
 }
 
+/** Returns the model of one resource, as it stands in `prismaSchemaOf`. */
+export function prismaModelOf(definition: Definition, definitions: Definitions): string {
+  return modelOf(definition, definitions, schemasOf(definitions).length > 1);
+}
+
 /** Returns the PostgreSQL schemas of the tables, `public` first. */
 export function schemasOf(definitions: Definitions): readonly string[] {
   const named = [...definitions.values()].map(({ table }) => partsOfTable(table).schema);

@@ -1,6 +1,10 @@
 import type { Command } from "commander";
 import { printDone, printRows, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { yamlText } from "../config/yaml-text.ts";
+import { hint } from "../kit/did-you-mean.ts";
+import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
+import { shownDefinition } from "./show-definition.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
 import { silentWebhooks } from "./silent-webhooks.ts";
 import { unreachableFields } from "./unreachable.ts";
@@ -10,14 +14,14 @@ interface Json {
 }
 
 /**
- * Adds `resources check` and `resources list` (docs/svc-admin.md, "Commands"). Both end with an
- * OperatorError that lists every fault of the mapping files, when there is one.
+ * Adds `resources check`, `list` and `show`, and `schema` (docs/svc-admin.md, "Commands"). All end
+ * with an OperatorError that lists every fault of the mapping files, when there is one.
  */
 export function addResourceCommands(
   program: Command,
   { configDir, terminal }: { readonly configDir: string; readonly terminal: Terminal },
 ): void {
-  const resources = program.command("resources").description("check and list the mapping files");
+  const resources = program.command("resources").description("check, list and show the mapping files");
 
   resources
     .command("check")
@@ -55,5 +59,33 @@ export function addResourceCommands(
         file: definition.file,
       }));
       printRows(terminal, rows, { json, empty: "There is no mapping file." });
+    });
+
+  resources
+    .command("show")
+    .description("print a definition with every default and rule in effect, and its Prisma model")
+    .argument("<name>", "name of the resource")
+    .option("--json", "print JSON")
+    .action(async (name: string, { json = false }: Json) => {
+      const definitions = await loadDefinitions(configDir);
+      const definition = definitions.get(name);
+      if (definition === undefined)
+        throw new OperatorError(`There is no resource "${name}"${hint(name, definitions.keys())}`);
+      const shown = shownDefinition(definition, definitions);
+      const model = prismaModelOf(definition, definitions);
+      terminal.stdout(
+        json
+          ? `${JSON.stringify({ definition: shown, prisma_model: model }, null, 2)}\n`
+          : `${yamlText(shown)}\n# Prisma model:\n${model.replaceAll(/^/gm, "# ")}\n`,
+      );
+    });
+
+  program
+    .command("schema")
+    .description("print the Prisma schema of all resources, for programs that use Prisma on the tables")
+    .option("--json", "print JSON")
+    .action(async ({ json = false }: Json) => {
+      const schema = prismaSchemaOf(await loadDefinitions(configDir));
+      terminal.stdout(json ? `${JSON.stringify({ schema }, null, 2)}\n` : schema);
     });
 }

@@ -1,20 +1,28 @@
 import { expect } from "chai";
+import { readFileSync } from "node:fs";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
-import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { checkFiles, createMappingFolder } from "../mapping/mapping-folder.ts";
 
 const good =
   "name: notes\nmodel: Note\ntriggers: [on_create, on_delete]\naccess: { read: everyone }\nfields: { id: { type: Int, id: true } }\n";
 
-async function run(
-  files: Readonly<Record<string, string>>,
-  ...args: readonly string[]
-): Promise<{ status: number; stdout: string; stderr: string }> {
+interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(files: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ended> {
+  return runTop(files, "resources", ...args);
+}
+
+async function runTop(files: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ended> {
   const folder = createMappingFolder(files);
   const terminal = createMemoryTerminal();
   // Settings that no other command would start with: these two need nothing but the files.
   const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: "nothing" };
-  const status = await runAdmin({ args: ["resources", ...args], env, cwd: "/", terminal });
+  const status = await runAdmin({ args, env, cwd: "/", terminal });
   folder.remove();
   const { stdout, stderr } = terminal.read();
   return { status, stdout, stderr: stderr.replaceAll(folder.configDir, "config") };
@@ -116,5 +124,55 @@ describe("svc-admin resources list", () => {
 
   it("ends with status 1 when there is a fault", async () => {
     expect((await run({ "n.yaml": "" }, "list")).status).to.equal(1);
+  });
+});
+
+describe("svc-admin resources show", () => {
+  it("prints a mapping file that says the same, with every default and rule in it, and the model", async () => {
+    const files = Object.fromEntries(
+      ["customers.yaml", "orders.yaml"].map((name) => [
+        name,
+        readFileSync(`config/resources/${name}`, "utf8"),
+      ]),
+    );
+
+    const { status, stdout } = await run(files, "show", "orders");
+    const plain = await run(files, "show", "customers");
+    const json = await run(files, "show", "orders", "--json");
+
+    const [original, again] = await Promise.all(
+      [files, { ...files, "orders.yaml": stdout, "customers.yaml": plain.stdout }].map(checkFiles),
+    );
+    expect([status, again?.faults]).to.deep.equal([0, []]);
+    const said = ["fields", "relations", "transform", "access", "baseQuery", "createRules", "count"] as const;
+    for (const name of ["orders", "customers"])
+      for (const key of said.filter((one) => original?.definitions?.get(name)?.[one] !== undefined))
+        expect(again?.definitions?.get(name)?.[key], key).to.deep.equal(
+          original?.definitions?.get(name)?.[key],
+        );
+    expect(stdout).to.include("# model Order {\n").and.to.include('# @@map("orders")'.replace("# ", "#   "));
+    expect(plain.stdout).to.include("updateRules:\n");
+    expect(JSON.parse(json.stdout))
+      .to.have.property("prisma_model")
+      .that.matches(/^model Order \{/);
+    expect(JSON.parse(json.stdout).definition).to.include({ name: "orders", managed: true });
+  });
+
+  it("refuses an unknown name", async () => {
+    expect(await run({ "n.yaml": good }, "show", "note")).to.deep.include({
+      status: 1,
+      stderr: 'svc-admin: There is no resource "note"; did you mean "notes"?\n',
+    });
+  });
+});
+
+describe("svc-admin schema", () => {
+  it("prints the Prisma schema of all resources", async () => {
+    const { status, stdout } = await runTop({ "n.yaml": good }, "schema");
+    const json = await runTop({ "n.yaml": good }, "schema", "--json");
+
+    expect(status).to.equal(0);
+    expect(stdout).to.match(/^datasource db \{.*^model Note \{$/ms);
+    expect(JSON.parse(json.stdout)).to.deep.equal({ schema: stdout });
   });
 });
