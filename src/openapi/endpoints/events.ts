@@ -1,6 +1,7 @@
 import { triggers } from "../../mapping/definition.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { pageParameters } from "../list-parameters.ts";
 import { pathParameter, type Operation, type Parameter } from "../operation.ts";
 import { dateTime, uuid } from "../value-schemas.ts";
 
@@ -65,12 +66,7 @@ export function eventOperations({
         "Go on with `after` set to `next_cursor`, also behind an empty page: it moves on behind events that the caller may not read.",
       parameters: [
         ...filters(resources),
-        {
-          name: "per_page",
-          in: "query",
-          schema: { type: "integer", minimum: 1, maximum: maxPerPage },
-          description: "Most events of the page; 15 by default.",
-        },
+        ...pageParameters(maxPerPage).filter(({ name }) => name === "per_page"),
       ],
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },
       errors: ["validation.failed"],
