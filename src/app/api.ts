@@ -26,7 +26,7 @@ import { createEventStreams, type EventStreams, type EventStreamsOptions } from 
 import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
-import { mayStillRead } from "../deliveries/retry-right.ts";
+import { createReadRight } from "../deliveries/read-right.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -140,7 +140,7 @@ export function createApi({
     ...lists,
     listTurns,
     manualRetryLimit: config.webhooks.manualRetryLimit,
-    mayStillRead: (delivery) => mayStillRead({ sql, eligibility }, delivery),
+    readRight: createReadRight({ sql, eligibility }),
   });
 
   const users = createUserStore({ ...database, actor: serviceActor("api") });

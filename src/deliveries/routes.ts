@@ -9,6 +9,7 @@ import type { Turns } from "../kit/turns.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
+import type { ReadRight } from "./read-right.ts";
 import type { DeliveryHistory } from "./history.ts";
 import { deliveryShape } from "./list-filter.ts";
 import { readDeliveryList } from "./list.ts";
@@ -23,8 +24,7 @@ export interface DeliveryRoutesOptions {
   /** For the page links, and the address of what is made. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
-  /** Returns whether the subscriber of a delivery may still read its record. */
-  readonly mayStillRead: (delivery: DeliveryRow) => Promise<boolean>;
+  readonly readRight: ReadRight;
   readonly bodyLimitBytes: number;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
@@ -49,9 +49,11 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.get("/webhook-deliveries/:id", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
+    // The record of a delivery that was cancelled was never sent, and a right to it may have ended.
+    const isReadable = await options.readRight.of(ctx.state.caller, delivery);
     const [attempts, data] = await Promise.all([
       history.attemptsOf(delivery.id),
-      history.dataOf(delivery.eventId),
+      isReadable ? history.dataOf(delivery.eventId) : undefined,
     ]);
     ctx.body = {
       ...presentDelivery(delivery),
@@ -67,7 +69,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        if (!(await options.mayStillRead(delivery)))
+        if (!(await options.readRight.ofSubscriber(delivery)))
           throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
         const answer = await history.retry({
           id: delivery.id,

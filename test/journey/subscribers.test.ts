@@ -230,6 +230,12 @@ for (const mode of modes) {
       const byAdmin = await users.admin.request("POST", `/webhook-deliveries/${failed.id}/retry`);
       await untilQuiet();
 
+      const bodies = [users.keeper, users.admin].map(async (user) => {
+        const { body } = await user.request("GET", `/webhook-deliveries/${failed.id}`);
+        return body.request.body === null;
+      });
+      // The record is shown to who may read it now.
+      expect(await Promise.all(bodies)).to.deep.equal([true, false]);
       for (const { status, body } of [retried, byAdmin]) {
         expect([status, body.code]).to.deep.equal([403, "delivery.forbidden"]);
         expect(body.message).to.equal("The subscriber may no longer see this record.");
@@ -296,6 +302,9 @@ for (const mode of modes) {
         code: "delivery.forbidden",
       });
       expect(answers.admin.body).to.include({ subscription_id: webhook, parent_delivery_id: failed.id });
+      // An admin of the service is none of a resource whose file says that nobody is.
+      const shown = await users.admin.request("GET", `/webhook-deliveries/${failed.id}`);
+      expect([shown.status, shown.body.request.body]).to.deep.equal([200, null]);
       expect(new Set(arrivals())).to.deep.equal(new Set(["owner on_create"]));
     });
   });

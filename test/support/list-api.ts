@@ -90,7 +90,7 @@ export async function startListApi({
     maxPerPage: 100,
     listTurns: createTurns(2),
     cursors,
-    mayStillRead: async () => true,
+    readRight: { of: async () => true, ofSubscriber: async () => true },
     manualRetryLimit: 5,
   });
   const failures = createFailureLimit({ count: 100, windowMs: 60_000 });

@@ -65,7 +65,10 @@ export const attempt = objectOf({
 
 const request = objectOf({
   headers: { type: "object", additionalProperties: text, description: "Signatures are cut." },
-  body: nullable({ ...text, description: "As every attempt sends it; null when the record was erased." }),
+  body: nullable({
+    ...text,
+    description: "As every attempt sends it; null when the record was erased, or the caller may not read it.",
+  }),
 });
 
 /** Parameters that only this list has. */

@@ -1,0 +1,39 @@
+import type { Sql } from "../db/sql.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
+import type { DeliveryRow } from "./delivery-row.ts";
+
+interface Options {
+  readonly sql: Sql;
+  readonly eligibility: Pick<Eligibility, "judge">;
+}
+
+/** Who may read the record of a delivery, by the rules of now. */
+export interface ReadRight {
+  /**
+   * Returns whether the subscriber may. True when that cannot be said now: the attempt is judged
+   * again.
+   */
+  ofSubscriber(delivery: DeliveryRow): Promise<boolean>;
+  /** Returns whether the caller may. False when that cannot be said now. */
+  of(caller: Caller, delivery: DeliveryRow): Promise<boolean>;
+}
+
+const userText = `SELECT id, name, email, is_admin AS "isAdmin" FROM svc.users WHERE id = $1`;
+const ownerText = `SELECT owner_id AS "ownerId" FROM svc.events WHERE id = $1`;
+
+/** Asks as the fan-out and each attempt do. */
+export function createReadRight({ sql, eligibility }: Options): ReadRight {
+  async function verdictOf(user: Caller, { eventId, resource }: DeliveryRow): Promise<boolean | undefined> {
+    const [event] = await sql<{ ownerId: string | null }>(ownerText, [eventId]);
+    const judged = { id: eventId, resource, owner_id: event?.ownerId ?? null };
+    return (await eligibility.judge([{ event: judged, user }]))[0];
+  }
+  return {
+    async ofSubscriber(delivery) {
+      const [user] = await sql<Omit<Caller, "claims"> & Record<string, unknown>>(userText, [delivery.userId]);
+      return user !== undefined && (await verdictOf({ ...user, claims: noClaims }, delivery)) !== false;
+    },
+    of: async (caller, delivery) => (await verdictOf(caller, delivery)) === true,
+  };
+}
