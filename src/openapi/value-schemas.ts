@@ -1,4 +1,4 @@
-import type { Field, FieldType } from "../mapping/definition.ts";
+import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import { defaultLength } from "../mapping/storable.ts";
 import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
 
@@ -94,8 +94,22 @@ export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   Enum: ({ values = [] }) => ({ type: "string", enum: values }),
 };
 
-/** The key of a record in a path. */
-export function keySchema(key: Field): JsonSchema {
+/** The id of a record, in a path and in a batch. */
+export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonSchema {
   const schema = askedSchemas[key.type](key);
+  if (keys.length > 1)
+    return {
+      type: "string",
+      pattern: `^[^,]+(,[^,]+){${keys.length - 1}}$`,
+      description: `The values of ${keys.map(({ name }) => name).join(", ")}, each percent-encoded, with commas between them.`,
+      examples: [keys.map((field) => exampleOfKey(field)).join(",")],
+    };
   return schema["type"] === "string" && schema["format"] === undefined ? { ...schema, minLength: 1 } : schema;
+}
+
+function exampleOfKey({ type, values = [] }: Field): string {
+  if (type === "Date") return "2026-03-28";
+  if (type === "Uuid") return "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+  if (type === "Enum") return encodeURIComponent(values[0] ?? "");
+  return type === "String" ? "a" : "1";
 }

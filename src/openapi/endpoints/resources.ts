@@ -12,7 +12,7 @@ import { listParameters, listRemarks } from "../list-parameters.ts";
 import { pathParameter, type Operation, type OperationAnswer, type Parameter } from "../operation.ts";
 import { listedName } from "../record-schemas.ts";
 import { idempotencyKey, readConditions, writeConditions } from "../shared-parameters.ts";
-import { keySchema } from "../value-schemas.ts";
+import { idSchema } from "../value-schemas.ts";
 
 /** What the operations of a resource are made of. */
 interface Resource {
@@ -44,8 +44,8 @@ export function resourceOperations(
   definitions: Definitions,
   { maxPerPage }: { readonly maxPerPage: number },
 ): readonly Operation[] {
-  const { name, key, supportsCreate, supportsUpdate, supportsDelete } = definition;
-  const schema = keySchema(key);
+  const { name, supportsCreate, supportsUpdate, supportsDelete } = definition;
+  const schema = idSchema(definition);
   const resource: Resource = {
     definition,
     path: `/resources/${name}`,
@@ -174,8 +174,9 @@ function methodNamed(word: string): JsonSchema {
   return { type: "string", const: word };
 }
 
-function batchSchema({ name, key, supportsCreate, supportsUpdate, supportsDelete }: Definition): JsonSchema {
-  const written = keySchema(key);
+function batchSchema(definition: Definition): JsonSchema {
+  const { name, supportsCreate, supportsUpdate, supportsDelete } = definition;
+  const written = idSchema(definition);
   const id = written["type"] === "string" ? written : { anyOf: [written, { type: "string" }] };
   const tags = { if_match: { type: "string", description: "As the header If-Match.", examples: ["*"] } };
   const operations = [
