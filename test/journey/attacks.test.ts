@@ -36,6 +36,7 @@ describe("one hostile user", function () {
     ["Json with Prisma's own keys", ["422"]],
     ["bodies over the limit, on kept connections", ["413", "503"]],
     ["searches of 100 characters over long columns", ["200", "503"]],
+    ["batches of 1,000 creates", ["200", "503"]],
     ["5,000 silent connections", ["connections"]],
     ["tokens that do not exist", ["401", "429"]],
   ] as const) {
