@@ -1,0 +1,205 @@
+import { expect } from "chai";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { admin, mappingFiles, type AdminRun } from "../support/import.ts";
+import { psql } from "../support/psql.ts";
+
+const shop = `
+  CREATE TABLE customers (id serial PRIMARY KEY, email varchar(80) NOT NULL UNIQUE, note text, gone text);
+  CREATE TABLE orders (id serial PRIMARY KEY, customer_id int NOT NULL REFERENCES customers, total numeric(10, 2) NOT NULL,
+    user_id int NOT NULL, state text DEFAULT 'open' CHECK (state IN ('open', 'paid')));
+  COMMENT ON COLUMN orders.total IS 'in euros'`;
+
+describe("svc-admin import", function () {
+  this.timeout(120_000);
+  let database: TestDatabase;
+  let folder: ReturnType<typeof createMappingFolder>;
+
+  const run = (...args: readonly string[]): Promise<AdminRun> =>
+    admin({ url: database.url, configDir: folder.configDir }, "import", ...args);
+  const pathOf = (file: string): string => join(folder.configDir, "resources", file);
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    await psql(database.url, { sql: shop });
+    folder = createMappingFolder({});
+  });
+  afterEach(async () => {
+    await database.drop();
+    folder.remove();
+  });
+
+  it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
+    const { status, stdout } = await run("--owner-column", "user_id");
+
+    expect(status).to.equal(0);
+    expect(stdout).to.contain("Wrote 2 mapping files in resources");
+    expect(await readFile(pathOf("orders.yaml"), "utf8")).to.equal(
+      `# Table public.orders, from \`svc-admin import\`.
+name: orders
+model: Order
+table: orders
+managed: false
+fields:
+  id: { type: Int, id: true }
+  customer_id: { type: Int, references: customers.id, as: customer }
+  # in euros
+  total: { type: Decimal, precision: 10, scale: 2 }
+  user_id: { type: Int }
+  state: { type: Enum, values: [open, paid], optional: true, default: open }
+triggers: [on_create, on_update, on_delete]
+ownerColumn: user_id
+includes: [customer]
+`,
+    );
+    expect(parse(await readFile(pathOf("customers.yaml"), "utf8"))).to.deep.include({
+      searchableColumns: ["email", "note", "gone"],
+      includes: ["orders"],
+    });
+  });
+
+  it("writes nothing over files that are there, unless it is told to", async () => {
+    await run();
+    await appendFile(pathOf("orders.yaml"), "# by hand\n");
+    const before = await mappingFiles(folder.configDir);
+
+    const second = await run();
+    const both = await run("--update", "--force");
+    const after = await mappingFiles(folder.configDir);
+    const forced = await run("--force");
+
+    expect([second.status, both.status, forced.status]).to.deep.equal([1, 2, 0]);
+    expect(second.stderr).to.match(/Nothing was written: 2 files are there already .*--update.*--force/);
+    expect(after).to.deep.equal(before);
+    expect((await mappingFiles(folder.configDir))["orders.yaml"]).not.to.contain("by hand");
+  });
+
+  it("brings files up to date, and keeps what was written by hand to the last byte", async () => {
+    await run();
+    const written = (await readFile(pathOf("orders.yaml"), "utf8"))
+      .replace("  total: {", "  # ours\n  sum:   { column: total,")
+      .replace("  user_id: { type: Int }\n", "")
+      .replace("as: customer", "as: buyer")
+      .replace("[customer]", "[ buyer ]  # who pays")
+      .replace(
+        "triggers: [on_create, on_update, on_delete]",
+        "triggers: [on_create]\n\n# seen by all\ntransform:\n    id:   id\n    sum: sum",
+      );
+    await writeFile(pathOf("orders.yaml"), written);
+    await psql(database.url, {
+      sql: `ALTER TABLE orders ADD paid_at date; COMMENT ON COLUMN orders.paid_at IS 'the day of payment';
+        ALTER TABLE orders ALTER total TYPE numeric(14, 3), ADD reviewer_id int REFERENCES customers;
+        ALTER TABLE customers DROP gone, ALTER email TYPE varchar(120); CREATE TABLE notes (id serial PRIMARY KEY, body text)`,
+    });
+
+    const { status, stderr } = await run("--update");
+    const updated = await readFile(pathOf("orders.yaml"), "utf8");
+    const again = await run("--update", "--json");
+
+    expect(status, stderr).to.equal(0);
+    expect(updated).to.equal(
+      written
+        .replace("precision: 10, scale: 2", "precision: 14, scale: 3")
+        .replace(
+          "default: open }\n",
+          `default: open }
+  # the day of payment
+  paid_at: { type: Date, optional: true }
+  reviewer_id: { type: Int, optional: true, references: customers.id, as: reviewer }\n`,
+        )
+        .replace("[ buyer ]", "[ buyer, reviewer ]"),
+    );
+    expect(parse(await readFile(pathOf("customers.yaml"), "utf8"))).to.deep.include({
+      fields: {
+        id: { type: "Int", id: true },
+        email: { type: "String", length: 120, unique: true },
+        note: { type: "String", optional: true },
+      },
+      searchableColumns: ["email", "note"],
+    });
+    const outcomes = JSON.parse(again.stdout).tables.map((row: { file: string; outcome: string }) => row);
+    expect(outcomes.map(({ outcome }: { outcome: string }) => outcome)).to.deep.equal(
+      Array.from({ length: 3 }, () => "unchanged"),
+    );
+  });
+
+  it("names what was written by hand and does not fit the tables any more", async () => {
+    await run();
+    const path = pathOf("customers.yaml");
+    await writeFile(path, `${await readFile(path, "utf8")}transform: { id: id, old: gone }\n`);
+    await psql(database.url, { sql: "ALTER TABLE customers DROP gone; DROP TABLE orders" });
+
+    const { status, stderr } = await run("--update");
+
+    expect(status).to.equal(1);
+    expect(stderr).to.match(
+      /customers\.yaml:\d+:\d+: transform\.old: "gone" is neither a field nor a relation/,
+    );
+    expect(stderr).to.match(/orders\.yaml:1:1: table: there is no table public\.orders any more/);
+  });
+
+  it("says what it cannot find: schemas, tables, a database without tables", async () => {
+    const unknown = await Promise.all([
+      run("--schema", "pubic"),
+      run("--tables", "order"),
+      run("--exclude", "x_*"),
+      run("--nonsense"),
+    ]);
+
+    expect(unknown.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2]);
+    expect(unknown[0]?.stderr).to.contain('there is no schema "pubic"; did you mean "public"?');
+    expect(unknown[1]?.stderr).to.contain('no table or view matches "order"; did you mean "orders"?');
+    expect(await mappingFiles(folder.configDir)).to.deep.equal({});
+  });
+
+  it("leaves names and tables to the files that are there", async () => {
+    const sample = "name: orders\nmodel: Order\nfields:\n  id: { type: Int, id: true }\ntriggers: []\n";
+    await writeFile(pathOf("orders.yaml"), `${sample}table: elsewhere\n`);
+    await writeFile(
+      pathOf("zebras.yaml"),
+      sample.replace("orders", "zebras").replace("Order", "Customer") + "table: customers\n",
+    );
+
+    const { status, stdout } = await run();
+    const files = await mappingFiles(folder.configDir);
+
+    expect(status).to.equal(0);
+    expect(Object.keys(files)).to.deep.equal(["orders.yaml", "public_orders.yaml", "zebras.yaml"]);
+    expect(parse(files["public_orders.yaml"] ?? "")).to.include({
+      name: "public_orders",
+      model: "PublicOrder",
+      table: "orders",
+    });
+    expect(stdout).to.contain("public.customers: the file zebras.yaml maps it, as a table that svc makes");
+  });
+
+  it("imports only what it is asked for, and links it to what is there already", async () => {
+    await run("--exclude", "ord*");
+    const alone = await mappingFiles(folder.configDir);
+    await run("--tables", "orders");
+    const both = await mappingFiles(folder.configDir);
+
+    expect(Object.keys(alone)).to.deep.equal(["customers.yaml"]);
+    expect(both["customers.yaml"]).to.equal(alone["customers.yaml"]);
+    expect(both["orders.yaml"]).to.contain("references: customers.id, as: customer");
+  });
+});
+
+describe("svc-admin import on the embedded database", function () {
+  this.timeout(60_000);
+
+  it("finds a table that is not there yet to be no table", async () => {
+    const folder = createMappingFolder({});
+    try {
+      const { status, stderr } = await admin({ configDir: folder.configDir }, "import");
+
+      expect(status).to.equal(1);
+      expect(stderr).to.contain("There is no table and no view in public");
+    } finally {
+      folder.remove();
+    }
+  });
+});
