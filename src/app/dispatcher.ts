@@ -10,6 +10,8 @@ import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
+import { createTransact } from "../db/sql.ts";
+import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -96,10 +98,11 @@ export function createDispatcher({
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
+  const others = [heldLane, health, retentionOf(infrastructure, configuration)];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
-    workers: [fanOut, startingWith(showBreakers, attempts), sweep, heldLane, health],
+    workers: [fanOut, startingWith(showBreakers, attempts), sweep, ...others],
     close: () => sender.close(),
   };
 }
@@ -130,6 +133,11 @@ function createAdmissionOf({ config: { webhooks } }: Configuration, log: Log): A
     now: nowMs,
     random: Math.random,
   });
+}
+
+function retentionOf({ database, log }: Infrastructure, { config }: Configuration): Worker {
+  const keepForMs = config.retention.days * 24 * 3_600_000;
+  return createRetention({ transact: createTransact(database.pool), keepForMs, log });
 }
 
 /** What the lanes beside fresh deliveries and retries may use of a dispatcher. */

@@ -154,6 +154,8 @@ export const settings = {
   "webhooks.sweepInterval": { kind: timer, default: 1 },
   // A delivery whose message is older than this is published again.
   "webhooks.requeueAfter": { kind: timer, default: 60 },
+  // 0: nothing is removed.
+  "retention.days": { kind: integer(0, 36_500), default: 30 },
 } as const satisfies Readonly<Record<string, Setting>>;
 
 type Settings = typeof settings;

@@ -13,8 +13,8 @@ export type AttemptError =
   | "protocol"
   | "http";
 
-/** What made an attempt: its schedule, a person, a replay or a test delivery. */
-export type AttemptTrigger = "scheduled" | "manual" | "replay" | "test";
+/** What made an attempt: its schedule, a person or a test delivery. */
+export type AttemptTrigger = "scheduled" | "manual" | "test";
 
 /** Where a POST went, and how long its parts took. Undefined: it did not come to that part. */
 export interface AttemptTimings {

@@ -115,11 +115,14 @@ export async function pruneEvents({
   olderThanMs,
   isPlan,
   onProgress,
+  mayGoOn,
 }: {
   readonly transact: Transact;
   readonly olderThanMs: number;
   readonly isPlan: boolean;
   readonly onProgress: (pruned: Pruned) => void;
+  /** Asked in the transaction of each page before it is read; default: it goes on to the end. */
+  readonly mayGoOn?: (sql: Sql) => Promise<boolean>;
 }): Promise<Pruned> {
   let pruned: Pruned = { events: 0, deliveries: 0 };
 
@@ -128,8 +131,10 @@ export async function pruneEvents({
     onProgress(pruned);
   }
 
-  async function run<R extends Record<string, unknown>>(text: string, event: string): Promise<R> {
+  /** Returns undefined where it may not go on. */
+  async function run<R extends Record<string, unknown>>(text: string, event: string): Promise<R | undefined> {
     return transact(async (sql) => {
+      if (mayGoOn !== undefined && !(await mayGoOn(sql))) return undefined;
       if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
       const [row] = await sql<R>(text, [event, olderThanMs]);
       if (row === undefined) throw new Error("The statement returned no row.");
@@ -138,17 +143,15 @@ export async function pruneEvents({
   }
 
   async function pruneLarge(event: string): Promise<void> {
-    const { isOver: isGone, deliveries } = await run<{ isOver: boolean; deliveries: number }>(
-      judgeLargeText,
-      event,
-    );
-    if (!isGone) return;
-    if (isPlan) return note({ events: 1, deliveries });
+    const judged = await run<{ isOver: boolean; deliveries: number }>(judgeLargeText, event);
+    if (judged?.isOver !== true) return;
+    if (isPlan) return note({ events: 1, deliveries: judged.deliveries });
     for (
       let portion: Pruned | undefined;
       portion === undefined || portion.deliveries === deliveriesPerPage;
     ) {
       portion = await run<Pruned & Record<string, unknown>>(pruneLargeText, event);
+      if (portion === undefined) return;
       note(portion);
     }
   }
@@ -156,7 +159,7 @@ export async function pruneEvents({
   for (let after = "0"; ;) {
     const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
     // Ids follow time closely: behind a page without old events there are none.
-    if (!page.isOld) return pruned;
+    if (page?.isOld !== true) return pruned;
     note(page);
     if (page.large !== null) await pruneLarge(page.large);
     after = page.large ?? page.last ?? after;

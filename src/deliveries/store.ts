@@ -68,7 +68,7 @@ export interface TakenDelivery {
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Whether it is a manual retry, or of a replay. */
+  /** Whether it is a manual retry. */
   readonly isManual: boolean;
   /** What makes the next attempt. */
   readonly trigger: AttemptTrigger;

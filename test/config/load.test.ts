@@ -74,6 +74,7 @@ describe("loadConfig", () => {
         sweepIntervalMs: 1000,
         requeueAfterMs: 60_000,
       },
+      retention: { days: 30 },
     } satisfies Config);
   });
 
@@ -188,6 +189,7 @@ webhooks:
         sweepIntervalMs: 3000,
         requeueAfterMs: 4000,
       },
+      retention: { days: 30 },
     } satisfies Config);
   });
 

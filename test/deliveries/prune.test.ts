@@ -2,6 +2,9 @@ import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
+import { createRetention } from "../../src/deliveries/retention.ts";
+import { pause } from "../../src/kit/worker.ts";
+import { createMemoryLog } from "../support/http.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { until } from "../support/wait.ts";
@@ -11,7 +14,7 @@ const daysAgo = (days: number): Date => new Date(Date.now() - days * day * 1_000
 const old = daysAgo(31);
 const young = daysAgo(29);
 
-describe("pruneEvents", () => {
+describe("pruneEvents and createRetention", () => {
   let core: CoreDatabase;
 
   before(async () => {
@@ -177,7 +180,7 @@ describe("pruneEvents", () => {
       await keepFromPruning(sql);
       pruning = prune();
       await until(() => isAnyoneWaiting(core), { what: "the prune to wait" });
-      await sql("UPDATE svc.deliveries SET status = 'pending'");
+      await sql("UPDATE svc.deliveries SET status = 'pending', dead_lettered_at = NULL");
     });
 
     expect(await pruning).to.deep.equal({ events: 0, deliveries: 0 });
@@ -206,6 +209,34 @@ describe("pruneEvents", () => {
     expect(JSON.parse(terminal.read().stdout)).to.deep.equal({ events: 0, deliveries: 0 });
     expect(await run("--older-than", "30d")).to.equal(0);
     expect(terminal.read()).to.deep.equal({ stdout: "1 events and 1 deliveries deleted.\n", stderr: "" });
+  });
+
+  it("is done by the dispatcher, by one process at a time, and not at all with 0 days", async () => {
+    const { log } = createMemoryLog();
+    const transact = createTransact(core.database.pool);
+    const eventCount = async (): Promise<number> => (await core.sql("SELECT FROM svc.events")).length;
+    const run = (days: number): (() => Promise<void>) => {
+      const stopping = new AbortController();
+      const options = { transact, keepForMs: days * day * 1_000, log, intervalMs: 5 };
+      const done = createRetention(options).run(stopping.signal);
+      return async () => {
+        stopping.abort();
+        await done;
+      };
+    };
+    await add({ events: 3 });
+    await add({ happened: young, ended: young });
+
+    const stopIdle = run(0);
+    const stop = await transact(async (sql) => {
+      await sql("SELECT pg_advisory_xact_lock(7002)");
+      const started = run(30);
+      await pause(100, new AbortController().signal);
+      expect(await eventCount()).to.equal(4);
+      return started;
+    });
+    await until(async () => (await eventCount()) === 1, { what: "the old events to be removed" });
+    await Promise.all([stop(), stopIdle()]);
   });
 });
 

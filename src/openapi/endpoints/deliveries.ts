@@ -28,7 +28,7 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   event: { type: "string", enum: triggers },
   record_id: text,
   occurred_at: { ...dateTime, description: "With microseconds." },
-  trigger_kind: { type: "string", enum: ["automatic", "manual", "replay"] },
+  trigger_kind: { type: "string", enum: ["automatic", "manual"] },
   status,
   attempt: whole,
   max_attempts: whole,

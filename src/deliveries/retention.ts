@@ -1,0 +1,67 @@
+import type { Sql, Transact } from "../db/sql.ts";
+import { pause, type Worker } from "../kit/worker.ts";
+import type { Log } from "../telemetry/log.ts";
+import { pruneEvents } from "./prune.ts";
+
+export interface RetentionOptions {
+  readonly transact: Transact;
+  /** 0: nothing is removed. */
+  readonly keepForMs: number;
+  readonly log: Log;
+  /** Between two turns. */
+  readonly intervalMs?: number;
+}
+
+/** Key of the advisory lock of the one process that removes; any number that nothing else uses. */
+const retentionLock = 7_002;
+/** Pages of at most 500 events and 2,000 deliveries that one turn removes. */
+const mostPages = 200;
+
+/**
+ * Removes what is finished and older than the setting says: one process at a time, in pages of a
+ * commit each. It rests after each page for as long as the page took, so that others come through.
+ * A process that dies leaves the rest to the next turn of any.
+ */
+export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 }: RetentionOptions): Worker {
+  return {
+    name: "retention",
+    async run(signal) {
+      while (!signal.aborted) {
+        if (keepForMs > 0) await turn({ transact, keepForMs, log }, signal);
+        await pause(intervalMs, signal);
+      }
+    },
+  };
+}
+
+async function turn(
+  { transact, keepForMs, log }: Pick<RetentionOptions, "transact" | "keepForMs" | "log">,
+  signal: AbortSignal,
+): Promise<void> {
+  let pages = 0;
+  let startedAt = performance.now();
+  try {
+    const { events, deliveries } = await pruneEvents({
+      transact,
+      olderThanMs: keepForMs,
+      isPlan: false,
+      onProgress: () => undefined,
+      async mayGoOn(sql) {
+        if (pages > 0) await pause(performance.now() - startedAt, signal);
+        pages += 1;
+        startedAt = performance.now();
+        return pages <= mostPages && !signal.aborted && (await isAlone(sql));
+      },
+    });
+    if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");
+  } catch (error) {
+    log.error({ err: error }, "old events not removed; trying again");
+  }
+}
+
+async function isAlone(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ isAlone: boolean }>(`SELECT pg_try_advisory_xact_lock($1) AS "isAlone"`, [
+    retentionLock,
+  ]);
+  return row?.isAlone === true;
+}
