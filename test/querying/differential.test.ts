@@ -215,7 +215,8 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
         code: { transform: (row: Row) => row },
       };
       fallbacks.splice(0);
-      const query = { where: {}, orderBy: [{ id: "asc" }], include: undefined, skip: 0, take: 100, ...args };
+      const usual = { where: {}, orderBy: [{ id: "asc" }], include: undefined, skip: 0, take: 100 };
+      const query = { ...usual, ...args };
       expect(await differenceOf(definition, pairOf(definition), query)).to.equal(undefined);
       expect(fallbacks.splice(0)).to.deep.equal(["people"]);
     });
