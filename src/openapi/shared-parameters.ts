@@ -1,6 +1,6 @@
 import type { Parameter } from "./operation.ts";
 
-const entityTags = { type: "string", minLength: 1 } as const;
+const entityTag = '(W/)?"[!#-~]*"';
 
 /** Headers that several operations take, by their name in the components of the document. */
 export const sharedHeaders = {
@@ -15,13 +15,13 @@ export const sharedHeaders = {
     name: "If-Match",
     in: "header",
     description: "Entity tags, or *. 412 when the record has none of them.",
-    schema: entityTags,
+    schema: { type: "string", pattern: `^(\\*|${entityTag}([ \\t]*,[ \\t]*${entityTag})*)$` },
   },
   IfNoneMatch: {
     name: "If-None-Match",
     in: "header",
     description: "Entity tags, or *. 304 for a read, 412 for a write, when the record has one of them.",
-    schema: entityTags,
+    schema: { type: "string" },
   },
 } as const satisfies Readonly<Record<string, Parameter>>;
 
