@@ -98,19 +98,15 @@ describe("a client made of the document by openapi-typescript and openapi-fetch"
     await writeFile(join(folder, "program.ts"), program);
     await writeFile(join(folder, "package.json"), '{ "type": "module" }');
     const options = {
-      ...{
-        module: "nodenext",
-        target: "es2023",
-        types: ["node"],
-        strict: true,
-        noUncheckedIndexedAccess: true,
-      },
-      ...{
-        exactOptionalPropertyTypes: true,
-        rewriteRelativeImportExtensions: true,
-        outDir: "out",
-        rootDir: ".",
-      },
+      module: "nodenext",
+      target: "es2023",
+      types: ["node"],
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      exactOptionalPropertyTypes: true,
+      rewriteRelativeImportExtensions: true,
+      outDir: "out",
+      rootDir: ".",
     };
     const tsconfig = { compilerOptions: options, files: ["program.ts"] };
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify(tsconfig));
