@@ -51,7 +51,7 @@ for (const mode of modes) {
         const shown = await admin.request("GET", `/resources/prices/${id}`);
         const encoded = await admin.request("GET", `/resources/prices/${encodeURIComponent(id)}`);
         const changed = await admin.request("PATCH", `/resources/prices/${id}`, { amount: "8.25" });
-        const again = await admin.request("POST", "/resources/prices", price);
+        const again = await admin.request("POST", "/resources/prices", { ...price, note: "second" });
         const gone = await admin.request("DELETE", `/resources/prices/${id}`);
         const missing = await admin.request("GET", `/resources/prices/${id}`);
         const bodies = await deliveredBodies(receiver, 3);
@@ -128,6 +128,30 @@ for (const mode of modes) {
         expect(batch.body.data[0].record).to.include({ amount: "2.00", note: "batched" });
         expect([fault.status, Object.keys(fault.body.errors)]).to.deep.equal([404, ["operations.0.id"]]);
         expect((await admin.request("DELETE", "/resources/prices/B,2026-01-01")).status).to.equal(204);
+      });
+
+      it("leave the record itself aside where a rule asks for a unique value", async () => {
+        const one = await admin.request("POST", "/resources/prices", {
+          sku: "U",
+          day: "2026-01-01",
+          amount: "1",
+          note: "n",
+        });
+        const other = await admin.request("POST", "/resources/prices", {
+          sku: "U",
+          day: "2026-01-02",
+          amount: "1",
+        });
+
+        const same = await admin.request("PUT", "/resources/prices/U,2026-01-01", { note: "n" });
+        const taken = await admin.request("PUT", "/resources/prices/U,2026-01-02", { note: "n" });
+
+        expect([one.status, other.status, same.status]).to.deep.equal([201, 201, 200]);
+        expect([taken.status, taken.body.errors]).to.deep.equal([
+          422,
+          { note: ["The note has already been taken."] },
+        ]);
+        await psql(url, { sql: "DELETE FROM prices" });
       });
 
       it("end the order of lists, so that pages and cursors meet every record once", async () => {

@@ -7,7 +7,7 @@ fields:
   sku: { type: String, id: true, length: 20 }
   day: { type: Date, id: true }
   amount: { type: Decimal, precision: 10, scale: 2 }
-  note: { type: String, optional: true }
+  note: { type: String, optional: true, unique: true }
 triggers: [on_create, on_update, on_delete]
 `,
   "carts.yaml": `
