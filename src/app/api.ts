@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import { serviceActor } from "../kit/actor.ts";
-import { triggers, type Definitions } from "../mapping/definition.ts";
-import type { EventKind } from "../events/event.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Configuration } from "./configuration.ts";
@@ -49,7 +49,7 @@ import type { Assembly } from "./workers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { createTurns } from "../kit/turns.ts";
-import { everyResource } from "../subscriptions/subscription.ts";
+import { eventsOf, isService, refusalOfService, withServiceEvents } from "../subscriptions/service-events.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import { createFetchJson } from "../users/fetch-json.ts";
@@ -95,7 +95,7 @@ export function createApi({
     answerPost: createAnswerPost({ seal: secretBox }),
   };
   const access = createAccessConditions(definitions);
-  const eligibility = createEligibility({ definitions, access, sql, log });
+  const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const router = createRouter(routePrefix);
   addWhoamiRoute(router);
   addResourceRoutes(router, {
@@ -121,7 +121,10 @@ export function createApi({
     triggersOf: (resource) => eventsOf(definitions, resource),
     filterFaults: (filter, of) => webhookFilters.faultsOf(filter, of),
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
-    refusalOfResource: (name, caller) => refusalOfWebhook(definitions.get(name), definitions, caller),
+    refusalOfResource: (name, caller) =>
+      isService(definitions, name)
+        ? refusalOfService(caller)
+        : refusalOfWebhook(definitions.get(name), definitions, caller),
   });
   const sender = createDeliverySender(config.webhooks);
   addTestRoute(router, {
@@ -213,12 +216,6 @@ function addEvents(
   return streams;
 }
 
-/** Returns the events of a resource, or of all of them together. */
-function eventsOf(definitions: Definitions, resource: string): readonly EventKind[] | undefined {
-  if (resource !== everyResource) return definitions.get(resource)?.triggers;
-  return triggers.filter((one) => [...definitions.values()].some((each) => each.triggers.includes(one)));
-}
-
 function createRecordDatabase(
   { metrics, tracing, database: { pool, lists } }: Infrastructure,
   models: Configuration["models"],
@@ -244,7 +241,7 @@ function createRelayOf(
   return createRelay({
     outbox: createOutbox({ sql }),
     shares: createRelayShares({ sql, name: database.name }),
-    resources: [...definitions.values()].map(({ name }) => name),
+    resources: [...new Set([...definitions.keys(), serviceResource])],
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
     present: createEventPresenter({
       definitions,

@@ -18,6 +18,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
+import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -50,7 +51,7 @@ export function createDispatcher({
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
   const access = createAccessConditions(definitions);
-  const eligibility = createEligibility({ definitions, access, sql, log });
+  const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const filters = createWebhookFilters({ definitions, log });
   const { health, rates } = createStateKeepers(infrastructure, configuration, (ms) => sweep.onQueued(ms));
   const attempts = createAttempts({

@@ -1,4 +1,5 @@
 import { rowOfSnapshot } from "./snapshot-row.ts";
+import { serviceResource } from "./event.ts";
 import type { OutboxEvent } from "./outbox.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql } from "../db/text-sql.ts";
@@ -49,6 +50,8 @@ export function createEventPresenter({
 
   return async (resource, events) => {
     const present = presenters.get(resource);
+    if (present === undefined && resource === serviceResource)
+      return { kind: "each", answers: events.map(({ snapshot }) => ({ kind: "presented", data: snapshot })) };
     if (present === undefined)
       return {
         kind: "none",

@@ -2,7 +2,7 @@ import type { Trigger } from "../mapping/definition.ts";
 
 /**
  * What happens to webhooks and deliveries, as events of the resource `service`
- * (docs/webhooks.md, "RabbitMQ").
+ * (docs/webhooks.md, "Operational events").
  */
 export const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"] as const;
 export const serviceResource = "service";

@@ -6,6 +6,7 @@ import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.t
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { baseQueryOf } from "../resources/query.ts";
 import { everyResource } from "./subscription.ts";
+import { isService, serviceShape } from "./service-events.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /** Filters of subscriptions (docs/webhooks.md, "Filters"), by the resources that they judge. */
@@ -41,6 +42,7 @@ export function createWebhookFilters({
   const shapes = new Map<string, ListShape | undefined>();
   const compiled = new Map<string, (data: unknown) => boolean>();
   const shapeOf = (resource: string): ListShape | undefined => {
+    if (isService(definitions, resource)) return serviceShape;
     const definition = definitions.get(resource);
     if (!shapes.has(resource)) shapes.set(resource, definition && shownShape(definition, definitions));
     return shapes.get(resource);

@@ -17,6 +17,12 @@ interface Shown {
   readonly last_attempt_at: string | null;
 }
 
+/** A delivery of an operational event. */
+interface Told {
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 /** What the answer to a creation has, as far as these tests look at it. */
 interface Made {
   readonly id: number;
@@ -305,6 +311,59 @@ for (const mode of modes) {
       expect((await ada.request("GET", `/webhooks?user_id=${admin.id}`)).status).to.equal(403);
       expect((await ada.request("GET", `/webhooks?user_id=${ada.id}`)).body.data).to.have.length(1);
       expect((await admin.request("GET", "/webhooks?user_id=x")).body.errors).to.have.all.keys("user_id");
+    });
+
+    it("tell admins by operational events when they are switched off, and when a delivery has failed", async () => {
+      const admin = await service.createUser({ isAdmin: true });
+      const body = {
+        url: `${receiver.url}/admin`,
+        resource: "service",
+        events: ["webhook.disabled", "webhook.failing", "delivery.failed"],
+      };
+      expect((await ada.request("POST", "/webhooks", body)).body.errors).to.deep.equal({
+        resource: ["Only admins get the events of service."],
+      });
+      const watching = await admin.request("POST", "/webhooks", { ...body, filter: { user_id: ada.id } });
+      expect(watching.status, JSON.stringify(watching.body)).to.equal(201);
+      const { id } = await subscribeWith({});
+      const told = (): readonly Told[] =>
+        receiver.received
+          .filter(({ path }) => path === "/admin")
+          .map(({ rawBody }) => JSON.parse(rawBody.toString()) as Told);
+
+      // The receiver is gone for its own webhook, and listens to what is told of it.
+      receiver.answer = ({ path }, response) => response.writeHead(path === "/admin" ? 200 : 410).end();
+      await createNote(ada);
+      await until(() => told().length === 1, { what: "webhook.disabled" });
+      const { sql } = service.infrastructure;
+      await sql(
+        "UPDATE svc.deliveries SET status = 'failed', last_error = 'spent' WHERE subscription_id = $1",
+        [id],
+      );
+      await until(() => told().length === 2, { what: "delivery.failed" });
+
+      const [disabled, failed] = told();
+      expect(disabled).to.include({ event: "webhook.disabled", resource: "service" });
+      const common = { webhook_id: id, user_id: ada.id, receiver: receiver.url, resource: "notes" };
+      expect(disabled?.data).to.deep.equal({ ...common, reason: "gone" });
+      expect(failed?.event).to.equal("delivery.failed");
+      expect(failed?.data).to.include({ ...common, reason: "spent" });
+
+      // What becomes of the watching webhook itself makes no event.
+      receiver.answer = { status: 410 };
+      await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
+      await sql("UPDATE svc.deliveries SET status = 'pending' WHERE subscription_id = $1", [id]);
+      await sql("UPDATE svc.deliveries SET status = 'failed' WHERE subscription_id = $1", [id]);
+      const path = `/webhooks/${watching.body.id}`;
+      await until(async () => (await admin.request("GET", path)).body.disabled_reason === "gone", {
+        what: "the watching webhook to be off",
+      });
+      const [row] = await sql<{ own: number }>(
+        "SELECT count(*)::int AS own FROM svc.events WHERE resource = 'service' AND snapshot ->> 'webhook_id' = $1",
+        [String(watching.body.id)],
+      );
+      expect(row?.own).to.equal(0);
+      await unsubscribeAll(admin);
     });
   });
 }

@@ -1,7 +1,7 @@
 import { triggers, type Definitions } from "../../mapping/definition.ts";
 import { secretRule, subscriptionRules } from "../../subscriptions/check.ts";
 import { maskedHeader, mostHeaders } from "../../subscriptions/own-headers.ts";
-import { everyResource } from "../../subscriptions/subscription.ts";
+import { eventsOf, subscribableIn } from "../../subscriptions/service-events.ts";
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
@@ -16,7 +16,6 @@ import { webhookActions } from "./webhook-actions.ts";
 
 const tag = "Webhooks";
 const path = "/webhooks";
-const events = listOf({ type: "string", enum: triggers }, { minItems: 1, uniqueItems: true });
 
 const ownParameters: OwnParameters = {
   user_id: {
@@ -27,6 +26,12 @@ const ownParameters: OwnParameters = {
 
 /** The schemas of subscriptions (docs/webhooks.md, "Subscriptions"). */
 export function webhookSchemas(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
+  const resources = subscribableIn(definitions);
+  const named = resources.flatMap((resource) => eventsOf(definitions, resource) ?? []);
+  const events = listOf(
+    { type: "string", enum: [...new Set([...triggers, ...named])] },
+    { minItems: 1, uniqueItems: true },
+  );
   const { masked_secret: masked = {}, ...shown } = {
     ...Object.fromEntries(
       [...(subscriptionShape.places ?? [])].map(([name, { field }]) => [
@@ -50,7 +55,10 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     additionalProperties: { type: "string", minLength: 1, maxLength: 1024 },
     description: `A value of ${maskedHeader} keeps what is stored.`,
   };
-  const resource = { type: "string", enum: [...definitions.keys(), everyResource] };
+  const resource = {
+    type: "string",
+    enum: resources,
+  };
   const sent = {
     ...(body["properties"] as Readonly<Record<string, JsonSchema>>),
     resource,

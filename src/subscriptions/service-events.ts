@@ -1,0 +1,66 @@
+import { serviceEvents, serviceResource, type EventKind } from "../events/event.ts";
+import type { Caller } from "../kit/caller.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { triggers } from "../mapping/definition.ts";
+import { fixedShape } from "../querying/fixed-shape.ts";
+import type { Eligibility } from "./eligibility.ts";
+import { everyResource } from "./subscription.ts";
+
+/** What filters of operational events may name: the keys of their `data`. */
+export const serviceShape = fixedShape([
+  { name: "webhook_id", type: "Int" },
+  { name: "user_id", type: "Int" },
+  { name: "receiver", type: "String" },
+  { name: "resource", type: "String" },
+  { name: "reason", type: "String", isOptional: true },
+  { name: "failing_since", type: "DateTime", isOptional: true },
+  { name: "delivery_id", type: "BigInt", isOptional: true },
+  { name: "delivery_uuid", type: "Uuid", isOptional: true },
+  { name: "event_uuid", type: "Uuid", isOptional: true },
+  { name: "attempts", type: "Int", isOptional: true },
+]);
+
+/** Whether a name means the operational events: a mapping file may have taken it before. */
+export function isService(definitions: Definitions, resource: string): boolean {
+  return resource === serviceResource && !definitions.has(serviceResource);
+}
+
+/** Returns the events of a resource, or of all of them together; undefined for an unknown one. */
+export function eventsOf(definitions: Definitions, resource: string): readonly EventKind[] | undefined {
+  if (isService(definitions, resource)) return serviceEvents;
+  if (resource !== everyResource) return definitions.get(resource)?.triggers;
+  return triggers.filter((one) => [...definitions.values()].some((each) => each.triggers.includes(one)));
+}
+
+/** Returns what a subscription may name as its resource. */
+export function subscribableIn(definitions: Definitions): readonly string[] {
+  return [...new Set([...definitions.keys(), everyResource, serviceResource])];
+}
+
+/** Returns why the user's webhook would get no operational event; undefined when it would. */
+export function refusalOfService({ isAdmin }: Pick<Caller, "isAdmin">): string | undefined {
+  return isAdmin ? undefined : "Only admins get the events of service.";
+}
+
+/** Adds the rule of operational events: those with the admin flag get them. */
+export function withServiceEvents(definitions: Definitions, own: Eligibility): Eligibility {
+  return {
+    isCostly: (resource) => !isService(definitions, resource) && own.isCostly(resource),
+    async circleOf(resource, events) {
+      if (!isService(definitions, resource)) return own.circleOf(resource, events);
+      return {
+        audiencesOf: () => [{ kind: "flag" }],
+        choose: (users) => ({
+          ofAll: new Set(users.filter(({ isAdmin }) => isAdmin).map(({ id }) => id)),
+          ofEach: events.map(() => []),
+        }),
+      };
+    },
+    async judge(pairs) {
+      const others = pairs.filter(({ event }) => !isService(definitions, event.resource));
+      const judged = await own.judge(others);
+      const verdicts = new Map(others.map((pair, index) => [pair, judged[index]]));
+      return pairs.map((pair) => (verdicts.has(pair) ? verdicts.get(pair) : pair.user.isAdmin));
+    },
+  };
+}
