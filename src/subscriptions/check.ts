@@ -4,7 +4,8 @@ import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import { messageFor } from "../validation/messages.ts";
-import type { WebhookFilters } from "./filters.ts";
+import type { JsonFilterFaults } from "../querying/json-filter.ts";
+import type { FilterUse } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
 import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
 
@@ -16,7 +17,7 @@ export interface SubscriptionRules {
    */
   readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
   /** Returns what is wrong with a filter, by place: see `WebhookFilters`. */
-  readonly filterFaults: WebhookFilters["faultsOf"];
+  readonly filterFaults: (filter: unknown, of: Pick<FilterUse, "resource" | "events">) => JsonFilterFaults;
   /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
   /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */

@@ -13,12 +13,9 @@ import type { Log } from "../telemetry/log.ts";
 export interface WebhookFilters {
   /**
    * Returns what is wrong with a filter; empty for nothing. A filter of every resource must fit
-   * each resource that has one of the events.
+   * each one with one of the events that the user may read.
    */
-  faultsOf(
-    filter: unknown,
-    of: { readonly resource: string; readonly events: readonly string[] },
-  ): JsonFilterFaults;
+  faultsOf(filter: unknown, of: FilterUse): JsonFilterFaults;
   /**
    * Returns whether an event passes a filter. True where the filter does not fit the resource any
    * more: an event that cannot be judged is not lost.
@@ -27,6 +24,14 @@ export interface WebhookFilters {
    * @param data The record as the resource's transform gave it.
    */
   passes(resource: string, text: string, data: unknown): boolean;
+}
+
+/** What a filter is for. */
+export interface FilterUse {
+  readonly resource: string;
+  readonly events: readonly string[];
+  /** Messages must not name what other resources show. */
+  readonly mayRead: (resource: string) => boolean;
 }
 
 /** Compiled filters of one process; one that is dropped is compiled again. */
@@ -65,10 +70,10 @@ export function createWebhookFilters({
     return "faults" in read ? read.faults : new Map<string, string>();
   };
   return {
-    faultsOf(filter, { resource, events }) {
+    faultsOf(filter, { resource, events, mayRead }) {
       if (resource !== everyResource) return faultsFor(resource, filter);
       for (const { name, triggers } of definitions.values()) {
-        if (!triggers.some((trigger) => events.includes(trigger))) continue;
+        if (!triggers.some((trigger) => events.includes(trigger)) || !mayRead(name)) continue;
         const faults = faultsFor(name, filter);
         if (faults.size > 0)
           return new Map([...faults].map(([place, fault]) => [place, `In ${name}: ${fault}`]));

@@ -17,11 +17,14 @@ import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList } from "./list.ts";
 import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
+import type { WebhookFilters } from "./filters.ts";
 import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
-export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf" | "filterFaults"> {
+export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
+  /** Returns what is wrong with a filter, by place. */
+  readonly filterFaults: WebhookFilters["faultsOf"];
   /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
@@ -49,7 +52,11 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   const { inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => ({
     triggersOf,
-    filterFaults: options.filterFaults,
+    filterFaults: (filter, of) =>
+      options.filterFaults(filter, {
+        ...of,
+        mayRead: (resource) => options.refusalOfResource(resource, caller) === undefined,
+      }),
     refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
     refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
   });

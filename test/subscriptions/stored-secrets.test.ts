@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createSecretBox, type SecretBox } from "../../src/subscriptions/secret.ts";
+import { openSigning } from "../../src/subscriptions/signing.ts";
 import {
   reencryptSecrets,
   refuseUnknownKeys,
@@ -180,6 +181,29 @@ describe("stored secrets", () => {
       ]);
       const after = await sealed();
       expect([after[1], after[3]]).to.deep.equal([before[1], before[3]]);
+    });
+  });
+
+  describe("of headers and earlier secrets", () => {
+    const sealAll = (box: SecretBox): Record<string, Uint8Array<ArrayBuffer> | Date | string[]> => ({
+      encryptedSecret: box.encrypt("newest"),
+      encryptedPrevious: box.encrypt('[{"secret":"before","untilMs":9e15}]'),
+      previousUntil: new Date("2999-01-01"),
+      encryptedHeaders: box.encrypt('{"X-Key":"value"}'),
+      headerNames: ["X-Key"],
+    });
+    const signing = async (): Promise<unknown> =>
+      openSigning(newAlone, await core.database.prisma.subscription.findFirstOrThrow(), 0);
+
+    it("encrypts them anew too, also where only they have the old key", async () => {
+      const stored = await work.addSubscription({ userId, ...sealAll(oldBox) });
+      await core.sql("UPDATE svc.subscriptions SET encrypted_secret = $1 WHERE id = $2", [
+        newAlone.encrypt("newest"),
+        stored.id,
+      ]);
+
+      expect(await reencrypt()).to.deep.equal({ reencrypted: 1, current: 0, unreadable: [] });
+      expect(await signing()).to.deep.equal({ secrets: ["newest", "before"], headers: { "X-Key": "value" } });
     });
   });
 

@@ -120,7 +120,9 @@ export async function grantsFor(
     const count = (requests.get(subscriptionId)?.count ?? 0) + 1;
     requests.set(subscriptionId, { subscriptionId, rateLimit, count });
   }
-  const left = new Map(await rates.take([...requests.values()]));
+  const granted = await rates.take([...requests.values()]);
+  // Without its row of state, which only a damaged database lacks, a subscription has no limit.
+  const left = new Map([...requests].map(([id, { count }]) => [id, granted.get(id) ?? count]));
   return {
     use(subscriptionId, rateLimit) {
       if (rateLimit === null) return true;

@@ -72,4 +72,10 @@ describe("createRates", () => {
 
     expect(grants.use(1, null)).to.equal(true);
   });
+
+  it("lets a subscription without its row of state go on", async () => {
+    const grants = await grantsFor(open(), [{ subscriptionId: 999, rateLimit: 1 }]);
+
+    expect([grants.use(999, 1), grants.use(999, 1)]).to.deep.equal([true, false]);
+  });
 });
