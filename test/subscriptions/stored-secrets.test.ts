@@ -14,6 +14,16 @@ import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
+function sealAll(box: SecretBox): Record<string, Uint8Array<ArrayBuffer> | Date | string[]> {
+  return {
+    encryptedSecret: box.encrypt("newest"),
+    encryptedPrevious: box.encrypt('[{"secret":"before","untilMs":9e15}]'),
+    previousUntil: new Date("2999-01-01"),
+    encryptedHeaders: box.encrypt('{"X-Key":"value"}'),
+    headerNames: ["X-Key"],
+  };
+}
+
 describe("stored secrets", () => {
   const [oldKey, newKey, lostKey] = [randomBytes(32), randomBytes(32), randomBytes(32)];
   const [oldBox, lostBox] = [createSecretBox(oldKey), createSecretBox(lostKey)];
@@ -184,17 +194,10 @@ describe("stored secrets", () => {
     });
   });
 
-  describe("of headers and earlier secrets", () => {
-    const sealAll = (box: SecretBox): Record<string, Uint8Array<ArrayBuffer> | Date | string[]> => ({
-      encryptedSecret: box.encrypt("newest"),
-      encryptedPrevious: box.encrypt('[{"secret":"before","untilMs":9e15}]'),
-      previousUntil: new Date("2999-01-01"),
-      encryptedHeaders: box.encrypt('{"X-Key":"value"}'),
-      headerNames: ["X-Key"],
-    });
-    const signing = async (): Promise<unknown> =>
-      openSigning(newAlone, await core.database.prisma.subscription.findFirstOrThrow(), 0);
+  const signing = async (): Promise<unknown> =>
+    openSigning(newAlone, await core.database.prisma.subscription.findFirstOrThrow(), 0);
 
+  describe("of headers and earlier secrets", () => {
     it("encrypts them anew too, also where only they have the old key", async () => {
       const stored = await work.addSubscription({ userId, ...sealAll(oldBox) });
       await core.sql("UPDATE svc.subscriptions SET encrypted_secret = $1 WHERE id = $2", [
