@@ -48,18 +48,9 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, triggersOf } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf } = options;
   const { inTransaction, answerPost } = options;
-  const rulesFor = (caller: Caller): SubscriptionRules => ({
-    triggersOf,
-    filterFaults: (filter, of) =>
-      options.filterFaults(filter, {
-        ...of,
-        mayRead: (resource) => options.refusalOfResource(resource, caller) === undefined,
-      }),
-    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
-    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
-  });
+  const rulesFor = (caller: Caller): SubscriptionRules => rulesOf(options, caller);
 
   router.get("/webhooks", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
@@ -141,6 +132,20 @@ function whoseOf(ctx: ApiContext, userId: string | undefined): Whose {
   const asked = userId === "*" ? "everybody" : Number(userId ?? id);
   if (asked === id || (isAdmin && isLimited !== true)) return asked;
   throw new AppError("user.forbidden", "Only admins list the webhooks of others.");
+}
+
+/** Returns the rules for the subscriptions of a user. */
+function rulesOf(options: SubscriptionRoutesOptions, caller: Caller): SubscriptionRules {
+  return {
+    triggersOf: options.triggersOf,
+    filterFaults: (filter, of) =>
+      options.filterFaults(filter, {
+        ...of,
+        mayRead: (resource) => options.refusalOfResource(resource, caller) === undefined,
+      }),
+    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
+    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
+  };
 }
 
 function valid<T>(checked: Checked<T>): T {
