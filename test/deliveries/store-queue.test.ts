@@ -174,10 +174,16 @@ describe("createDeliveryStore", () => {
 
       const { url } = scene.subscription;
       expect([...first, ...rest]).to.deep.equal([
-        { subscriptionId: scene.subscription.id, url, userId: scene.subscription.userId, isActive: true },
-        { subscriptionId: paused.id, url, userId: paused.userId, isActive: false },
-        { subscriptionId: deleted.id, url: null, userId: null, isActive: false },
-        { subscriptionId: disabled.id, url, userId: disabled.userId, isActive: false },
+        {
+          subscriptionId: scene.subscription.id,
+          url,
+          userId: scene.subscription.userId,
+          isActive: true,
+          rateLimit: null,
+        },
+        { subscriptionId: paused.id, url, userId: paused.userId, isActive: false, rateLimit: null },
+        { subscriptionId: deleted.id, url: null, userId: null, isActive: false, rateLimit: null },
+        { subscriptionId: disabled.id, url, userId: disabled.userId, isActive: false, rateLimit: null },
       ]);
     });
   });

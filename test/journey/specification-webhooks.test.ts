@@ -203,14 +203,29 @@ for (const mode of modes) {
         const { status, body } = await ada.request("GET", `/webhook-deliveries/${listed.id}`);
 
         expect(status).to.equal(200);
-        const { attempts, ...shown } = body;
+        const { attempts, request: _request, ...shown } = body;
         expect(shown).to.deep.equal(listed);
-        const { id, uuid: own, event_id, event_uuid, created_at, updated_at, last_error, ...rest } = shown;
+        const {
+          id,
+          uuid: own,
+          event_id,
+          event_uuid,
+          created_at,
+          updated_at,
+          last_error,
+          occurred_at,
+          record_id,
+          ...rest
+        } = shown;
+        expect(occurred_at).to.match(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{6}Z$/);
+        expect(record_id).to.be.a("string");
         expect(rest).to.deep.equal({
           subscription_id: webhookId,
           parent_delivery_id: null,
           root_delivery_id: id,
           trigger_kind: "automatic",
+          resource: "kinds",
+          event: "on_create",
           status: "failed",
           attempt: 1,
           max_attempts: 1,
@@ -221,7 +236,10 @@ for (const mode of modes) {
         expect([own, event_uuid].every((value) => uuid.test(value))).to.equal(true);
         expect([created_at, updated_at].every((value) => dateTime.test(value))).to.equal(true);
         expect(last_error).to.match(/500/);
-        const [{ started_at, duration_ms, response_headers, ...attempt }] = attempts;
+        const [
+          { started_at, duration_ms, response_headers, connect_ms: _connect, first_byte_ms, ...attempt },
+        ] = attempts;
+        expect(first_byte_ms).to.be.within(0, duration_ms + 1);
         expect(attempts).to.have.length(1);
         expect(attempt).to.deep.equal({
           number: 1,
@@ -229,6 +247,10 @@ for (const mode of modes) {
           error: "http",
           response_body: "not today",
           response_truncated: false,
+          trigger: "scheduled",
+          address: "127.0.0.1",
+          dns_ms: null,
+          tls_ms: null,
         });
         expect(started_at).to.match(dateTime);
         expect(duration_ms).to.be.a("number").within(0, 60_000);
