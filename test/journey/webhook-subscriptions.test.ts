@@ -337,7 +337,7 @@ for (const mode of modes) {
       await until(() => told().length === 1, { what: "webhook.disabled" });
       const { sql } = service.infrastructure;
       await sql(
-        "UPDATE svc.deliveries SET status = 'failed', last_error = 'spent' WHERE subscription_id = $1",
+        "UPDATE svc.deliveries SET held_at = NULL, status = 'failed', last_error = 'spent' WHERE subscription_id = $1",
         [id],
       );
       await until(() => told().length === 2, { what: "delivery.failed" });
@@ -352,8 +352,12 @@ for (const mode of modes) {
       // What becomes of the watching webhook itself makes no event.
       receiver.answer = { status: 410 };
       await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
-      await sql("UPDATE svc.deliveries SET status = 'pending' WHERE subscription_id = $1", [id]);
-      await sql("UPDATE svc.deliveries SET status = 'failed' WHERE subscription_id = $1", [id]);
+      await sql("UPDATE svc.deliveries SET held_at = NULL, status = 'pending' WHERE subscription_id = $1", [
+        id,
+      ]);
+      await sql("UPDATE svc.deliveries SET held_at = NULL, status = 'failed' WHERE subscription_id = $1", [
+        id,
+      ]);
       const path = `/webhooks/${watching.body.id}`;
       await until(async () => (await admin.request("GET", path)).body.disabled_reason === "gone", {
         what: "the watching webhook to be off",
