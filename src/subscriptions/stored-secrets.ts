@@ -61,9 +61,10 @@ const findOthersText = `
 
 /** Writes whether a part of a subscription was encrypted with another key than that of the head. */
 function isOther(head: string): string {
-  return ["encrypted_secret", "encrypted_previous", "encrypted_headers"]
-    .map((column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`)
-    .join(" OR ");
+  const parts = ["encrypted_secret", "encrypted_previous", "encrypted_headers"].map(
+    (column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`,
+  );
+  return `(${parts.join(" OR ")})`;
 }
 
 // Replaces only what was read, so that a second run, or a dispatcher, never sees a half-done

@@ -208,6 +208,25 @@ describe("stored secrets", () => {
       expect(await reencrypt()).to.deep.equal({ reencrypted: 1, current: 0, unreadable: [] });
       expect(await signing()).to.deep.equal({ secrets: ["newest", "before"], headers: { "X-Key": "value" } });
     });
+
+    it("names headers that are lost, and keeps the secret that can be read", async () => {
+      await work.addSubscription({
+        userId,
+        ...sealAll(oldBox),
+        encryptedHeaders: lostBox.encrypt('{"X-Key":"value"}'),
+      });
+      const { unreadable } = await reencrypt();
+
+      const [replaced] = await replaceUnreadable({
+        sql: core.sql,
+        secretBox: newBox,
+        unreadable,
+        actor: testOperator,
+      });
+
+      expect([replaced?.secret, replaced?.lostHeaders]).to.deep.equal([undefined, ["X-Key"]]);
+      expect(await signing()).to.deep.equal({ secrets: ["newest", "before"], headers: {} });
+    });
   });
 
   describe("replaceUnreadable", () => {
