@@ -108,7 +108,7 @@ describe("createEventStreams", () => {
 
   it("cuts a client that does not read, and keeps little for it meanwhile", async () => {
     const feed = feedOf(100_000, 100_000);
-    await serve(feed, 100_000, { slowMs: 200, page: 10 });
+    await serve(feed, 100_000, { slowMs: 1_000, page: 10, perUser: 1 });
     const socket: Socket = connect(server.port, "127.0.0.1");
     socket.on("error", () => undefined);
     socket.pause();
@@ -128,10 +128,15 @@ describe("createEventStreams", () => {
     );
 
     expect(reads).to.be.below(100);
-    const source = await open();
-    await until(() => source.messages.length > 20, { what: "another client to go on" });
-    socket.resume();
-    await until(() => socket.destroyed || socket.readableEnded, { what: "the cut" });
+    const next = await until(
+      async () => {
+        const source = await open();
+        return source.status === 200 ? source : undefined;
+      },
+      { what: "the cut, which leaves the place to another" },
+    );
+    await until(() => next.messages.length > 20, { what: "the other client to get on" });
+    socket.destroy();
   });
 
   it("refuses a position that is none, more streams than a user may have, and serves HEAD", async () => {
