@@ -5,6 +5,7 @@ import { describeFailure, type Terminal } from "../kit/cli-output.ts";
 import { configDirOf } from "../config/load.ts";
 import { readConfiguration } from "../app/configuration.ts";
 import { addDeliveryCommands } from "../deliveries/commands.ts";
+import { addEraseCommand } from "../deliveries/erase-command.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
 import { addWebhookCommands } from "../deliveries/webhook-commands.ts";
 import { createDeliverySender } from "../app/delivery-sender.ts";
@@ -57,6 +58,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   addDeliveryCommands(program, { open, terminal });
   addWebhookCommands(program, { open, createSender: createDeliverySender, terminal });
   addPruneCommand(program, { open, terminal });
+  addEraseCommand(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });
   addAuditCommand(program, { open, terminal });
   return program;

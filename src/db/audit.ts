@@ -24,6 +24,7 @@ export const auditActions = [
   "configuration.refused",
   "reload.requested",
   "migration.applied",
+  "record.erased",
 ] as const;
 
 /**
@@ -33,7 +34,15 @@ export const auditActions = [
 export const actorKinds = ["user", "operator", "service", "database"] as const;
 
 /** What is changed. */
-export const subjectKinds = ["user", "token", "webhook", "secret_key", "configuration", "migration"] as const;
+export const subjectKinds = [
+  "user",
+  "token",
+  "webhook",
+  "secret_key",
+  "configuration",
+  "migration",
+  "record",
+] as const;
 
 /**
  * Returns a CTE `acting` that hands the actor, as `actorText` gives it, over to the triggers. The

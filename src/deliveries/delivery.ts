@@ -1,6 +1,9 @@
 export const deliveryStatuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
+/** `last_error` of a delivery that ended since the payload of its event was erased. */
+export const erasedReason = "The record was erased.";
+
 /** Why an attempt failed; `http` is an answer outside 2xx. */
 export type AttemptError =
   | "dns"

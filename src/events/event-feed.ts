@@ -211,7 +211,7 @@ async function present(
 ): Promise<readonly FeedEvent[]> {
   if (rows.length === 0) return [];
   const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id)]);
-  const records = new Map(found.map(({ id, data }) => [id, data === null ? "null" : data]));
+  const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));
   const resourceOf = new Map(rows.map(({ id, resource }) => [id, resource]));
   const others = found.filter(({ snapshot }) => snapshot !== null);
   for (const [resource, own] of groupBy(others, ({ id }) => resourceOf.get(id) ?? "")) {
@@ -229,6 +229,8 @@ async function present(
 
 /** What comes after `"data":` where the resource's transform fails; the log has the reason. */
 const unpresented = 'null,"problem":"The transform of the resource fails for this record."';
+
+const erased = 'null,"problem":"The record was erased."';
 
 function textOf(presented: Presented | undefined): string {
   return presented?.kind === "presented" ? JSON.stringify(presented.data) : unpresented;

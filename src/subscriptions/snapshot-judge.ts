@@ -20,7 +20,8 @@ export function pairKey(eventId: string, userId: number): string {
 
 /**
  * Applies the rule `access.read` to the snapshots of events, as if each were the row: so it holds
- * for deleted records too, with the related rows as they are. One statement for all pairs.
+ * for deleted records too, with the related rows as they are. One statement for all pairs. Nothing
+ * passes for an erased event: a rule such as "not private" would hold for a row of nulls.
  *
  * @returns The keys of the pairs that pass.
  */
@@ -41,7 +42,7 @@ export async function judgeSnapshots(
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id
     CROSS JOIN LATERAL ${snapshotRow(definition, [condition])}
-    WHERE ${conditionText(condition, "t", parameters)}`;
+    WHERE e.snapshot <> 'null' AND ${conditionText(condition, "t", parameters)}`;
   const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
   return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
 }

@@ -1,6 +1,9 @@
 import { expect } from "chai";
 import { Client } from "pg";
-import { createNote, notesYaml, subscribe, untilDelivery } from "../support/notes.ts";
+import { createTransact } from "../../src/db/sql.ts";
+import { eraseRecord } from "../../src/deliveries/erase.ts";
+import { testOperator } from "../support/actors.ts";
+import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { openEventSource, type EventSource } from "../support/event-source.ts";
 import { startReceiver } from "../support/receiver.ts";
 import {
@@ -113,6 +116,50 @@ for (const mode of modes) {
         const { status, body } = await user.request("GET", `/events/${uuid}`);
         expect(status, uuid).to.equal(404);
         expect(body).to.deep.equal({ message: "The event could not be found.", code: "event.not_found" });
+      }
+    });
+
+    it("shows that a record was erased, and sends nothing of it any more", async () => {
+      const receiver = await startReceiver();
+      try {
+        receiver.answer = { status: 500, body: "hush" };
+        const after = await last();
+        const { id } = await subscribe(ada, receiver);
+        const headers = { "Idempotency-Key": `erased-${mode}` };
+        const post = (): Promise<Answer> =>
+          request({
+            url: `${service.baseUrl}/resources/notes`,
+            method: "POST",
+            token: ada.token,
+            headers,
+            body: { text: "hush" },
+          });
+        const { body: note } = await post();
+        const retrying = await untilDelivery(ada, id, "retrying");
+        expect(retrying.request.body).to.include("hush");
+
+        const erased = await eraseRecord({
+          transact: createTransact(service.infrastructure.database.pool),
+          record: { resource: "notes", recordId: String(note.id) },
+          actor: testOperator,
+          onProgress: () => undefined,
+        });
+
+        const counts = { events: 1, payloads: 1, cancelled: 1, answers: 1, kept_answers: 1 };
+        expect(erased).to.include(counts);
+        const cancelled = await untilDelivery(ada, id, "cancelled");
+        expect(cancelled).to.include({ id: retrying.id, last_error: "The record was erased." });
+        expect(cancelled.request.body).to.equal(null);
+        expect(cancelled.attempts[0]).to.include({ status_code: 500, response_body: null });
+        const retried = await ada.request("POST", `/webhook-deliveries/${retrying.id}/retry`);
+        expect(retried.body.message).to.equal("The record of this delivery was erased.");
+        const [event] = (await list(ada, `?after=${after}&resource=notes`)).body.data;
+        expect(event).to.include({ data: null, problem: "The record was erased." });
+        const again = await post();
+        expect([again.status, again.body.code]).to.deep.equal([404, "record.not_found"]);
+      } finally {
+        await receiver.close();
+        await unsubscribeAll(ada);
       }
     });
 

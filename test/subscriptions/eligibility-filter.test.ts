@@ -159,6 +159,15 @@ describe("createEligibility, by a filter", () => {
     expect(after).to.deep.equal([]);
   });
 
+  it("lets nobody read an erased event by what it does not have", async () => {
+    const [none, erased] = [await addEvent({ id: 1 }), await addEvent({ id: 1 })];
+    await core.sql("UPDATE svc.events SET snapshot = 'null' WHERE id = $1", [erased]);
+    const eligibility = eligibilityOf(resourceWith(filter({ lead_id: null })), { sql: core.sql });
+    const pairs = asEvents([none, erased]).map((event) => ({ event, user: ada }));
+
+    expect(await eligibility.judge(pairs)).to.deep.equal([true, false]);
+  });
+
   it("takes one statement for all events of a resource, and none for what no subscriber can read", async () => {
     let statements = 0;
     const counting: Sql = (text, values) => {

@@ -8,7 +8,7 @@ import type { Place, Done } from "../admission/admission.ts";
 import { attemptLine } from "./attempt-line.ts";
 import { deliveryBody } from "./body.ts";
 import { decide } from "./decide.ts";
-import type { AttemptResult, NextStep } from "../delivery.ts";
+import { erasedReason, type AttemptResult, type NextStep } from "../delivery.ts";
 import type { Flight } from "../flights.ts";
 import { deadDeliveryMessage } from "../messages.ts";
 import { createOutcomeWriter, type OutcomeWriter, type OutcomeWriterOptions } from "./outcome-writer.ts";
@@ -147,18 +147,24 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
 async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
   const { writer, options } = state;
   const { metrics, log, onFree, onQueued } = options;
-  let made: MadeAttempt | undefined;
+  let made: MadeAttempt | "erased" | undefined;
   const ended = metrics.attemptStarted();
   try {
     made = await post(state, delivery);
   } finally {
-    done(made?.result);
+    done(made === "erased" ? undefined : made?.result);
     ended();
     onFree();
   }
   if (made === undefined) {
     metrics.postponed("busy");
     return writer.putBack(delivery.flight, { id: delivery.id, delayMs: unmadeDelayMs });
+  }
+  if (made === "erased") {
+    const { id, uuid, attempt: attemptsBefore } = delivery;
+    const outcome = { id, uuid, attemptsBefore, status: "cancelled", lastError: erasedReason } as const;
+    await writer.record(delivery.flight, outcome);
+    return;
   }
   const { result, body } = made;
   const bytesOut = body.reduce((sum, part) => sum + part.length, 0);
@@ -191,11 +197,17 @@ interface MadeAttempt {
   readonly body: readonly Uint8Array[];
 }
 
-/** Signs and POSTs a delivery. Returns undefined when the POST could not be made. */
-async function post({ options, data }: State, delivery: DeliveryInFlight): Promise<MadeAttempt | undefined> {
+/**
+ * Signs and POSTs a delivery. Returns undefined when the POST could not be made, and `erased` when
+ * there is no record any more.
+ */
+async function post(
+  { options, data }: State,
+  delivery: DeliveryInFlight,
+): Promise<MadeAttempt | "erased" | undefined> {
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
   const record = delivery.data ?? (await data.add(delivery.eventId));
-  if (record === undefined) throw new Error(`There is no data of the event ${delivery.eventId}.`);
+  if (record === undefined) return "erased";
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, data: record, timestamp });
   const signing = options.openSigning(subscription.signing);
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });

@@ -20,7 +20,10 @@ export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
         record_id: text,
         occurred_at: { ...dateTime, description: "With microseconds." },
         data: { description: "The record as it was, by the resource's transform." },
-        problem: { ...text, description: "Why there is no data: the transform fails." },
+        problem: {
+          ...text,
+          description: "Why there is no data: the transform fails, or the record was erased.",
+        },
       },
       { optional: ["problem"] },
     ),

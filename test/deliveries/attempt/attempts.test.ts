@@ -50,6 +50,22 @@ describe("createAttempts", () => {
     expect(scene.done[0]?.[0]).to.include({ statusCode: 200 });
   });
 
+  it("cancels a delivery whose record was erased, and posts nothing", async () => {
+    open(success);
+    await scene.core.sql("DELETE FROM svc.event_data");
+
+    await startAll();
+    await scene.attempts.drain();
+
+    expect(scene.posts).to.deep.equal([]);
+    expect(await current()).to.include({
+      status: "cancelled",
+      attempt: 0,
+      lastError: "The record was erased.",
+    });
+    expect([scene.done, scene.freed, await scene.work.flights()]).to.deep.equal([[[undefined]], 1, []]);
+  });
+
   it("posts the record that it is given, without a question to the database", async () => {
     open(success, { store: { ...scene.store, dataOf: () => expect.fail("asked") } });
     const [one] = await take();
@@ -131,17 +147,6 @@ describe("createAttempts", () => {
         expect(await scene.work.flights()).to.deep.equal([]);
       });
     }
-
-    it("when the record of its event is gone", async () => {
-      await scene.core.sql("DELETE FROM svc.event_data");
-      open(success);
-
-      await startAll();
-      await scene.attempts.drain();
-
-      expect([scene.posts, scene.done]).to.deep.equal([[], [[undefined]]]);
-      expect(await scene.work.queued(scene.delivery.id)).to.not.equal(null);
-    });
 
     it("to wait for a slot, when none falls free", async () => {
       open(success);
