@@ -51,7 +51,7 @@ export function auditLock(lock, policy) {
   return { faults, notes, count: production.length };
 }
 
-const exactVersion = /^\d+\.\d+\.\d+(-[\w.-]+)?(\+[\w.-]+)?$/;
+const exactVersion = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(-[\w.-]+)?(\+[\w.-]+)?$/;
 const registry = "https://registry.npmjs.org/";
 
 /** From the public registry and nowhere else; npm leaves the address out when it is told to, and then takes the configured registry. */

@@ -66,7 +66,7 @@ describe("GET /docs, in a browser", () => {
     const tags = await page
       .locator(".opblock-tag")
       .evaluateAll((all) => all.map((one) => one.getAttribute("data-tag")));
-    expect(tags).to.deep.equal([
+    expect(tags).to.include.members([
       "customers",
       "orders",
       "tasks",

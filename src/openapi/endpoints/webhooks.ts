@@ -48,7 +48,12 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
   } as Record<string, JsonSchema>;
   const all = { ...shown, masked_secret: masked };
   const body = bodySchema({ ...subscriptionRules, secret: secretRule }, []);
-  const filter = { type: ["object", "null"], description: "A condition on data, as JSON." };
+  const filter = {
+    type: ["object", "null"],
+    minProperties: 1,
+    description: "A condition on data, as JSON.",
+    examples: [null],
+  };
   const headers = {
     type: ["object", "null"],
     maxProperties: mostHeaders,
