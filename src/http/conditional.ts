@@ -46,7 +46,7 @@ export function isKnown(ctx: ApiContext, tag: string): boolean {
 
 /** Tells whether a write has conditions. */
 export function isConditional(ctx: ApiContext): boolean {
-  return ctx.get("If-Match") !== "" || ctx.get("If-None-Match") !== "";
+  return ctx.req.headers["if-match"] !== undefined || ctx.get("If-None-Match") !== "";
 }
 
 /**
@@ -60,8 +60,8 @@ export function isConditional(ctx: ApiContext): boolean {
  *   entity tags.
  */
 export function checkConditions(ctx: ApiContext, tag: string): void {
-  const text = ctx.get("If-Match");
-  if (text !== "") {
+  const text = ctx.req.headers["if-match"];
+  if (text !== undefined) {
     const tags = parseEntityTags(text);
     if (tags === undefined)
       throw new AppError(

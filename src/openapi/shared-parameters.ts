@@ -15,7 +15,7 @@ export const sharedHeaders = {
     name: "If-Match",
     in: "header",
     description: "Entity tags, or *. 412 when the record has none of them.",
-    schema: { type: "string", pattern: `^(\\*|${entityTag}([ \\t]*,[ \\t]*${entityTag})*)$` },
+    schema: { type: "string", pattern: `^(\\*|${entityTag}(, ?${entityTag})*)$` },
   },
   IfNoneMatch: {
     name: "If-None-Match",

@@ -129,6 +129,8 @@ describe("the examples of the document", () => {
       [customers["post"], await admin.request("POST", "/resources/customers", "{"), 400],
       [one["delete"], await stranger.request("DELETE", `/resources/customers/${customer}`), 403],
       [one["get"], await admin.request("GET", "/resources/customers/0"), 404],
+      [one["delete"], await withEmpty("DELETE", `/resources/customers/${customer}`, "If-Match"), 400],
+      [customers["post"], await withEmpty("POST", "/resources/customers", "Idempotency-Key"), 400],
     ];
 
     for (const [operation, answer, status] of cases) {
@@ -155,6 +157,18 @@ describe("the examples of the document", () => {
           .and.not.equal("undefined");
     }
   });
+
+  /** Sends a header without a value: a variable of the sender's that is not set. */
+  function withEmpty(method: string, path: string, header: string): Promise<Answer> {
+    const body = method === "POST" ? { name: "Ada", email: "b@example.com" } : undefined;
+    return request({
+      url: service.baseUrl + path,
+      method,
+      token: admin.token,
+      body,
+      headers: { [header]: "" },
+    });
+  }
 
   /** One query for each parameter, operator and choice. */
   function queriesOf({ operation }: Step): readonly string[] {
