@@ -44,11 +44,7 @@ function filters(resources: readonly string[]): readonly Parameter[] {
       name: "after",
       in: "query",
       schema: {
-        anyOf: [
-          { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-          uuid,
-          { type: "string", const: "" },
-        ],
+        anyOf: [{ type: "integer", minimum: 0 }, uuid, { type: "string", const: "" }],
       },
       description: "Events behind this one, named by its id or its UUID; empty as if it was left out.",
     },
