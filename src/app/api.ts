@@ -29,6 +29,7 @@ import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
+import { addReplays } from "./replays.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
@@ -146,6 +147,8 @@ export function createApi({
     readRight: createReadRight({ sql, eligibility }),
   });
 
+  const replayed = { ...posts, listTurns, eligibility, filters: webhookFilters, names };
+  const replays = addReplays(router, { infrastructure, configuration }, replayed);
   const users = createUserStore({ ...database, actor: serviceActor("api") });
   const jwts = createJwts(config.auth.jwt, { users, sql, log });
   const streams = addEvents(router, infrastructure, configuration, {
@@ -191,7 +194,11 @@ export function createApi({
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
-  return { workers: [relay, expiry, streams], listener: app.callback(), close: () => sender.close() };
+  return {
+    workers: [relay, expiry, streams, replays],
+    listener: app.callback(),
+    close: () => sender.close(),
+  };
 }
 
 /** Adds the routes of events. Returns their streams, which a worker of the API feeds. */

@@ -3,7 +3,6 @@ import { createDeliverySender } from "./delivery-sender.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf } from "../deliveries/attempt/attempts.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
-import type { ScheduleOf } from "../deliveries/attempt/schedule.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
@@ -13,8 +12,8 @@ import { createHeldStore } from "../deliveries/held-store.ts";
 import { createTransact } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
-import { callCode } from "../mapping/code-module.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { createScheduleOf } from "./schedules.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
@@ -159,33 +158,4 @@ function startingWith(act: () => void, worker: Worker): Worker {
       return worker.run(signal);
     },
   };
-}
-
-/** Calls the code modules once, at the start: a fault shows then, and not during a delivery. */
-function createScheduleOf({
-  config,
-  definitions,
-}: Pick<Configuration, "config" | "definitions">): ScheduleOf {
-  const { maxAttempts, backoffMs } = config.webhooks;
-  const schedules = new Map(
-    [...definitions.values()].map((definition) => {
-      const backoff =
-        callCode({ definition, name: "webhookBackoff", call: () => definition.code.webhookBackoff?.() }) ??
-        definition.webhookBackoff;
-      const attempts =
-        callCode({
-          definition,
-          name: "webhookMaxAttempts",
-          call: () => definition.code.webhookMaxAttempts?.(),
-        }) ?? definition.webhookMaxAttempts;
-      return [
-        definition.name,
-        {
-          maxAttempts: attempts ?? maxAttempts,
-          backoffMs: backoff?.map((seconds) => seconds * 1_000) ?? backoffMs,
-        },
-      ];
-    }),
-  );
-  return (resource) => schedules.get(resource) ?? { maxAttempts, backoffMs };
 }

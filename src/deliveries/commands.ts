@@ -9,6 +9,7 @@ import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
+import { addReplayCommand } from "./replay/replay-command.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 /** The parts of an open database that the commands use. */
@@ -24,7 +25,7 @@ export interface DeliveryCommandsOptions {
   readonly terminal: Terminal;
 }
 
-/** Adds `deliveries list`, `show` and `retry` (docs/svc-admin.md, "Commands"). */
+/** Adds `deliveries list`, `show`, `retry` and `replay` (docs/svc-admin.md, "Commands"). */
 export function addDeliveryCommands(program: Command, options: DeliveryCommandsOptions): void {
   const deliveries = program
     .command("deliveries")
@@ -56,6 +57,7 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .argument("<id>", "id of the delivery", parseRowId)
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => retry(options, id, json));
+  addReplayCommand(deliveries, options);
 }
 
 interface JsonOption {

@@ -17,7 +17,7 @@ export type AttemptError =
   | "http";
 
 /** What made an attempt: its schedule, a person or a test delivery. */
-export type AttemptTrigger = "scheduled" | "manual" | "test";
+export type AttemptTrigger = "scheduled" | "manual" | "replay" | "test";
 
 /** Where a POST went, and how long its parts took. Undefined: it did not come to that part. */
 export interface AttemptTimings {

@@ -19,7 +19,7 @@ const lockChainText = `
 const findText = `
   SELECT delivery.status, subscription.url AS "urlNow",
     (SELECT count(*)::int FROM svc.deliveries AS other
-      WHERE other.root_delivery_id = delivery.root_delivery_id AND other.trigger_kind = 'manual') AS retries,
+      WHERE other.root_delivery_id = delivery.root_delivery_id AND other.trigger_kind = 'manual' AND other.replay_id IS NULL) AS retries,
     EXISTS (SELECT FROM svc.event_data WHERE event_id = delivery.event_id) AS "hasData"
   FROM svc.deliveries AS delivery LEFT JOIN svc.subscriptions AS subscription ON subscription.id = delivery.subscription_id
   WHERE delivery.id = $1`;

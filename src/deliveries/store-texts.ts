@@ -93,7 +93,8 @@ const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueu
   SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
     event.trigger AS event, taken.resource, ${timestampOfEvent} AS timestamp, taken.attempt, taken.max_attempts AS "maxAttempts",
     taken.trigger_kind <> 'automatic' AS "isManual",
-    CASE WHEN taken.is_hurried THEN 'manual' WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
+    CASE WHEN taken.is_hurried THEN 'manual' WHEN taken.attempt = 0 AND taken.replay_id IS NOT NULL THEN 'replay'
+      WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
       ELSE 'scheduled' END AS trigger, (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
     taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",

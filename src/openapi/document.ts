@@ -3,6 +3,7 @@ import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { deliveryRequests } from "./delivery-requests.ts";
 import { eventOperations, eventSchemas } from "./endpoints/events.ts";
+import { replayOperations, replaySchemas } from "./endpoints/replays.ts";
 import { deliveryOperations, deliverySchemas } from "./endpoints/deliveries.ts";
 import { bodySchemas, resourceOperations } from "./endpoints/resources.ts";
 import { serviceOperations } from "./endpoints/service.ts";
@@ -80,6 +81,7 @@ function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema
     ...ofResources,
     webhookSchemas(definitions),
     deliverySchemas(),
+    replaySchemas(),
     eventSchemas(),
     userSchemas,
     faultSchemas,
@@ -93,6 +95,7 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
     ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
     ...webhookOperations(lists),
     ...deliveryOperations(lists),
+    ...replayOperations(),
     ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
     ...userOperations(lists),
     ...serviceOperations({ isPublic: openApi === "public" }),

@@ -71,7 +71,11 @@ describe("the table of isolation in docs/access.md", () => {
   let failed: Answer["body"];
 
   before(async () => {
-    service = await startService({ mode: "servers", resources, webhooks: { manualRetryLimit: 1_000 } });
+    service = await startService({
+      mode: "servers",
+      resources,
+      webhooks: { manualRetryLimit: 1_000, maxPerUser: 1_000 },
+    });
     receiver = await startReceiver();
     receiver.answer = { status: 500 };
     owner = await service.createUser();
@@ -113,10 +117,19 @@ describe("the table of isolation in docs/access.md", () => {
 
   const webhookBody = (): object => ({ url: receiver.url, resource: "projects", events: ["on_create"] });
 
+  const replayBody = { since: "2020-01-01", until: "2020-01-02" };
+
   /** Makes what the owner has, for the path's `{id}`. */
   async function idFor(path: string): Promise<unknown> {
     if (path.includes("/resources/")) {
       const made = await owner.request("POST", "/resources/projects", { name: "made" });
+      return made.body.id;
+    }
+    if (path.includes("/webhook-replays")) {
+      const { id } = (await owner.request("POST", "/webhooks", webhookBody())).body;
+      const made = await owner.request("POST", `/webhooks/${id}/replay`, replayBody);
+      const text = "UPDATE svc.replays SET state = 'paused' WHERE id = $1";
+      await service.infrastructure.sql(text, [made.body.id]);
       return made.body.id;
     }
     if (path.includes("/webhooks")) return (await owner.request("POST", "/webhooks", webhookBody())).body.id;
@@ -129,6 +142,8 @@ describe("the table of isolation in docs/access.md", () => {
     if (method === "GET" || method === "DELETE" || path.endsWith("/retry")) return undefined;
     if (path.endsWith("/batch")) return { operations: [{ method: "create", data: { name: "new" } }] };
     if (path.includes("/resources/")) return { name: "new" };
+    if (path.includes("/webhook-replays")) return undefined;
+    if (path.endsWith("/replay")) return replayBody;
     if (path.includes("/webhooks"))
       return method === "POST" ? (path.endsWith("/webhooks") ? webhookBody() : {}) : { is_active: false };
     if (path.endsWith("/tokens")) return { name: "new" };

@@ -1,0 +1,54 @@
+import type { Configuration } from "./configuration.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+import { createScheduleOf } from "./schedules.ts";
+import { createIndexSql, createTransact } from "../db/sql.ts";
+import { createTextSql } from "../db/text-sql.ts";
+import { createReplayStore } from "../deliveries/replay/replay-store.ts";
+import { createReplayWorker, type ReplayWorker } from "../deliveries/replay/replay-worker.ts";
+import { addReplayRoutes, type ReplayRoutesOptions } from "../deliveries/replay/routes.ts";
+import { createEventPresenter } from "../events/event-presenter.ts";
+import type { ApiRouter } from "../http/state.ts";
+import type { WebhookFilters } from "../subscriptions/filters.ts";
+import { isService } from "../subscriptions/service-events.ts";
+
+/**
+ * Adds the routes of replays. Returns their worker, which the API runs: events that had no delivery
+ * are presented as the relay does it.
+ */
+export function addReplays(
+  router: ApiRouter,
+  {
+    infrastructure,
+    configuration,
+  }: { readonly infrastructure: Infrastructure; readonly configuration: Configuration },
+  options: Omit<ReplayRoutesOptions, "sql" | "listSql" | "transact" | "isResource" | "onRunning"> & {
+    readonly filters: Pick<WebhookFilters, "passes">;
+    readonly names: (text: string) => string | undefined;
+  },
+): ReplayWorker {
+  const { database, sql, log } = infrastructure;
+  const { config, definitions, models } = configuration;
+  const transact = createTransact(database.pool);
+  const worker = createReplayWorker({
+    ...options,
+    sql,
+    store: createReplayStore({ sql, transact }),
+    scheduleOf: createScheduleOf(configuration),
+    present: createEventPresenter({
+      definitions,
+      delegateOf: (model) => models.listDelegate(model),
+      sql: createTextSql(database.lists, options.names),
+    }),
+    intervalMs: config.webhooks.sweepIntervalMs,
+    log,
+  });
+  addReplayRoutes(router, {
+    ...options,
+    sql,
+    listSql: createIndexSql(database.lists),
+    transact,
+    isResource: (name) => definitions.has(name) || isService(definitions, name),
+    onRunning: () => worker.wake(),
+  });
+  return worker;
+}

@@ -1,0 +1,158 @@
+import type { EventKind } from "../../events/event.ts";
+import type { Caller } from "../../kit/caller.ts";
+import { noClaims } from "../../kit/caller.ts";
+import type { Sql } from "../../db/sql.ts";
+import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import type { AskedReplay } from "./replay.ts";
+
+/** A subscription, as far as its replay needs it. */
+export interface ReplayedSubscription {
+  readonly id: number;
+  readonly resource: string;
+  readonly events: readonly EventKind[];
+  /** JSON; null: it gets every event. */
+  readonly filter: string | null;
+  /** False also when its user is disabled. */
+  readonly isActive: boolean;
+  /** Whose it is. */
+  readonly user: Caller;
+}
+
+/** An event to be delivered again. */
+export interface ReplayedEvent {
+  /** Decimal. */
+  readonly id: string;
+  readonly resource: string;
+  readonly owner_id: string | null;
+  /** The newest delivery of it to the subscription; null without one. */
+  readonly parentId: string | null;
+}
+
+export interface FoundEvents {
+  readonly events: readonly ReplayedEvent[];
+  /** Id of the last event that was looked at. */
+  readonly last: string;
+  readonly isEnd: boolean;
+}
+
+const subscriptionText = `
+  SELECT subscription.id, subscription.resource, subscription.events, subscription.filter::text AS filter,
+    subscription.is_active AND subscriber.disabled_at IS NULL AS "isActive",
+    subscriber.id AS "userId", subscriber.name, subscriber.email, subscriber.is_admin AS "isAdmin"
+  FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  WHERE subscription.id = $1`;
+
+/** Returns a subscription of any user; undefined when there is none. */
+export async function findReplayedSubscription(
+  sql: Sql,
+  id: number,
+): Promise<ReplayedSubscription | undefined> {
+  type Row = Omit<ReplayedSubscription, "user"> & Omit<Caller, "id" | "claims"> & { readonly userId: number };
+  const [row] = await sql<Row & Record<string, unknown>>(subscriptionText, [id]);
+  if (row === undefined) return undefined;
+  const { userId, name, email, isAdmin, ...subscription } = row;
+  return { ...subscription, user: { id: userId, name, email, isAdmin, claims: noClaims } };
+}
+
+/**
+ * Selects the first event of a time or later, by halving the range of ids. Ids follow time: the
+ * caller leaves a minute for transactions that were slow.
+ */
+const firstSinceText = `
+  WITH RECURSIVE search (low, high) AS (
+    SELECT min(id), max(id) + 1 FROM svc.events
+    UNION ALL
+    SELECT CASE WHEN probe.occurred_at < $1::timestamptz THEN probe.id + 1 ELSE low END,
+      CASE WHEN probe.occurred_at < $1::timestamptz THEN high ELSE (low + high) / 2 END
+    FROM search CROSS JOIN LATERAL (
+      SELECT id, occurred_at FROM svc.events WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1) AS probe
+    WHERE low < high
+  )
+  SELECT coalesce(max(low), 1)::text AS id FROM search`;
+
+const slackMs = 60_000;
+
+/** Returns the ids between which the events of a time are: behind the first, up to the second. */
+export async function rangeOf(
+  sql: Sql,
+  { since, until }: Pick<AskedReplay, "since" | "until">,
+): Promise<{ readonly after: string; readonly untilId: string }> {
+  const firstSince = async (time: number): Promise<bigint> => {
+    const [row] = await sql<{ id: string }>(firstSinceText, [new Date(time)]);
+    return BigInt(row?.id ?? 1) - 1n;
+  };
+  return {
+    after: String(await firstSince(Date.parse(since) - slackMs)),
+    untilId: String(await firstSince(Date.parse(until) + slackMs)),
+  };
+}
+
+// The limit is on the events looked at: few of many may be asked for. OFFSET 0 makes PostgreSQL
+// read the deliveries of each event by its index. What is in the outbox is on its way.
+const lookText = `
+  WITH looked AS MATERIALIZED (
+    SELECT id, resource, trigger, owner_id, occurred_at FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3
+  ), asked AS MATERIALIZED (
+    SELECT looked.id, looked.resource, looked.owner_id, newest.id AS parent_id
+    FROM looked LEFT JOIN LATERAL (
+      SELECT id, status FROM (SELECT id, status FROM svc.deliveries WHERE event_id = looked.id AND subscription_id = $4 OFFSET 0) AS own
+      ORDER BY id DESC LIMIT 1) AS newest ON true
+    WHERE looked.occurred_at >= $5::timestamptz AND looked.occurred_at < $6::timestamptz
+      AND CASE WHEN $7 = '*' THEN looked.resource <> 'service' ELSE looked.resource = $7 END
+      AND looked.resource = coalesce($8, looked.resource) AND looked.trigger = ANY($9::text[])
+      AND coalesce(newest.status, 'never') = ANY($10::text[])
+      AND (newest.id IS NOT NULL OR NOT EXISTS (SELECT FROM svc.outbox WHERE event_id = looked.id))
+    ORDER BY looked.id LIMIT $11
+  )
+  SELECT id, resource, owner_id, parent_id AS "parentId", NULL::text AS last, NULL::int AS looked FROM asked
+  UNION ALL
+  SELECT NULL, NULL, NULL, NULL, (SELECT max(id)::text FROM looked), (SELECT count(*)::int FROM looked)
+  ORDER BY id`;
+
+/** Looks at the next events for those that a replay asks for, in the order of ids. */
+export async function findReplayed(
+  sql: Sql,
+  {
+    asked,
+    subscription,
+    after,
+    untilId,
+    look,
+    take,
+  }: {
+    readonly asked: AskedReplay;
+    readonly subscription: ReplayedSubscription;
+    readonly after: string;
+    readonly untilId: string;
+    /** Most events that are looked at. */
+    readonly look: number;
+    /** Most events that are found. */
+    readonly take: number;
+  },
+): Promise<FoundEvents> {
+  const triggers = subscription.events.filter((one) => asked.events?.includes(one) ?? true);
+  const { id, resource } = subscription;
+  const time = [asked.since, asked.until];
+  const which = [resource, asked.resource, triggers, asked.status];
+  const rows = await sql<ReplayedEvent & { last: string | null; looked: number } & Record<string, unknown>>(
+    lookText,
+    [after, untilId, look, id, ...time, ...which, take],
+  );
+  // The last row only tells how far the look went.
+  const events = rows.slice(0, -1);
+  const end = rows.at(-1);
+  if (events.length === take) return { events, last: events.at(-1)?.id ?? after, isEnd: false };
+  const isEnd = (end?.looked ?? 0) < look;
+  return { events, last: isEnd ? untilId : (end?.last ?? untilId), isEnd };
+}
+
+/** Leaves out the events that the subscription's user may not read now. */
+export async function readableOf(
+  eligibility: Pick<Eligibility, "judge">,
+  { user }: Pick<ReplayedSubscription, "user">,
+  events: readonly ReplayedEvent[],
+): Promise<readonly ReplayedEvent[]> {
+  const verdicts = await eligibility.judge(events.map((event) => ({ event, user })));
+  // What cannot be judged now is judged again before its attempt.
+  return events.filter((_, index) => verdicts[index] !== false);
+}

@@ -1,0 +1,95 @@
+import { refuseFields, type JsonObject } from "../../http/body.ts";
+import { validationError } from "../../kit/errors.ts";
+import { everyResource } from "../../subscriptions/subscription.ts";
+import { parseDateText } from "../../validation/dates.ts";
+import type { ReplayedSubscription } from "./find-replayed.ts";
+import { replayedStatuses, type AskedReplay } from "./replay.ts";
+
+const fields = ["since", "until", "status", "events", "resource", "dry_run"];
+
+/** Collects what is wrong with the fields, and reads each. */
+interface Reading {
+  readonly body: JsonObject;
+  readonly faults: Record<string, string[]>;
+}
+
+/**
+ * Reads what a replay asks for.
+ *
+ * @param isResource Whether there is such a resource.
+ * @throws AppError `validation.failed`, with the faults by field.
+ */
+export function readReplayBody(
+  body: JsonObject,
+  {
+    subscription,
+    isResource,
+    now,
+  }: {
+    readonly subscription: Pick<ReplayedSubscription, "resource" | "events">;
+    readonly isResource: (name: string) => boolean;
+    readonly now: Date;
+  },
+): { readonly asked: AskedReplay; readonly isDryRun: boolean } {
+  refuseFields(body, fields);
+  const reading: Reading = { body, faults: {} };
+  const { faults } = reading;
+  const since = readTime(reading, "since");
+  const until = readTime(reading, "until") ?? now;
+  if (body["since"] === undefined) faults["since"] = ["The since field is required."];
+  if (since !== undefined && since >= until)
+    faults["since"] = ["The since field must be a date before until."];
+  const status = readWords(reading, "status", replayedStatuses) ?? ["failed"];
+  const events = readWords(reading, "events", subscription.events);
+  const resource = readResource(reading, subscription, isResource);
+  const { dry_run: isDryRun = false } = body;
+  if (typeof isDryRun !== "boolean") faults["dry_run"] = ["The dry run field must be true or false."];
+  if (Object.keys(faults).length > 0 || since === undefined) throw validationError(faults);
+  return {
+    asked: {
+      since: since.toISOString(),
+      until: until.toISOString(),
+      status,
+      events: events ?? null,
+      resource: resource ?? null,
+    },
+    isDryRun: isDryRun === true,
+  };
+}
+
+function readTime({ body, faults }: Reading, name: string): Date | undefined {
+  const given = body[name];
+  if (given === undefined) return undefined;
+  const time = typeof given === "string" && /^\d{4}-/.test(given) ? parseDateText(given) : undefined;
+  if (time === undefined) faults[name] = [`The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`];
+  return time;
+}
+
+/** Reads a list of known words, each once, in the order in which they are known. */
+function readWords<T extends string>(
+  { body, faults }: Reading,
+  name: string,
+  known: readonly T[],
+): readonly T[] | undefined {
+  const given = body[name];
+  if (given === undefined) return undefined;
+  const words: readonly unknown[] = Array.isArray(given) ? given : [];
+  const areKnown = words.every((word) => known.some((one) => one === word));
+  if (words.length === 0 || !areKnown)
+    faults[name] = [`The ${name} field must list some of ${known.join(", ")}.`];
+  return known.filter((one) => words.includes(one));
+}
+
+function readResource(
+  { body, faults }: Reading,
+  { resource }: Pick<ReplayedSubscription, "resource">,
+  isResource: (name: string) => boolean,
+): string | undefined {
+  const given = body["resource"];
+  if (given === undefined) return undefined;
+  const isOne = typeof given === "string" && isResource(given);
+  if (!isOne) faults["resource"] = ["The selected resource is invalid."];
+  else if (resource !== everyResource && resource !== given)
+    faults["resource"] = [`The resource field must be ${resource}, which the webhook is for.`];
+  return isOne ? given : undefined;
+}

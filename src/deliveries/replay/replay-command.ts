@@ -1,0 +1,122 @@
+import { setTimeout } from "node:timers/promises";
+import type { Command } from "commander";
+import type { Pool } from "pg";
+import { parseId, parseTime } from "../../kit/cli-arguments.ts";
+import { printDone, printRow, withOpened, type Terminal } from "../../kit/cli-output.ts";
+import { createIndexSql, type Sql } from "../../db/sql.ts";
+import { AppError, OperatorError } from "../../kit/errors.ts";
+import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
+import { planReplay } from "./plan-replay.ts";
+import { readReplayBody } from "./replay-body.ts";
+import { createReplay, findReplay } from "./replay-store.ts";
+import { presentReplay, type AskedReplay, type Replay } from "./replay.ts";
+
+export interface ReplayCommandOptions {
+  readonly open: () => Promise<{
+    readonly database: { readonly pool: Pool };
+    readonly sql: Sql;
+    close(): Promise<void>;
+  }>;
+  readonly terminal: Terminal;
+}
+
+interface Given {
+  readonly since: Date;
+  readonly until?: Date;
+  readonly status?: string;
+  readonly events?: string;
+  readonly resource?: string;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** Adds `deliveries replay` (docs/svc-admin.md, "Commands"). */
+export function addReplayCommand(deliveries: Command, { open, terminal }: ReplayCommandOptions): void {
+  deliveries
+    .command("replay")
+    .description("deliver the events of a time again to a webhook")
+    .argument("<webhook>", "id of the webhook", parseId)
+    .requiredOption("--since <time>", "events from a time on, or within a duration such as 24h", parseTime)
+    .option("--until <time>", "events before a time; default: now", parseTime)
+    .option("--status <status>", "failed (the default), delivered, cancelled, never; several with commas")
+    .option("--events <triggers>", "of these triggers only, with commas")
+    .option("--resource <name>", "of one resource only")
+    .option("--dry-run", "only count, before filter and access are judged")
+    .option("--json", "print JSON, and do not wait for the end")
+    .action((id: number, given: Given) =>
+      withOpened(open, async ({ sql, database }) => {
+        const subscription = await findReplayedSubscription(sql, id);
+        if (subscription === undefined)
+          throw new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
+        const asked = await readAsked(sql, subscription, given);
+        await replay({ sql, listSql: createIndexSql(database.pool), terminal }, subscription, {
+          asked,
+          given,
+        });
+      }),
+    );
+}
+
+async function readAsked(sql: Sql, subscription: ReplayedSubscription, given: Given): Promise<AskedReplay> {
+  const { since, until, status, events, resource } = given;
+  const installed = await sql<{ name: string }>("SELECT name FROM svc.installed_resources");
+  const body = {
+    since: since.toISOString(),
+    ...(until !== undefined && { until: until.toISOString() }),
+    ...(status !== undefined && { status: status.split(",") }),
+    ...(events !== undefined && { events: events.split(",") }),
+    ...(resource !== undefined && { resource }),
+  };
+  const isResource = (name: string): boolean =>
+    name === subscription.resource || installed.some((one) => one.name === name);
+  try {
+    return readReplayBody(body, { subscription, isResource, now: new Date() }).asked;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new OperatorError(error.message);
+  }
+}
+
+async function replay(
+  { sql, listSql, terminal }: { readonly sql: Sql; readonly listSql: Sql; readonly terminal: Terminal },
+  subscription: ReplayedSubscription,
+  { asked, given: { dryRun = false, json = false } }: { readonly asked: AskedReplay; readonly given: Given },
+): Promise<void> {
+  if (!dryRun && !subscription.isActive)
+    throw new OperatorError(
+      `The webhook is off: svc-admin webhooks enable ${subscription.id} sends what is held.`,
+    );
+  // The rules of access are in the mapping files, which the processes of the API know.
+  const everything = { judge: async (pairs: readonly unknown[]) => pairs.map(() => true) };
+  const plan = await planReplay({ sql: listSql, eligibility: everything }, subscription, asked);
+  if (dryRun) {
+    const { total: count, isEstimate, eventIds } = plan;
+    const about = isEstimate ? "about " : "";
+    const first = eventIds.length === 0 ? "." : `, the first with the ids ${eventIds.join(", ")}.`;
+    const sentence = `${about}${count.toLocaleString("en")} events${first}`;
+    const row = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
+    return printDone(terminal, { row, sentence, json });
+  }
+  const made = await createReplay(sql, subscription, { asked, plan: { ...plan, isEstimate: true } });
+  if (made === undefined)
+    throw new OperatorError("This webhook has a replay that has not ended: wait for it, or cancel it.");
+  const shown = json || terminal.ask === undefined ? made : await follow(sql, terminal, made);
+  printRow(terminal, presentReplay(shown), { json });
+}
+
+const barWidth = 40;
+const lookEveryMs = 500;
+
+/** Shows how far a replay is, until it ends or is paused. */
+async function follow(sql: Sql, terminal: Terminal, made: Replay): Promise<Replay> {
+  let now = made;
+  while (now.state === "running") {
+    await setTimeout(lookEveryMs);
+    now = (await findReplay(sql, made.id)) ?? { ...now, state: "cancelled" };
+    const share = now.total === 0 ? 1 : Math.min(1, now.done / now.total);
+    const bar = "#".repeat(Math.floor(share * barWidth)).padEnd(barWidth, ".");
+    terminal.stderr(`\r[${bar}] ${now.done} of ${now.isEstimate ? "about " : ""}${now.total}   `);
+  }
+  terminal.stderr("\n");
+  return now;
+}

@@ -1,0 +1,202 @@
+import type { Sql, Transact } from "../../db/sql.ts";
+import { keepFromPruning } from "../prune.ts";
+import type { ReplayedSubscription } from "./find-replayed.ts";
+import type { ReplayPlan } from "./plan-replay.ts";
+import type { AskedReplay, Replay, ReplayState } from "./replay.ts";
+
+/** An event of which a delivery is to be made. */
+export interface NewReplayed {
+  readonly eventId: string;
+  readonly parentId: string | null;
+  /** JSON of the record; null: that of the event's other deliveries. */
+  readonly data: string | null;
+  readonly maxAttempts: number;
+}
+
+/** The statements on replays. */
+export interface ReplayStore {
+  find(id: string): Promise<Replay | undefined>;
+  /**
+   * Takes a running replay whose receiver is not behind, the one that has waited the longest; no
+   * other process takes it for `leaseMs`. Undefined when there is none.
+   */
+  claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
+  /** Lets other processes take what this one holds. */
+  leave(holder: string): Promise<void>;
+  /**
+   * Makes deliveries and moves the cursor on in one commit. Makes nothing when the replay is no
+   * longer running, or another process has moved its cursor.
+   *
+   * @param unmade Events of which no delivery can be made.
+   */
+  advance(
+    replay: Replay,
+    options: {
+      readonly events: readonly NewReplayed[];
+      readonly unmade: number;
+      readonly cursor: string;
+      readonly isEnd: boolean;
+    },
+  ): Promise<void>;
+  /** Ends a running replay, for a reason of the service's own. */
+  stop(replay: Replay, reason: string): Promise<void>;
+}
+
+/** Deliveries of one webhook that wait, before its replay makes no more. */
+const mostWaiting = 200;
+
+const columns = `replay.id, replay.subscription_id AS "subscriptionId", replay.user_id AS "userId", replay.asked, replay.state, replay.reason,
+  replay.cursor, replay.until_id AS "untilId", replay.total::float8 AS total, replay.is_estimate AS "isEstimate", replay.done::float8 AS done,
+  replay.failed::float8 AS failed, replay.created_at AS "createdAt", replay.updated_at AS "updatedAt"`;
+
+const findText = `SELECT ${columns} FROM svc.replays AS replay WHERE replay.id = $1`;
+
+const claimText = `
+  WITH next AS (
+    SELECT id FROM svc.replays AS replay
+    WHERE state = 'running' AND (held_until IS NULL OR held_until < now() OR holder = $1::uuid)
+      AND (SELECT count(*) FROM (
+          SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS held)
+        + (SELECT count(*) FROM (
+          SELECT FROM svc.delivery_queue WHERE subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS queued) < ${mostWaiting}
+    ORDER BY updated_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
+  )
+  UPDATE svc.replays AS replay SET holder = $1::uuid, held_until = now() + $2 * interval '1 millisecond', updated_at = now()
+  FROM next WHERE replay.id = next.id
+  RETURNING ${columns}`;
+
+const lockText = `
+  SELECT subscription_id FROM svc.replays WHERE id = $1 AND state = 'running' AND cursor = $2 FOR UPDATE`;
+
+// They wait as held ones do, so that they go out in the order of events, beside the fresh ones.
+const makeText = `
+  WITH given AS MATERIALIZED (
+    SELECT given.*, event.uuid AS event_uuid, event.resource
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[]) AS given (event_id, parent_id, data, max_attempts)
+    JOIN svc.events AS event ON event.id = given.event_id
+    WHERE jsonb_typeof(event.snapshot) <> 'null'
+      AND (given.data IS NOT NULL OR EXISTS (SELECT FROM svc.event_data AS data WHERE data.event_id = given.event_id))
+  ), data AS (
+    INSERT INTO svc.event_data (event_id, data) SELECT event_id, data FROM given WHERE data IS NOT NULL
+    ON CONFLICT (event_id) DO NOTHING
+  ), fresh AS MATERIALIZED (
+    SELECT nextval('svc.deliveries_id_seq') AS id, given.* FROM given ORDER BY event_id
+  ), made AS (
+    INSERT INTO svc.deliveries (id, uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
+      trigger_kind, max_attempts, url, traceparent, status, held_at, replay_id)
+    SELECT fresh.id, gen_random_uuid(), fresh.event_id, fresh.event_uuid, subscription.id, subscription.user_id, fresh.resource,
+      parent.id, coalesce(parent.root_delivery_id, fresh.id), 'manual', fresh.max_attempts, subscription.url, parent.traceparent,
+      'held', now(), replay.id
+    FROM fresh
+    JOIN svc.replays AS replay ON replay.id = $1
+    JOIN svc.subscriptions AS subscription ON subscription.id = replay.subscription_id
+    LEFT JOIN svc.deliveries AS parent ON parent.id = fresh.parent_id
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM made`;
+
+const advanceText = `
+  UPDATE svc.replays SET cursor = $2, done = done + $3, failed = failed + $4,
+    total = CASE WHEN $5 THEN done + $3 ELSE greatest(total, done + $3) END, is_estimate = is_estimate AND NOT $5,
+    state = CASE WHEN $5 THEN 'done' ELSE state END, updated_at = now()
+  WHERE id = $1`;
+
+export function createReplayStore({
+  sql,
+  transact,
+}: {
+  readonly sql: Sql;
+  readonly transact: Transact;
+}): ReplayStore {
+  return {
+    find: (id) => findReplay(sql, id),
+    async claim({ holder, leaseMs }) {
+      return (await sql<Replay & Record<string, unknown>>(claimText, [holder, leaseMs]))[0];
+    },
+    async leave(holder) {
+      await sql("UPDATE svc.replays SET held_until = NULL WHERE holder = $1::uuid AND state = 'running'", [
+        holder,
+      ]);
+    },
+    async advance({ id, cursor: before }, { events, unmade, cursor, isEnd }) {
+      await transact(async (own) => {
+        await keepFromPruning(own);
+        if ((await own(lockText, [id, before])).length === 0) return;
+        const made = events.length === 0 ? 0 : await make(own, id, events);
+        const handled = events.length + unmade;
+        await own(advanceText, [id, cursor, handled, handled - made, isEnd]);
+      });
+    },
+    async stop({ id }, reason) {
+      await sql(
+        "UPDATE svc.replays SET state = 'cancelled', reason = $2, updated_at = now() WHERE id = $1 AND state = 'running'",
+        [id, reason],
+      );
+    },
+  };
+}
+
+/** Returns how many deliveries were made: none of an event that is gone, or was erased. */
+async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promise<number> {
+  const eventIds = events.map(({ eventId }) => eventId);
+  // Waits for an erasure of them, which the next statement sees; one that is later sees this.
+  await sql("SELECT FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id FOR SHARE", [eventIds]);
+  const [row] = await sql<{ count: number }>(makeText, [
+    id,
+    eventIds,
+    events.map(({ parentId }) => parentId),
+    events.map(({ data }) => data),
+    events.map(({ maxAttempts }) => maxAttempts),
+  ]);
+  return row?.count ?? 0;
+}
+
+export async function findReplay(sql: Sql, id: string): Promise<Replay | undefined> {
+  return (await sql<Replay & Record<string, unknown>>(findText, [id]))[0];
+}
+
+/** Finished replays of a webhook are kept for so long, and removed when it gets the next. */
+const dropText = `
+  DELETE FROM svc.replays WHERE subscription_id = $1 AND state IN ('done', 'cancelled') AND updated_at < now() - interval '30 days'`;
+
+const createText = `
+  INSERT INTO svc.replays AS replay (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
+  VALUES ($1, $2, $3::jsonb, $4, $5, $6, $7)
+  ON CONFLICT (subscription_id) WHERE state IN ('running', 'paused') DO NOTHING
+  RETURNING ${columns}`;
+
+/** Starts a replay. Returns undefined when the subscription has one that has not ended. */
+export async function createReplay(
+  sql: Sql,
+  { id, user }: ReplayedSubscription,
+  { asked, plan }: { readonly asked: AskedReplay; readonly plan: ReplayPlan },
+): Promise<Replay | undefined> {
+  await sql(dropText, [id]);
+  const { after, untilId, total, isEstimate } = plan;
+  const values = [id, user.id, JSON.stringify(asked), after, untilId, total, isEstimate];
+  return (await sql<Replay & Record<string, unknown>>(createText, values))[0];
+}
+
+const moveText = `
+  UPDATE svc.replays AS replay SET state = $2, held_until = NULL, updated_at = now()
+  WHERE id = $1 AND (state IN ('running', 'paused') OR state = $2)
+  RETURNING ${columns}`;
+
+const dropWaitingText = `
+  UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = 'The replay was cancelled.', updated_at = now()
+  WHERE id = ANY(ARRAY(SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = $1 AND replay_id = $2 FOR UPDATE SKIP LOCKED))`;
+
+/**
+ * Pauses, resumes or cancels a replay; a cancelled one's deliveries that wait are cancelled too.
+ * Part of a transaction. Returns undefined when the replay has ended otherwise.
+ */
+export async function moveReplay(
+  sql: Sql,
+  id: string,
+  state: Exclude<ReplayState, "done">,
+): Promise<Replay | undefined> {
+  const [moved] = await sql<Replay & Record<string, unknown>>(moveText, [id, state]);
+  // A statement of its own sees what the last portion has made.
+  if (moved !== undefined && state === "cancelled") await sql(dropWaitingText, [moved.subscriptionId, id]);
+  return moved;
+}

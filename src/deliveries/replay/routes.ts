@@ -1,0 +1,124 @@
+import type { Sql, Transact } from "../../db/sql.ts";
+import type { InTransaction } from "../../db/transaction.ts";
+import { readJsonBody, refuseFields } from "../../http/body.ts";
+import type { AnswerPost } from "../../http/idempotency.ts";
+import type { ApiRouter } from "../../http/state.ts";
+import { urlBelow, type UrlOf } from "../../http/url-of.ts";
+import type { Caller } from "../../kit/caller.ts";
+import { AppError } from "../../kit/errors.ts";
+import { idOf } from "../../kit/ids.ts";
+import type { Turns } from "../../kit/turns.ts";
+import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import { rowIdOf } from "../delivery-json.ts";
+import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
+import { planReplay } from "./plan-replay.ts";
+import { readReplayBody } from "./replay-body.ts";
+import { createReplay, findReplay, moveReplay } from "./replay-store.ts";
+import { presentReplay, type Replay } from "./replay.ts";
+
+export interface ReplayRoutesOptions {
+  readonly sql: Sql;
+  /** With a limit of time for each statement. */
+  readonly listSql: Sql;
+  readonly transact: Transact;
+  readonly eligibility: Pick<Eligibility, "judge">;
+  readonly isResource: (name: string) => boolean;
+  /** Limits each user's lists of all kinds together. */
+  readonly listTurns: Turns;
+  readonly bodyLimitBytes: number;
+  readonly urlOf: UrlOf;
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
+  /** Called when a replay may go on. */
+  readonly onRunning: () => void;
+}
+
+const moves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
+
+/** Adds the routes of replays (docs/webhooks.md, "Replays"). */
+export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions): void {
+  const { sql, listSql, transact, eligibility, listTurns, bodyLimitBytes, answerPost } = options;
+  const { urlOf, inTransaction, onRunning } = options;
+
+  router.post("/webhooks/:id/replay", async (ctx) => {
+    const subscription = await findOwn(sql, ctx.params["id"], ctx.state.caller);
+    const { isResource } = options;
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const read = readReplayBody(body, { subscription, isResource, now: new Date() });
+    const { asked, isDryRun } = read;
+    if (!subscription.isActive)
+      throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
+    const plan = await listTurns.run(ctx.state.caller.id, () =>
+      planReplay({ sql: listSql, eligibility }, subscription, asked),
+    );
+    await answerPost(ctx, {
+      inTransaction,
+      async act(transaction) {
+        if (isDryRun) {
+          const { total: count, isEstimate, eventIds } = plan;
+          const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
+          return { status: 200, headers: {}, json: JSON.stringify(json) };
+        }
+        const made = await createReplay(transaction?.sql ?? sql, subscription, { asked, plan });
+        if (made === undefined)
+          throw new AppError(
+            "replay.conflict",
+            "This webhook has a replay that has not ended: cancel it first.",
+          );
+        onRunning();
+        const collection = urlOf(ctx);
+        collection.pathname = collection.pathname.replace(
+          /\/webhooks\/[^/]+\/replay\/?$/,
+          "/webhook-replays",
+        );
+        return {
+          status: 202,
+          headers: { Location: urlBelow(collection, made.id) },
+          json: JSON.stringify(presentReplay(made)),
+        };
+      },
+    });
+  });
+
+  router.get("/webhook-replays/:id", async (ctx) => {
+    ctx.body = presentReplay(await getOwn(sql, ctx.params["id"], ctx.state.caller));
+  });
+
+  for (const [name, state] of Object.entries(moves))
+    router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
+      const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
+      const move = (own: Sql): Promise<Replay | undefined> => moveReplay(own, id, state);
+      refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+      await answerPost(ctx, {
+        inTransaction,
+        async act(transaction) {
+          const moved = await (transaction === undefined ? transact(move) : move(transaction.sql));
+          if (moved === undefined) throw new AppError("replay.conflict", "This replay has ended.");
+          onRunning();
+          return { status: 200, headers: {}, json: JSON.stringify(presentReplay(moved)) };
+        },
+      });
+    });
+}
+
+const inactive = "The webhook is off: switch it on first, and what is held goes out.";
+
+async function findOwn(sql: Sql, given: string | undefined, caller: Caller): Promise<ReplayedSubscription> {
+  const id = idOf(given);
+  const found = id === undefined ? undefined : await findReplayedSubscription(sql, id);
+  if (found === undefined || !isOwn(caller, found.user.id))
+    throw new AppError("webhook.not_found", "The webhook subscription could not be found.");
+  return found;
+}
+
+async function getOwn(sql: Sql, given: string | undefined, caller: Caller): Promise<Replay> {
+  const id = rowIdOf(given);
+  const found = id === undefined ? undefined : await findReplay(sql, id);
+  if (found === undefined || !isOwn(caller, found.userId))
+    throw new AppError("replay.not_found", "The replay could not be found.");
+  return found;
+}
+
+function isOwn(caller: Caller, userId: number): boolean {
+  return caller.isAdmin || caller.id === userId;
+}

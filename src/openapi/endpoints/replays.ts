@@ -1,0 +1,107 @@
+import { replayedEvents, replayedStatuses, replayStates } from "../../deliveries/replay/replay.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
+import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { idParameter, pathParameter, type Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
+import { dateTime } from "../value-schemas.ts";
+
+const rowId: JsonSchema = { type: "integer", minimum: 1 };
+const whole: JsonSchema = { type: "integer", minimum: 0 };
+const text: JsonSchema = { type: "string" };
+const event: JsonSchema = { type: "string", enum: replayedEvents };
+const status: JsonSchema = { type: "string", enum: replayedStatuses };
+
+/** The schemas of replays (docs/webhooks.md, "Replays"). */
+export function replaySchemas(): Readonly<Record<string, JsonSchema>> {
+  return {
+    Replay: objectOf({
+      id: rowId,
+      webhook_id: rowId,
+      since: dateTime,
+      until: dateTime,
+      status: listOf(status),
+      events: nullable(listOf(event)),
+      resource: nullable(text),
+      state: { type: "string", enum: replayStates },
+      reason: nullable(text),
+      done: whole,
+      total: whole,
+      is_estimate: { type: "boolean" },
+      failed: whole,
+      created_at: dateTime,
+      updated_at: dateTime,
+    }),
+  };
+}
+
+const asked: JsonSchema = {
+  type: "object",
+  required: ["since"],
+  properties: {
+    since: { ...dateTime, description: "Events from this time on." },
+    until: { ...dateTime, description: "Events before this time; default: now." },
+    status: {
+      type: "array",
+      items: status,
+      minItems: 1,
+      default: ["failed"],
+      description: "What became of the newest delivery of the event; never: there is none.",
+    },
+    events: { type: "array", items: event, minItems: 1, description: "Some of the webhook's; default: all." },
+    resource: { ...text, description: "One of the webhook's; default: all." },
+    dry_run: { type: "boolean", default: false, description: "Only counts." },
+  },
+  additionalProperties: false,
+};
+const nothing: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
+
+/** The operations of replays. */
+export function replayOperations(): readonly Operation[] {
+  const common = { tag: "Deliveries", scope: "webhooks" } as const;
+  const id = pathParameter("id", rowId, 1);
+  const replay = { description: "The replay.", schema: schemaNamed("Replay") };
+  const move = (name: string, summary: string): Operation => ({
+    ...common,
+    method: "post",
+    path: `/webhook-replays/{id}/${name}`,
+    id: `svc.replays.${name}`,
+    summary,
+    parameters: [id, ...idempotencyKey],
+    body: { schema: nothing, isOptional: true },
+    answers: { 200: { ...replay, headers: ["Idempotent-Replayed"] } },
+    errors: ["replay.not_found", "replay.conflict", ...ofBody, ...ofIdempotency],
+  });
+  return [
+    {
+      ...common,
+      method: "post",
+      path: "/webhooks/{id}/replay",
+      id: "svc.webhooks.replay",
+      summary: "Delivers the events of a time again, or counts them",
+      parameters: [idParameter, ...idempotencyKey],
+      body: { schema: asked, example: { since: "2026-03-28T14:30:00Z", status: ["failed"], dry_run: true } },
+      answers: {
+        200: {
+          description: "Of a dry run: how many there are, and the ids of the first events.",
+          schema: objectOf({ count: whole, is_estimate: { type: "boolean" }, event_ids: listOf(rowId) }),
+          headers: ["Idempotent-Replayed"],
+        },
+        202: { ...replay, headers: ["Location", "Idempotent-Replayed"] },
+      },
+      errors: ["webhook.not_found", "replay.conflict", "replay.refused", ...ofBody, ...ofIdempotency],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/webhook-replays/{id}",
+      id: "svc.replays.show",
+      summary: "Shows a replay",
+      parameters: [id],
+      answers: { 200: replay },
+      errors: ["replay.not_found"],
+    },
+    move("pause", "Pauses a replay"),
+    move("resume", "Resumes a paused replay"),
+    move("cancel", "Cancels a replay, and its deliveries that wait"),
+  ];
+}
