@@ -127,7 +127,14 @@ describe("svc-admin migrate", () => {
     const plan = JSON.parse(await migrate("--plan", "--json")) as { steps: { title: string; sql: string }[] };
     const report = JSON.parse(await migrate("--json")) as { steps: string[]; duration_ms: number };
 
-    expect(Object.keys(plan)).to.deep.equal(["steps", "losses", "impossible", "notes", "left_alone"]);
+    expect(Object.keys(plan)).to.deep.equal([
+      "by_hand",
+      "steps",
+      "losses",
+      "impossible",
+      "notes",
+      "left_alone",
+    ]);
     expect(report.steps).to.deep.equal(plan.steps.map(({ title }) => title));
     expect(report.duration_ms).to.be.a("number");
   });

@@ -156,8 +156,8 @@ for (const mode of modes) {
         expect(row["source"]).to.match(/^(::ffff:)?127\.0\.0\.1$/);
       }
       expect(rows[1]?.["details"]).to.deep.equal({
-        before: { is_active: true },
-        after: { is_active: false },
+        before: { is_active: true, disabled_reason: null },
+        after: { is_active: false, disabled_reason: "owner" },
       });
       expect(JSON.stringify(rows)).not.to.include("secret?").and.not.to.include("key=");
     });
