@@ -116,7 +116,7 @@ for (const mode of modes) {
         const { status, body } = await subscribe({ description: " for tests " });
 
         expect(status).to.equal(201);
-        const { id, secret, created_at, updated_at, ...rest } = body;
+        const { id, secret, standard_secret: standardSecret, created_at, updated_at, ...rest } = body;
         expect(rest).to.deep.equal({
           user_id: ada.id,
           url: `${receiver.url}/hook`,
@@ -124,7 +124,17 @@ for (const mode of modes) {
           events: ["on_create", "on_update", "on_delete"],
           is_active: true,
           description: "for tests",
+          filter: null,
+          headers: {},
+          rate_limit: null,
+          previous_secret_until: null,
+          disabled_at: null,
+          disabled_reason: null,
+          failing_since: null,
+          last_attempt_at: null,
+          last_success_at: null,
         });
+        expect(standardSecret).to.equal(`whsec_${Buffer.from(secret).toString("base64")}`);
         expect(id).to.be.a("number");
         expect(secret).to.be.a("string");
         expect(created_at).to.match(dateTime).and.equal(updated_at);
@@ -162,7 +172,15 @@ for (const mode of modes) {
 
         expect([unchanged.status, unchanged.body]).to.deep.equal([200, before]);
         expect(changed.status).to.equal(200);
-        expect(changed.body).to.deep.equal({ ...before, ...changes, updated_at: changed.body.updated_at });
+        const { updated_at, disabled_at } = changed.body;
+        expect(disabled_at).to.match(dateTime);
+        expect(changed.body).to.deep.equal({
+          ...before,
+          ...changes,
+          updated_at,
+          disabled_at,
+          disabled_reason: "owner",
+        });
         expect([moved.status, Object.keys(moved.body.errors)]).to.deep.equal([422, ["resource"]]);
       });
 
@@ -172,9 +190,9 @@ for (const mode of modes) {
         expect([status, body]).to.deep.equal([
           422,
           {
-            message: "The selected events.1 is invalid.",
+            message: "The selected events.1 is invalid. The events of pages are on_delete.",
             code: "validation.failed",
-            errors: { "events.1": ["The selected events.1 is invalid."] },
+            errors: { "events.1": ["The selected events.1 is invalid. The events of pages are on_delete."] },
           },
         ]);
       });

@@ -27,7 +27,7 @@ async function run(output: "inherit" | "pipe", half: readonly string[] = []): Pr
   const end = (): void => void mocha.kill("SIGTERM");
   process.once("SIGTERM", end).once("SIGINT", end);
   const closed = new Promise<number>((resolve) => mocha.once("close", (code) => resolve(code ?? 1)));
-  const printed = [mocha.stdout, mocha.stderr].map((stream) => (stream === null ? "" : text(stream)));
+  const printed = [mocha.stdout, mocha.stderr].map(async (stream) => (stream === null ? "" : text(stream)));
   return [(await Promise.all(printed)).join(""), await closed];
 }
 
