@@ -136,9 +136,9 @@ describe("SIGTERM", function () {
     await lock.query("BEGIN");
     await lock.query("LOCK TABLE svc.events, svc.deliveries IN ACCESS EXCLUSIVE MODE");
     const blocked =
-      "SELECT FROM pg_stat_activity WHERE application_name LIKE 'svc %' AND wait_event_type = 'Lock'";
+      "SELECT DISTINCT split_part(application_name, ' ', 2) FROM pg_stat_activity WHERE application_name LIKE 'svc %' AND wait_event_type = 'Lock'";
     await until(async () => (await lock.query(blocked)).rows.length >= 2, {
-      what: "relay and sweep to wait",
+      what: "the API's relay and the dispatcher to wait",
     });
     const cut = dispatcher.untilLogged("work in flight did not end in time; ending the process");
 
@@ -148,7 +148,11 @@ describe("SIGTERM", function () {
     // A read of the relay has two seconds, and nobody is kept waiting by its end.
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 1]);
     for (const { durationMs } of endings) expect(durationMs).to.be.below(25_000);
-    expect((await cut)?.["unfinished"]).to.deep.equal(["sweep"]);
+    const unfinished = (await cut)?.["unfinished"] as readonly string[];
+    expect(unfinished).to.have.length.above(0);
+    expect(["fan-out", "held", "retention", "subscription-health", "sweep"]).to.include.members([
+      ...unfinished,
+    ]);
   });
 });
 

@@ -51,6 +51,9 @@ const columns = `replay.id, replay.subscription_id AS "subscriptionId", replay.u
 
 const findText = `SELECT ${columns} FROM svc.replays AS replay WHERE replay.id = $1`;
 
+// Asked first: nearly always there is none, and the claim waits for locks on the deliveries.
+const runningText = "SELECT FROM svc.replays WHERE state = 'running' LIMIT 1";
+
 const claimText = `
   WITH next AS (
     SELECT id FROM svc.replays AS replay
@@ -111,6 +114,7 @@ export function createReplayStore({
   return {
     find: (id) => findReplay(sql, id),
     async claim({ holder, leaseMs }) {
+      if ((await sql(runningText)).length === 0) return undefined;
       return (await sql<Replay & Record<string, unknown>>(claimText, [holder, leaseMs]))[0];
     },
     async leave(holder) {
