@@ -66,11 +66,13 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    // Not within the transaction: it takes a connection of its own, and the embedded database has
+    // only one that is at work.
+    if (!(await options.readRight.ofSubscriber(delivery)))
+      throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        if (!(await options.readRight.ofSubscriber(delivery)))
-          throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
         const answer = await history.retry({
           id: delivery.id,
           limit: manualRetryLimit,
