@@ -206,7 +206,7 @@ for (const mode of modes) {
         ["/resources", ["GET", "HEAD"]],
         ["/resources/things", ["GET", "HEAD", "POST"]],
         ["/resources/things/{thing}", ["DELETE", "GET", "HEAD", "PATCH", "PUT"]],
-        ["/resources/things/batch", ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]],
+        ["/resources/things/batch", ["POST"]],
         ["/webhooks", ["GET", "HEAD", "POST"]],
         ["/webhooks/{webhook}", ["DELETE", "GET", "HEAD", "PATCH", "PUT"]],
         ["/webhook-deliveries", ["GET", "HEAD"]],

@@ -68,7 +68,14 @@ describe("applyMigration", () => {
 
     const second = await scene.plan(all);
 
-    expect(second).to.deep.equal({ steps: [], losses: [], impossible: [], notes: [], leftAlone: [] });
+    expect(second).to.deep.equal({
+      byHand: [],
+      steps: [],
+      losses: [],
+      impossible: [],
+      notes: [],
+      leftAlone: [],
+    });
   });
 
   it("runs once when two run at once", async () => {
