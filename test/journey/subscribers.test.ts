@@ -253,7 +253,7 @@ for (const mode of modes) {
       const held = await until(
         async () => {
           const [delivery] = await deliveriesOf(webhook);
-          return delivery.status === "retrying" && delivery.next_attempt_at === null && delivery;
+          return delivery.status === "held" && delivery;
         },
         { what: "the delivery to be held" },
       );
