@@ -66,18 +66,14 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
-    // Not within the transaction: it takes a connection of its own, and the embedded database has
-    // only one that is at work.
+    // Before the transaction: the embedded database works for one connection at a time.
     if (!(await options.readRight.ofSubscriber(delivery)))
       throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        const answer = await history.retry({
-          id: delivery.id,
-          limit: manualRetryLimit,
-          transaction: transaction?.sql,
-        });
+        const asked = { id: delivery.id, limit: manualRetryLimit, transaction: transaction?.sql };
+        const answer = await history.retry(asked);
         if (answer.kind === "refused") {
           throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });
         }
