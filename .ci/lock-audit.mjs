@@ -54,7 +54,7 @@ export function auditLock(lock, policy) {
 const exactVersion = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(-[\w.-]+)?(\+[\w.-]+)?$/;
 const registry = "https://registry.npmjs.org/";
 
-/** From the public registry and nowhere else; npm leaves the address out when it is told to, and then takes the configured registry. */
+/** From the public registry and nowhere else; npm leaves the address out when a setting says so, and then takes the configured registry. */
 function originFaults(entry) {
   const label = labelOf(entry);
   if (entry.link === true) return [`${label}: a link to a folder; expected a package`];
@@ -67,7 +67,7 @@ function originFaults(entry) {
   return faults;
 }
 
-/** Without what an address may hold besides, a password above all. */
+/** Without what else an address may hold, a password above all. */
 function hostOf(address) {
   return URL.canParse(address) ? new URL(address).host || new URL(address).protocol : "elsewhere";
 }

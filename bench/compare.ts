@@ -22,7 +22,7 @@ export type Requests = RequestSpec | readonly [RequestSpec, RequestSpec];
 export interface Block {
   readonly requestsPerSecond: number;
   readonly p99Ms: number;
-  /** Of the server's process, per request; undefined where it cannot be told. */
+  /** Of the server's process, per request; undefined where it cannot be measured. */
   readonly cpuMicros: number | undefined;
   /** Of PostgreSQL. */
   readonly postgresMicros: number | undefined;

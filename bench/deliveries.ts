@@ -11,7 +11,7 @@ import { insertNotes } from "./surroundings.ts";
 
 export type Receiver = Peer<ReceiverQuestion, ReceiverReport>;
 
-/** CPU time used so far, in µs, by process; undefined where it cannot be told. */
+/** CPU time used so far, in µs, by process; undefined where it cannot be measured. */
 export type Meters = Readonly<Record<string, () => number | undefined>>;
 
 export interface Capacity {

@@ -4,7 +4,7 @@ import { cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { medianOf } from "./numbers.ts";
 
-/** What the results depend on besides the code. */
+/** What the results depend on in addition to the code. */
 export function describeMachine(): Readonly<Record<string, string | number>> {
   return {
     cpu: cpus()[0]?.model ?? "unknown",

@@ -25,7 +25,7 @@ let latencies: number[] = [];
 let clockOffsetMs = 0;
 let onArrival = (): void => undefined;
 
-/** `Date.now()` has no fractions, and the clock of `performance` drifts against it: taken anew at every `begin`. */
+/** `Date.now()` has no fractions, and the clock of `performance` drifts against it: taken again at every `begin`. */
 function readClockOffset(): number {
   const tick = Date.now();
   while (Date.now() === tick);

@@ -161,7 +161,7 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
   return comparisons;
 }
 
-/** Creates whose events are published and fanned out meanwhile, to nobody: it is the same machine that does it. */
+/** Creates whose events are published and fanned out meanwhile, without subscribers, on the same machine. */
 async function compareWholeCreate(
   { context, databaseUrl, service, baseline, run }: Stage,
   pool: Pool,

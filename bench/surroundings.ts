@@ -21,9 +21,9 @@ export interface Surroundings {
   readonly versions: Readonly<Record<string, string>>;
   /** Makes a database with everything in it, and answers its URL. */
   copyDatabase(name: string): Promise<string>;
-  /** The same URL for a role of the dispatcher's own, by which its statements are told from those of `svc api`. */
+  /** The same URL for a role of the dispatcher's own, by which its statements differ from those of `svc api`. */
   urlOfDispatcher(databaseUrl: string): string;
-  /** Connections under a role of the benchmark's own, by which its statements are told from the service's. */
+  /** Connections under a role of the benchmark's own, by which its statements differ from the service's. */
   connect(databaseUrl: string): Pool;
 }
 

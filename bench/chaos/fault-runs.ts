@@ -12,7 +12,7 @@ export interface FaultRun {
   readonly progress: (text: string) => void;
   /** Takes what could not be done. */
   readonly troubles: string[];
-  /** What the next fault waits for besides its own time. */
+  /** What the next fault waits for in addition to its own time. */
   readonly untilRecovered?: () => Promise<void>;
 }
 

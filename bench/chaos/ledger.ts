@@ -142,7 +142,7 @@ export function isClean({ lost, phantom, broken }: Ledger): boolean {
   return lost.length === 0 && phantom.length === 0 && broken.length === 0;
 }
 
-/** Whether the receiver has it, as far as it told the sender: an answer of 2xx need not have ended. */
+/** Whether the receiver has it, as far as the sender knows: an answer of 2xx need not have ended. */
 export function isReceived({ isGenuine, answer }: Arrival): boolean {
   return isGenuine && (answer === "accepted" || answer === "begun");
 }

@@ -16,7 +16,7 @@ export interface Span {
   readonly isDisturbed: boolean;
 }
 
-/** How long the system took after a fault was healed; undefined where nothing told before the load ended. */
+/** How long the system took after a fault was healed; undefined where nothing showed it before the load ended. */
 export interface Recovery {
   readonly kind: FaultKind;
   /**

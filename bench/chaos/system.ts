@@ -26,7 +26,7 @@ export interface System {
 }
 
 export const prefix = "/svc-api";
-/** By which the run's own connections are told from all others. */
+/** By which the run's own connections differ from all others. */
 export const ownApplication = "chaos";
 
 /** Indices of `receiverManners`: the one that never fails, and those that faults are aimed at. */

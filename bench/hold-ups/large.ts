@@ -21,7 +21,7 @@ export const largeCreate: HoldUp = {
     const receiver = await openReceiver("fast");
     const { port } = receiver;
     await subscribeOften(system, { user: ada, port, times: 50 });
-    // An admin gets everybody's changes, and nobody else updates.
+    // An admin gets everybody's changes, and no other user updates.
     await subscribeOften(system, { user: grace, port, times: 150, events: ["on_update"] });
     return {
       async run() {

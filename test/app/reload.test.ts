@@ -11,7 +11,7 @@ import { until } from "../support/wait.ts";
 
 describe("createReloader", () => {
   let service: TestService;
-  /** What the next reads give: each is held until it is told. */
+  /** What the next reads give: each waits until the test releases it. */
   let reads: ((given: CheckedConfiguration | Error) => void)[];
   let reloader: Reloader;
   let stopping: AbortController;

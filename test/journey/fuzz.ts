@@ -72,7 +72,7 @@ export function fuzzedRequests({
   });
 }
 
-/** On this machine, where nobody listens: the webhooks that are made are sent. */
+/** On this machine, where no receiver listens: the webhooks that are made are sent. */
 const nowhere = "http://127.0.0.1:1/";
 
 /** Half of a surrogate pair cannot be percent-encoded. */

@@ -135,7 +135,7 @@ function* listsOf(name: string): Generator<string> {
       yield `?filter[or][0][${path}]=${value}&filter[or][1][id]=1`;
     }
   }
-  // No list has these: what they are told must not depend on what is there.
+  // No list has these: their answers must not depend on what is there.
   for (const path of [
     "members.user_id",
     "comments.text",
@@ -206,7 +206,7 @@ describe("what Bob may not read", () => {
     INSERT INTO tasks (id, title, points, project_id, parent_id) VALUES (900, 'hidden', 77, 900, NULL), (901, 'hidden too', 78, 900, 1);
     INSERT INTO comments (id, text, task_id, author_id) VALUES (900, 'whisper', 1, 1), (901, 'whisper', 900, 1);`;
 
-  /** Makes the world anew, without events, and the next ids the same. */
+  /** Makes the world again, without events, and the next ids the same. */
   async function seed(isWithHidden: boolean): Promise<void> {
     await service.infrastructure.database.pool.query(`
       BEGIN;

@@ -157,7 +157,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("finishes what is in hand at SIGTERM, and exits with 0", async () => {
     begin("terminated");
     await untilWritten(30);
-    // Requests that are certainly in hand: they wait for a row that the test holds.
+    // Requests that are certainly in flight: they wait for a row that the test holds.
     const lock = new Client({ connectionString: servers.postgres.url });
     await lock.connect();
     const insert = "INSERT INTO notes (text, user_id) VALUES ('terminated locked', $1) RETURNING id";

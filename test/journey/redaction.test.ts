@@ -285,7 +285,7 @@ describe("secrets in what the service says", function () {
     await keepHealth(canaries, all);
     await onEmbedded((url) => keepAudit({ canaries, url, env: configuration.env }));
     await all.end("SIGTERM");
-    // The first user's token is printed once, on purpose, where nobody has one yet.
+    // The first user's token is printed once, on purpose, when no user has one yet.
     const output = all.written().replace(/^.*Bearer svc_.*$/m, "");
     canaries.keep("the output", output);
 

@@ -30,7 +30,7 @@ for (const mode of modes) {
     });
     after(() => service.stop());
 
-    /** As a user of whom nobody has records yet. */
+    /** As a new user, who owns no records yet. */
     const fresh = (): Promise<TestUser> => service.createUser();
 
     const order = (user: TestUser, changes: object = {}): Promise<Body> =>

@@ -145,7 +145,7 @@ describe("SIGTERM", function () {
     const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 40_000)));
 
     await lock.end();
-    // A read of the relay has two seconds, and nobody is kept waiting by its end.
+    // A read of the relay has two seconds, and its end keeps no client waiting.
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 1]);
     for (const { durationMs } of endings) expect(durationMs).to.be.below(25_000);
     const unfinished = (await cut)?.["unfinished"] as readonly string[];

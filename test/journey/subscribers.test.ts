@@ -37,7 +37,7 @@ fields:
 const people = ["owner", "stranger", "admin", "keeper", "auditor"] as const;
 type Person = (typeof people)[number];
 
-/** Who may see, change and delete a record that the owner created, and is told of it. */
+/** Who may see, change and delete a record that the owner created, and gets its events. */
 const seers: readonly (readonly [resource: string, seenBy: readonly Person[]])[] = [
   ["notes", ["owner", "admin"]],
   ["diaries", ["owner"]],
@@ -302,7 +302,7 @@ for (const mode of modes) {
         code: "delivery.forbidden",
       });
       expect(answers.admin.body).to.include({ subscription_id: webhook, parent_delivery_id: failed.id });
-      // An admin of the service is none of a resource whose file says that nobody is.
+      // An admin of the service is no admin of a resource whose file has `isAdmin: nobody`.
       const shown = await users.admin.request("GET", `/webhook-deliveries/${failed.id}`);
       expect([shown.status, shown.body.request.body]).to.deep.equal([200, null]);
       expect(new Set(arrivals())).to.deep.equal(new Set(["owner on_create"]));

@@ -331,7 +331,7 @@ for (const mode of modes) {
           .filter(({ path }) => path === "/admin")
           .map(({ rawBody }) => JSON.parse(rawBody.toString()) as Told);
 
-      // The receiver is gone for its own webhook, and listens to what is told of it.
+      // The receiver is gone for its own webhook, and receives the operational events about it.
       receiver.answer = ({ path }, response) => response.writeHead(path === "/admin" ? 200 : 410).end();
       await createNote(ada);
       await until(() => told().length === 1, { what: "webhook.disabled" });

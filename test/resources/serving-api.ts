@@ -95,7 +95,7 @@ export function ask(
 export const idsOf = (answer: Answer): unknown[] =>
   (answer.json as { data: { id: number }[] }).data.map(({ id }) => id);
 
-/** Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice of nobody's. */
+/** Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice without an owner. */
 export async function seed(served: ServedDatabase): Promise<void> {
   await served.sql("TRUNCATE orders, customers, site_pages, notices RESTART IDENTITY");
   await served.sql("INSERT INTO customers (name) VALUES ('Acme'), ('Bolt')");

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** Secrets that are told from one another, and the places that they must not turn up in. */
+/** Secrets that differ from one another, and the places that they must not turn up in. */
 export interface Canaries {
   /** A new one, to be put where a secret could be. */
   make(place: string): string;

@@ -14,7 +14,7 @@ const open = new Map<string, TestDatabase>();
 /**
  * Makes a database with a random name.
  *
- * @param template Database to copy, which nobody may be connected to; default: an empty one.
+ * @param template Database to copy, which must have no connection; default: an empty one.
  */
 export async function createTestDatabase({
   template,

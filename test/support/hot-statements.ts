@@ -20,7 +20,7 @@ export interface HotWork {
   readonly name: string;
   /** Rows that one statement of it may read: a few for each that it answers or writes. */
   readonly mostRead: number;
-  /** By which connections; each kind has settings of its own. Backlogs and lists besides are read by `createIndexSql`. */
+  /** By which connections; each kind has settings of its own. Backlogs and lists are also read by `createIndexSql`. */
   readonly pool: "pool" | "lists" | "relay" | "dispatcher";
   readonly isByIndex?: true;
   readonly run: (sql: Sql) => Promise<unknown>;
@@ -228,7 +228,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const lists = scopes.flatMap(([scope, filter]) =>
     [undefined, ...deliveryStatuses].map((status): HotWork => {
       const name = `list: ${[scope, status ?? []].flat().join(", ")}`;
-      // A count reads 10,001; what waits is looked up in the history, and what is in hand once more. Not so where others lie before what
+      // A count reads 10,001; what waits is looked up in the history, and what is in flight once more. Not so where others lie before what
       // is looked for: "delivered" is in no index.
       const isBehind = scope === "all" && status === "delivered";
       return {
@@ -252,7 +252,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         name: `cursor: ${[scope, status ?? [], order].flat().join(", ")}`,
         pool: "lists",
         isByIndex: true,
-        // Those in hand too, and of one user and one webhook the pending and retrying ones together.
+        // Those in flight too, and of one user and one webhook the pending and retrying ones together.
         mostRead: 200 + 2 * inHand + (scope === "all" ? 0 : 1_000),
         run: (sql) =>
           createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).read({
@@ -317,7 +317,7 @@ async function readOutbox(sql: Sql): Promise<void> {
   const resources = ["orders", "notes"];
   const outbox = createOutbox({ sql });
   const cursor = createOutboxCursor(resources);
-  // The first read takes everything for new; later ones have what it left over besides.
+  // The first read takes everything for new; later ones have what it left over too.
   for (let turn = 0; turn < 3; turn += 1) {
     const share = { name: "svc bench", pool: "pool", others: [], index: 0 };
     const scans = cursor.scans(resources);

@@ -31,7 +31,7 @@ triggers: [on_create, on_update, on_delete]
 ownerColumn: user_id
 `;
 
-/** A subscription of the test, told by the path of its URL. */
+/** A subscription of the test, identified by the path of its URL. */
 export interface Audience {
   readonly path: string;
   readonly subscriptionId: number;

@@ -8,7 +8,7 @@ export interface MemoryTerminal extends Terminal {
   readonly asked: readonly string[];
 }
 
-/** @param answers What a person says, question by question. Undefined: nobody is there. */
+/** @param answers What a person says, question by question. Undefined: no person is there. */
 export function createMemoryTerminal(answers?: readonly string[]): MemoryTerminal {
   let stdout = "";
   let stderr = "";

@@ -26,7 +26,7 @@ export interface PrivatePostgres extends PrivateServer {
 export interface PrivatePostgresOptions {
   /** Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not. Default false. */
   readonly fsync?: boolean;
-  /** Server settings besides those that a private server needs. */
+  /** Server settings in addition to those that a private server needs. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 

@@ -132,7 +132,7 @@ function keep(child: ChildProcess, pid: number, folder: string): void {
 
 const folders = new Set<string>();
 
-/** Folders of servers that nobody disposed of. */
+/** Folders of servers that no test disposed of. */
 export function leftFolders(): readonly string[] {
   return [...folders];
 }

@@ -198,7 +198,7 @@ export function find(objects: readonly KubernetesObject[], kind: string, suffix 
   return only;
 }
 
-/** A pod that will run, whoever makes it. */
+/** A pod that will run, made by any object. */
 export interface Pod {
   readonly component: string;
   readonly labels: Readonly<Record<string, string>>;
