@@ -17,18 +17,36 @@ export interface HeldLaneOptions extends PlaceOptions {
   readonly log: Log;
 }
 
+interface Sending {
+  readonly userId: number;
+  readonly ended: Promise<void>;
+}
+
 interface State {
   readonly options: HeldLaneOptions;
   readonly alarm: Alarm;
   /** Name of this process in `svc.lanes`. */
   readonly holder: string;
-  readonly busy: Map<number, Promise<void>>;
+  /** By subscription. */
+  readonly busy: Map<number, Sending>;
+  /** By subscription: they wait for a place, the longest first. */
+  readonly waiting: Map<number, HeldSubscription>;
+  /** Subscription that was looked after last: the next turn goes on behind it. */
+  after: number;
 }
 
 /** As for retries, so that fresh deliveries keep their slots. */
 const lane: Lane = "retry";
 const pageSize = 200;
+/** Bounds a turn: 100,000 subscriptions with held deliveries take a second to go through. */
+const pagesPerTurn = 10;
+/** Some 300 bytes each. What finds no room is found again by a later turn. */
+const mostWaiting = 2_000;
 const cancelledAtOnce = 200;
+/** Portions of one subscription in a turn: a million deliveries must not hold up the others. */
+const portionsPerTurn = 5;
+/** Deliveries that a subscription sends before it leaves its place to another. */
+const sentPerTurn = 50;
 /** A subscription whose rate has it wait for longer leaves its place to another. */
 const longestWaitMs = 1_000;
 /** Between two portions, in which others write. */
@@ -40,7 +58,14 @@ const restMs = 20;
  * drops.
  */
 export function createHeldLane(options: HeldLaneOptions): Worker {
-  const state: State = { options, alarm: createAlarm(), holder: randomUUID(), busy: new Map() };
+  const state: State = {
+    options,
+    alarm: createAlarm(),
+    holder: randomUUID(),
+    busy: new Map(),
+    waiting: new Map(),
+    after: 0,
+  };
   return {
     name: "held",
     async run(signal) {
@@ -52,44 +77,58 @@ export function createHeldLane(options: HeldLaneOptions): Worker {
         }
         await state.alarm.wait(options.intervalMs, signal);
       }
-      await Promise.all(state.busy.values());
+      await Promise.all([...state.busy.values()].map(({ ended }) => ended));
     },
   };
 }
 
+/** Looks after the next subscriptions by id, and begins again behind the last one. */
 async function turn(state: State, signal: AbortSignal): Promise<void> {
   const { held, holdForMs } = state.options;
-  for (let after = 0, isLast = false; !isLast && !signal.aborted;) {
-    const found = await held.find({ after, limit: pageSize, holdForMs });
-    for (const one of found) await lookAfter(state, one, signal);
-    isLast = found.length < pageSize;
-    after = found.at(-1)?.subscriptionId ?? 0;
+  for (let page = 0; page < pagesPerTurn && !signal.aborted; page += 1) {
+    const found = await held.find({ after: state.after, limit: pageSize, holdForMs });
+    for (const one of found) {
+      if (!(await lookAfter(state, one, signal))) state.alarm.wake();
+      state.after = one.subscriptionId;
+    }
+    startWaiting(state, signal);
+    if (found.length === pageSize) continue;
+    state.after = 0;
+    // Nothing behind the last one of the turn before: begins again at once.
+    if (page > 0 || found.length > 0) return;
   }
 }
 
-async function lookAfter(state: State, one: HeldSubscription, signal: AbortSignal): Promise<void> {
+/** Returns whether nothing is left to be done for it now. */
+async function lookAfter(state: State, one: HeldSubscription, signal: AbortSignal): Promise<boolean> {
   const { subscriptionId, url, isActive, isOver, discardTo } = one;
   const { holdForMs } = state.options;
-  if (url === null) await drop(state, one, "The subscription was deleted.", signal);
-  else if (discardTo !== null) {
-    await drop(state, one, "The owner dropped what was held.", signal, discardTo);
-    if (!signal.aborted) await state.options.held.endDiscard({ subscriptionId, upTo: discardTo });
-  } else if (isActive) start(state, one, signal);
+  if (url === null) return drop(state, one, "The subscription was deleted.", signal);
+  if (discardTo !== null) {
+    const isDone = await drop(state, one, "The owner dropped what was held.", signal, discardTo);
+    if (isDone) await state.options.held.endDiscard({ subscriptionId, upTo: discardTo });
+    return isDone;
+  }
+  if (isActive) queue(state, one);
   else if (isOver)
-    await drop(state, one, `The subscription was off for longer than ${durationText(holdForMs)}.`, signal);
+    return drop(state, one, `The subscription was off for longer than ${durationText(holdForMs)}.`, signal);
+  return true;
 }
 
-/** Cancels in portions, each a commit of its own. */
+/** Cancels some portions, each a commit of its own. Returns whether none is left. */
 async function drop(
   { options: { held, log } }: State,
   { subscriptionId }: HeldSubscription,
   reason: string,
   signal: AbortSignal,
   upTo?: string,
-): Promise<void> {
+): Promise<boolean> {
   let total = 0;
-  for (let count = cancelledAtOnce; count === cancelledAtOnce && !signal.aborted; total += count) {
-    count = await held.cancel({ subscriptionId, upTo, reason, limit: cancelledAtOnce });
+  let isDone = false;
+  for (let portion = 0; portion < portionsPerTurn && !isDone && !signal.aborted; portion += 1) {
+    const count = await held.cancel({ subscriptionId, upTo, reason, limit: cancelledAtOnce });
+    isDone = count < cancelledAtOnce;
+    total += count;
     await pause(restMs, signal);
   }
   if (total > 0)
@@ -97,35 +136,56 @@ async function drop(
       { event: "held.dropped", subscriptionId, deliveries: total, reason },
       "held deliveries cancelled",
     );
+  return isDone;
 }
 
-/** Starts to send what is held of a subscription, unless enough others are being sent. */
-function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
-  const { options, busy, alarm } = state;
+/** Puts an active subscription at the end of the queue for places. */
+function queue({ busy, waiting }: State, one: HeldSubscription): void {
   const { subscriptionId } = one;
-  if (busy.has(subscriptionId) || busy.size >= options.atOnce) return;
-  const sent = send(state, one, signal)
+  if (!busy.has(subscriptionId) && (waiting.has(subscriptionId) || waiting.size < mostWaiting))
+    waiting.set(subscriptionId, one);
+}
+
+/**
+ * Starts to send for those that wait the longest, while places are free. One user has half of the
+ * places: its receivers may hang.
+ */
+function startWaiting(state: State, signal: AbortSignal): void {
+  const { options, busy, waiting } = state;
+  for (const one of waiting.values()) {
+    if (busy.size >= options.atOnce) return;
+    const own = [...busy.values()].filter(({ userId }) => userId === one.userId).length;
+    if (own >= Math.ceil(options.atOnce / 2)) continue;
+    waiting.delete(one.subscriptionId);
+    start(state, one, signal);
+  }
+}
+
+function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
+  const { options, busy } = state;
+  const { subscriptionId, userId } = one;
+  if (userId === null) return;
+  const ended = send(state, one, signal)
     .catch((error: unknown) =>
       options.log.error({ err: error, subscriptionId }, "held deliveries not sent; trying again"),
     )
     .finally(() => {
       busy.delete(subscriptionId);
-      // Another subscription may wait for this place.
-      if (busy.size === options.atOnce - 1) alarm.wake();
     });
-  busy.set(subscriptionId, sent);
+  busy.set(subscriptionId, { userId, ended });
 }
 
-/** Sends held deliveries until none is left, or the receiver has no slot for more. */
+/** Sends some held deliveries, until none is left or the receiver has no slot for more. */
 async function send(
-  { options, holder }: State,
+  { options, holder, alarm }: State,
   { subscriptionId, url, userId }: HeldSubscription,
   signal: AbortSignal,
 ): Promise<void> {
   const { admission, held, flightMs, log } = options;
   if (url === null || userId === null) return;
   let count = 0;
-  while (!signal.aborted && admission.refusalOf({ url, userId, lane }) === undefined) {
+  while (count < sentPerTurn && !signal.aborted) {
+    if (admission.refusalOf({ url, userId, lane }) !== undefined) break;
     const waitMs = options.rates.waitMs(subscriptionId);
     if (waitMs > longestWaitMs) break;
     if (waitMs > 0) await pause(waitMs, signal);
@@ -137,5 +197,8 @@ async function send(
     count += 1;
   }
   await held.leave({ subscriptionId, holder });
-  if (count > 0) log.info({ event: "held.sent", subscriptionId, deliveries: count }, "held deliveries sent");
+  if (count === 0) return;
+  log.info({ event: "held.sent", subscriptionId, deliveries: count }, "held deliveries sent");
+  // There may be more, and another subscription may wait for the place.
+  alarm.wake();
 }
