@@ -28,18 +28,6 @@ describe("held deliveries of several users", function () {
     await one.close();
   });
 
-  async function pausedBy(user: TestUser, receiver: TestReceiver, notes: number): Promise<number> {
-    const { id } = await subscribe(user, receiver);
-    await user.request("PUT", `/webhooks/${id}`, { is_active: false });
-    for (let number = 0; number < notes; number += 1) await createNote(user, String(number));
-    await until(
-      async () =>
-        (await user.request("GET", `/webhook-deliveries?webhook_id=${id}&status=held`)).body.total === notes,
-      { what: `${notes} held deliveries` },
-    );
-    return id;
-  }
-
   it("take turns: many of one user hold up another's for a bounded number of attempts", async () => {
     const total = 80;
     const [first, second] = [await pausedBy(ada, many, total), await pausedBy(eve, one, 1)];
@@ -60,3 +48,15 @@ describe("held deliveries of several users", function () {
     expect(texts).to.deep.equal(Array.from({ length: total }, (_, number) => String(number)));
   });
 });
+
+async function pausedBy(user: TestUser, receiver: TestReceiver, notes: number): Promise<number> {
+  const { id } = await subscribe(user, receiver);
+  await user.request("PUT", `/webhooks/${id}`, { is_active: false });
+  for (let number = 0; number < notes; number += 1) await createNote(user, String(number));
+  await until(
+    async () =>
+      (await user.request("GET", `/webhook-deliveries?webhook_id=${id}&status=held`)).body.total === notes,
+    { what: `${notes} held deliveries` },
+  );
+  return id;
+}
