@@ -107,6 +107,14 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- default "/svc-api" $http.routePrefix | trimSuffix "/" -}}
 {{- end -}}
 
+{{/* Where the console is; nothing when it is off. */}}
+{{- define "svc.consolePath" -}}
+{{- $console := default (dict) .Values.config.settings.console -}}
+{{- if ne (toString $console.enabled) "false" -}}
+{{- default "/console" $console.path | trimSuffix "/" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "svc.publicUrl" -}}
 {{- if .Values.api.publicUrl -}}
 {{- .Values.api.publicUrl -}}

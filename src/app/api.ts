@@ -1,4 +1,6 @@
 import type { Pool } from "pg";
+import { version } from "../kit/version.ts";
+import type { Config } from "../config/load.ts";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import { serviceActor } from "../kit/actor.ts";
 import type { Definitions } from "../mapping/definition.ts";
@@ -32,6 +34,7 @@ import { createRelay, type Relay } from "../events/relay.ts";
 import { addReplays } from "./replays.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
+import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { guardRoutes } from "../http/scope-check.ts";
@@ -189,6 +192,7 @@ export function createApi({
     }),
     router,
     openRouter,
+    consolePages: createConsoleOf(config),
     userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
     memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
@@ -263,6 +267,20 @@ function createRelayOf(
     pollIntervalMs: config.relay.pollIntervalMs,
     batchSize: config.relay.batchSize,
     requeueAfterMs: config.webhooks.requeueAfterMs,
+  });
+}
+
+/** Undefined: the console is off. */
+function createConsoleOf({ console: settings, http, auth: { jwt } }: Config): ConsolePages | undefined {
+  if (!settings.enabled) return undefined;
+  const { issuer, clientId, audience } = jwt ?? {};
+  const canSignIn = issuer !== undefined && clientId !== undefined;
+  return createConsole({
+    basePath: settings.path,
+    apiPath: http.routePrefix,
+    docsPath: http.openApi === "off" ? undefined : `${http.routePrefix}/docs`,
+    jwt: canSignIn ? { issuer, clientId, audience: audience?.[0] } : undefined,
+    version,
   });
 }
 

@@ -5,7 +5,9 @@ import { hostInUrl, isEverywhere } from "../kit/host.ts";
 import type { TokenProvider } from "../users/provider.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
 
-/** Returns what a start prints for people: the address of the API, and a command to paste. */
+/**
+ * Returns what a start prints for people: the addresses of API and console, and a command to paste.
+ */
 export async function greeting({
   infrastructure: { database },
   config,
@@ -34,7 +36,8 @@ export async function greeting({
     tokenFile === undefined
       ? `curl 'http://${shown(config.metrics.host)}:${config.metrics.port}/readyz?verbose'   # tokens: svc-admin create-user`
       : `curl -H "Authorization: Bearer $(cat '${tokenFile}')" ${baseUrl}/resources`;
-  return `\nsvc serves ${baseUrl}\n\n  ${command}\n`;
+  const page = config.console.enabled ? `\nConsole: ${origin}${config.console.path}\n` : "";
+  return `\nsvc serves ${baseUrl}\n\n  ${command}\n${page}`;
 }
 
 function shown(host: string): string {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { closeSync, openSync } from "node:fs";
-import { createRequire } from "node:module";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { describeError } from "../telemetry/logged-error.ts";
+import { version } from "../kit/version.ts";
 import { serve } from "../app/run.ts";
 
 const usage = `Usage: svc <program>
@@ -14,8 +14,6 @@ Programs:
 
 Signals: SIGTERM and SIGINT stop in good order, a second one ends at once; SIGHUP reloads the configuration.
 Settings: config/service.yaml in SVC_CONFIG_DIR, and the environment. Users, tokens and migrations: svc-admin --help.`;
-
-const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
 
 const programs = ["api", "dispatcher", "all"] as const;
 

@@ -45,6 +45,13 @@ export function contradictions({
     const inFileMessage = message.replace("http.memoryBudget: ", "");
     found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
   }
+  const clash = consoleClash(values);
+  if (clash !== undefined)
+    found.push({
+      keys: ["console.path"],
+      inFileMessage: clash,
+      message: `console.path (SVC_CONSOLE_PATH): ${clash}`,
+    });
   found.push(...jwtContradictions(values, isGiven));
   // Without it, API and dispatcher would each open an embedded database of their own.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
@@ -57,4 +64,32 @@ export function contradictions({
     found.push({ keys: ["database.url"], inFileMessage: `needs ${message}`, message });
   }
   return found;
+}
+
+/** First parts of the paths of the API, which the console must not cover. */
+export const apiSections = [
+  "docs",
+  "events",
+  "openapi.json",
+  "resources",
+  "tokens",
+  "users",
+  "webhook-deliveries",
+  "webhook-replays",
+  "webhooks",
+  "whoami",
+];
+
+/** Returns why the console cannot be where it is to be; undefined when it can. */
+function consoleClash(values: SettingValues): string | undefined {
+  const isOn = values["console.enabled"];
+  // One with a fault of its own is undefined.
+  const { "console.path": path, "http.routePrefix": prefix } = values as Partial<SettingValues>;
+  if (!isOn || path === undefined || prefix === undefined) return undefined;
+  if (path === "") return "expected a path such as /console";
+  const below = `${path}/`;
+  const taken = prefix === "" ? apiSections.map((name) => `/${name}`) : [prefix];
+  return taken.some((one) => below.startsWith(`${one}/`) || one.startsWith(below))
+    ? "expected a path that holds no path of the API, and is in none"
+    : undefined;
 }

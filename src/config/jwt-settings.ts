@@ -5,6 +5,8 @@ import type { SettingKey, SettingValues } from "./settings.ts";
 export interface JwtSettings {
   readonly issuer: string;
   readonly audience: readonly string[];
+  /** Name of the console at the issuer; undefined: people sign in with tokens only. */
+  readonly clientId: string | undefined;
   /** Undefined: from the issuer's discovery document. */
   readonly jwksUrl: string | undefined;
   readonly algorithms: readonly string[];
@@ -26,6 +28,7 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
   return {
     issuer,
     audience: values["auth.jwt.audience"] ?? [],
+    clientId: values["auth.jwt.clientId"],
     jwksUrl: values["auth.jwt.jwksUrl"],
     algorithms: values["auth.jwt.algorithms"],
     userClaim: values["auth.jwt.userClaim"],
@@ -43,6 +46,7 @@ export function jwtValues(jwt: JwtSettings | undefined): Readonly<Record<keyof J
   return {
     issuer: jwt?.issuer,
     audience: jwt?.audience,
+    clientId: jwt?.clientId,
     jwksUrl: jwt?.jwksUrl,
     algorithms: jwt?.algorithms,
     userClaim: jwt?.userClaim,
@@ -57,6 +61,7 @@ export function jwtValues(jwt: JwtSettings | undefined): Readonly<Record<keyof J
 
 const unusedWithoutIssuer = [
   "auth.jwt.audience",
+  "auth.jwt.clientId",
   "auth.jwt.jwksUrl",
   "auth.jwt.adminClaim",
   "auth.jwt.adminValue",

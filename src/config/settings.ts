@@ -104,8 +104,12 @@ export const settings = {
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
   // Who gets `openapi.json` and the page over it.
   "http.openApi": { kind: oneOf("token", "public", "off"), default: "token" },
+  "console.enabled": { kind: boolean(), env: "SVC_CONSOLE", default: true },
+  "console.path": { kind: routePrefix(), env: "SVC_CONSOLE_PATH", default: "/console" },
   "auth.jwt.issuer": { kind: webUrl(), env: "SVC_JWT_ISSUER" },
   "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1), env: "SVC_JWT_AUDIENCE" },
+  // The console at the issuer, a public client. Absent: people sign in with tokens only.
+  "auth.jwt.clientId": { kind: text("the name of the console at the issuer"), env: "SVC_JWT_CLIENT_ID" },
   "auth.jwt.jwksUrl": { kind: webUrl(), env: "SVC_JWT_JWKS_URL" },
   "auth.jwt.algorithms": {
     kind: list(oneOf(...jwtAlgorithms), 1),

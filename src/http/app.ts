@@ -7,6 +7,7 @@ import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { createForwardedLimit } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { createConcurrencyLimit } from "./concurrency.ts";
+import type { ConsolePages } from "./console.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
 import { createMemoryBudget, createRequestMemory } from "./memory-budget.ts";
@@ -24,10 +25,11 @@ const maxHeaders = 200;
  * Creates the HTTP application: request id and log line, errors, CORS, authentication, limits,
  * routes. Routes read the bodies themselves (body.ts), after their cheaper checks.
  *
- * @param routePrefix Every path under it needs a token, unknown ones too; every other path is a
- *   404.
+ * @param routePrefix Every path under it needs a token, unknown ones too; every other path but the
+ *   console's is a 404.
  * @param router Holds the routes of all rooms, already under the prefix.
  * @param openRouter Holds the routes that need no token; by default none.
+ * @param consolePages Pages of their own path, which need no token; by default none.
  * @param publicUrl Origin that clients use.
  * @param concurrency Limit of requests in flight; by default any number.
  * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
@@ -44,6 +46,7 @@ export function createApp({
   authenticate,
   router,
   openRouter,
+  consolePages,
   isUnavailable,
   publicUrl,
   concurrency,
@@ -61,6 +64,7 @@ export function createApp({
   readonly authenticate: ApiMiddleware;
   readonly router: ApiRouter;
   readonly openRouter?: ApiRouter;
+  readonly consolePages?: ConsolePages | undefined;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly publicUrl?: string | undefined;
   readonly concurrency?: number;
@@ -86,7 +90,7 @@ export function createApp({
   if (trustedProxies.length > 0 && maxConnectionsPerAddress !== undefined)
     app.use(createForwardedLimit({ limit: maxConnectionsPerAddress, addresses }));
   if (concurrency !== undefined) app.use(createConcurrencyLimit(concurrency));
-  app.use(guard({ routePrefix, authenticate, openRouter }));
+  app.use(guard({ routePrefix, authenticate, openRouter, consolePages }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
   app.use(createUserTurns(userTurns));
   app.use(createRequestMemory(createMemoryBudget({ limitBytes: memoryBudgetBytes })));
@@ -108,10 +112,12 @@ function guard({
   routePrefix,
   authenticate,
   openRouter,
+  consolePages,
 }: {
   readonly routePrefix: string;
   readonly authenticate: ApiMiddleware;
   readonly openRouter: ApiRouter | undefined;
+  readonly consolePages: ConsolePages | undefined;
 }): ApiMiddleware {
   const openRoutes =
     openRouter !== undefined && openRouter.stack.length > 0 ? openRouter.routes() : undefined;
@@ -126,6 +132,7 @@ function guard({
         `The request must not have more than ${maxHeaders} headers.`,
       );
     const path = pathOf(ctx);
+    if (consolePages?.has(path) === true) return consolePages.serve(ctx, next);
     if (path !== routePrefix && !path.startsWith(`${routePrefix}/`)) throw unknownRoute(path);
     if (openRoutes === undefined) return authenticate(ctx, next);
     return openRoutes(ctx as Parameters<typeof openRoutes>[0], () => authenticate(ctx, next));

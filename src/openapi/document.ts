@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import type { Config } from "../config/load.ts";
+import { version } from "../kit/version.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { deliveryRequests } from "./delivery-requests.ts";
 import { eventOperations, eventSchemas } from "./endpoints/events.ts";
@@ -15,8 +15,6 @@ import type { Operation } from "./operation.ts";
 import { recordSchemas } from "./record-schemas.ts";
 import { renderPaths, scheme } from "./render.ts";
 import { answerHeaders, rateLimitHeaders, sharedHeaders } from "./shared-parameters.ts";
-
-const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
 
 /** The part of the settings that the document depends on. */
 export interface DocumentOptions {

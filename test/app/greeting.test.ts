@@ -28,6 +28,13 @@ describe("greeting", () => {
       expect(text).to.include(`svc serves ${api}\n`).and.include(`curl '${metrics}readyz?verbose'`);
     });
 
+  it("names where the console is, and says nothing of one that is off", async () => {
+    const there = await greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_CONSOLE_PATH: "/desk" });
+
+    expect(there).to.include("Console: https://api.example.com/desk\n");
+    expect(await greetingFor({ SVC_CONSOLE: "false" })).not.to.include("Console");
+  });
+
   it("names the public URL, and the health on this machine", async () => {
     const text = await greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_HOST: "127.0.0.1" });
 

@@ -33,6 +33,7 @@ describe("auth.jwt", () => {
     expect(read(`${issuer}, ${audience}`)).to.deep.equal({
       issuer: "https://login.example.com/realms/shop",
       audience: ["api"],
+      clientId: undefined,
       jwksUrl: undefined,
       algorithms: ["RS256", "PS256", "ES256", "EdDSA"],
       userClaim: "sub",
@@ -48,6 +49,7 @@ describe("auth.jwt", () => {
   for (const [what, text, fault] of [
     ["no audience", issuer, "needs auth.jwt.audience"],
     ["an audience alone", audience, "needs auth.jwt.issuer"],
+    ["a console alone", "clientId: console", "needs auth.jwt.issuer"],
     ["an empty audience", `${issuer}, audience: []`, "expected a list of at least one"],
     ["the algorithm none", `${issuer}, ${audience}, algorithms: [none]`, "expected one of RS256"],
     ["HMAC", `${issuer}, ${audience}, algorithms: [RS256, HS256]`, "expected one of RS256"],

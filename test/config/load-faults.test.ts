@@ -49,6 +49,26 @@ describe("loadConfig, of bad settings", () => {
     ["a value in place of a group", "http: 8080\n", at("1:7", "http: expected keys and values")],
     ["a list in place of the settings", "- http\n", at("1:1", "expected keys and values")],
     [
+      "a console over the API",
+      "console: { path: /svc-api }\n",
+      at("1:18", "console.path: expected a path that holds no path of the API, and is in none"),
+    ],
+    [
+      "a console within the API",
+      "console: { path: /svc-api/console }\n",
+      at("1:18", "console.path: expected a path that holds no path of the API, and is in none"),
+    ],
+    [
+      "a console over a list, where the API has no prefix",
+      "http: { routePrefix: / }\nconsole: { path: /events }\n",
+      at("2:18", "console.path: expected a path that holds no path of the API, and is in none"),
+    ],
+    [
+      "a console everywhere",
+      "console: { path: / }\n",
+      at("1:18", "console.path: expected a path such as /console"),
+    ],
+    [
       "a port out of range",
       "http:\n  port: 70000\n",
       at("2:9", "http.port: expected a whole number from 0 to 65535"),

@@ -50,6 +50,7 @@ describe("loadConfig", () => {
         corsOrigins: [],
         openApi: "token",
       },
+      console: { enabled: true, path: "/console" },
       auth: { jwt: undefined },
       secretKey: undefined,
       previousSecretKeys: [],
@@ -120,6 +121,7 @@ broker: { url: "amqps://mq" }
 http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.example.com/", bodyLimit: 512kb, maxPerPage: 7,
   hosts: [API.example.com], trustedProxies: [10.0.0.0/8], memoryBudget: 2gb, listTimeout: 1.5, concurrencyPerUser: 4, maxConnectionsPerAddress: 5,
   authFailureLimit: 3/2, concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"], openApi: public }
+console: { enabled: false, path: /desk/ }
 log: { level: debug }
 metrics: { host: localhost, port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
@@ -165,6 +167,7 @@ webhooks:
         corsOrigins: ["https://app.example.com", "http://localhost:3000"],
         openApi: "public",
       },
+      console: { enabled: false, path: "/desk" },
       auth: { jwt: undefined },
       secretKey: Buffer.alloc(32, 7),
       previousSecretKeys: [Buffer.alloc(32, 8)],

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { apiSections } from "../../src/config/contradictions.ts";
 import { guardRoutes, scopeTable } from "../../src/http/scope-check.ts";
 import { createRouter } from "../../src/http/state.ts";
 
@@ -35,6 +36,14 @@ describe("scopeTable", () => {
     const code = Object.entries(scopeTable).map(([key, need]) => [key.replace("* ", "GET "), need]);
 
     expect(documented()).to.deep.equal(Object.fromEntries(code));
+  });
+});
+
+describe("apiSections", () => {
+  it("are the first parts of all paths, which the console must not cover", () => {
+    const parts = Object.keys(scopeTable).map((key) => key.split("/")[1]);
+
+    expect(apiSections).to.have.members([...new Set([...parts, "docs"])]);
   });
 });
 

@@ -145,6 +145,16 @@ describe("the image", function () {
       expect(await service.ask("GET", "/whoami", adminToken)).to.deep.include({ status: 200 });
     });
 
+    it("serves the console, whose files are all there", async () => {
+      const page = await fetch(`${service.origin}/console`);
+      const files = [...(await page.text()).matchAll(/(?:src|href)="\.?\/?(assets\/[^"]+)"/g)];
+      const answers = await Promise.all(files.map(([, file]) => fetch(`${service.origin}/console/${file}`)));
+
+      expect(page.status).to.equal(200);
+      expect(answers.length).to.be.at.least(2);
+      expect(answers.map(({ status }) => status)).to.deep.equal(answers.map(() => 200));
+    });
+
     it("passes its HEALTHCHECK, which fails and says why when nothing answers", async () => {
       const command = healthcheck();
 
@@ -292,6 +302,7 @@ describe("the image", function () {
     };
     return {
       container,
+      origin: `http://127.0.0.1:${port}`,
       ask,
       async subscribe(token, url) {
         const events = ["on_create", "on_update", "on_delete"];
@@ -309,6 +320,7 @@ describe("the image", function () {
 
 interface Service {
   readonly container: Container;
+  readonly origin: string;
   ask(
     method: string,
     path: string,

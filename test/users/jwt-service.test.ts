@@ -51,6 +51,7 @@ describe("JWTs over HTTP", () => {
         jwt: {
           issuer: issuer.url,
           audience: [audience],
+          clientId: undefined,
           jwksUrl: undefined,
           algorithms: ["ES256", "RS256", "EdDSA"],
           userClaim: "sub",

@@ -30,6 +30,7 @@ describe("createJwtIdentifier", () => {
     const settings: JwtSettings = {
       issuer: issuer.url,
       audience: [audience],
+      clientId: undefined,
       jwksUrl: `${issuer.url}/jwks`,
       algorithms: ["ES256"],
       userClaim: "sub",

@@ -202,17 +202,27 @@ describe("the objects of ci/keda.yaml", () => {
 });
 
 describe("the objects of ci/full.yaml", () => {
-  it("route the prefix of the settings, and nothing else", () => {
+  it("route the prefix of the settings and the console, and nothing else", () => {
     const objects = render({ file: "full" });
 
     const rules = find(objects, "Ingress").spec?.rules ?? [];
     expect(rules.map(({ host }) => host)).to.deep.equal(["hooks.example.com", "*.hooks.example.org"]);
     for (const { http } of rules) {
-      expect(http.paths.map(({ path }) => path)).to.deep.equal(["/api/v1"]);
+      expect(http.paths.map(({ path }) => path)).to.deep.equal(["/api/v1", "/console"]);
       expect(
         objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name),
       ).to.include(http.paths[0]?.backend.service.name);
     }
+  });
+
+  it("route no console that is off, and one elsewhere by its path", () => {
+    const pathsOf = (console: object): readonly string[] => {
+      const objects = render({ file: "full", values: { config: { settings: { console } } } });
+      return (find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? []).map(({ path }) => path);
+    };
+
+    expect(pathsOf({ enabled: false })).to.deep.equal(["/api/v1"]);
+    expect(pathsOf({ path: "/desk/" })).to.deep.equal(["/api/v1", "/desk"]);
   });
 
   it("let Prometheus find the metrics Services of both programs, and no other", () => {

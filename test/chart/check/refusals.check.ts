@@ -219,6 +219,11 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     /config\.settings\.http\.routePrefix: expected the path itself/,
   ],
   [
+    "an ingress to an unknown console",
+    { ingress: { enabled: true, hosts: ["a.b"] }, config: { settings: { console: { path: "${P}" } } } },
+    /config\.settings\.console\.path: expected the path itself/,
+  ],
+  [
     "unknown networks",
     { networkPolicy: { enabled: true }, config: { settings: { webhooks: { allowedNetworks: ["${N}"] } } } },
     /webhooks\.allowedNetworks: expected the CIDRs themselves/,

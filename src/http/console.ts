@@ -1,0 +1,170 @@
+import { readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { AppError } from "../kit/errors.ts";
+import { entityTagOf, isKnown } from "./conditional.ts";
+import { answerUnsupported, unknownRoute } from "./error-body.ts";
+import type { ApiContext, ApiMiddleware } from "./state.ts";
+
+/**
+ * Holds the files of the console, which `npm run build` puts there. The same path from `src` and
+ * from `dist`.
+ */
+const builtFolder = fileURLToPath(new URL("../../dist/console/", import.meta.url));
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".json": "application/json",
+  ".txt": "text/plain; charset=utf-8",
+  ".woff2": "font/woff2",
+};
+
+/** What is not compressed already. */
+const compressed = /^(text|application)\/|svg/;
+
+/** What the page knows before its first request; src/console/app reads it. */
+export interface ConsoleFacts {
+  readonly basePath: string;
+  readonly apiPath: string;
+  /** Undefined: the reference page is off. */
+  readonly docsPath: string | undefined;
+  /** Where people may sign in; undefined: nowhere but here. */
+  readonly jwt:
+    | { readonly issuer: string; readonly clientId: string; readonly audience: string | undefined }
+    | undefined;
+  readonly version: string;
+}
+
+/** Serves the console below a path. */
+export interface ConsolePages {
+  /** Tells whether a path is the console's. */
+  has(path: string): boolean;
+  readonly serve: ApiMiddleware;
+}
+
+interface Asset {
+  readonly bytes: Buffer;
+  readonly zipped: Buffer | undefined;
+  readonly type: string;
+  readonly tag: string;
+}
+
+/**
+ * Creates the pages of the console. They hold nothing of the configuration but `facts`, and so need
+ * no token; the page asks for one. Every path below `basePath` that is no file is the page: it has
+ * routes of its own.
+ *
+ * @param folder Where the built files are.
+ */
+export function createConsole(facts: ConsoleFacts, folder = builtFolder): ConsolePages {
+  const { basePath } = facts;
+  const policy = policyOf(facts);
+  const known = new Map<string, Promise<Asset>>();
+  let names: ReadonlySet<string> | undefined;
+
+  const load = (name: string): Promise<Asset> => {
+    const asset = known.get(name) ?? loadAsset(folder, name, facts);
+    known.set(name, asset);
+    // A file that could not be read is tried again.
+    asset.catch(() => known.delete(name));
+    return asset;
+  };
+
+  return {
+    has: (path) => path === basePath || path.startsWith(`${basePath}/`),
+    async serve(ctx) {
+      if (ctx.method !== "GET" && ctx.method !== "HEAD") return answerUnsupported(ctx, ["GET", "HEAD"]);
+      // No other name leads to a file.
+      names ??= namesIn(folder);
+      const name = ctx.path.slice(basePath.length + 1);
+      const isFile = name !== pageName && names.has(name);
+      if (!isFile && name.startsWith("assets/")) throw unknownRoute(ctx.path);
+      const asset = await load(isFile ? name : pageName);
+      if (!isFile) {
+        ctx.set("Content-Security-Policy", policy);
+        ctx.set("Cross-Origin-Opener-Policy", "same-origin");
+      }
+      send(ctx, asset, name.startsWith("assets/"));
+    },
+  };
+}
+
+const pageName = "index.html";
+
+/** Lets the page load its own files, and call its own origin and that of the issuer. */
+function policyOf({ jwt }: ConsoleFacts): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    `connect-src 'self'${jwt === undefined ? "" : ` ${new URL(jwt.issuer).origin}`}`,
+    "base-uri 'self'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+/** @throws AppError `console.not_built` when the page is not there. */
+function namesIn(folder: string): ReadonlySet<string> {
+  try {
+    const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(folder.length));
+    if (names.includes(pageName)) return new Set(names);
+  } catch {
+    // No such folder: as one without the page.
+  }
+  throw new AppError(
+    "console.not_built",
+    "The console is not built. Build it with `npm run build`, or set console.enabled to false.",
+  );
+}
+
+async function loadAsset(folder: string, name: string, facts: ConsoleFacts): Promise<Asset> {
+  const stored = await readFile(join(folder, name));
+  const bytes = name === pageName ? Buffer.from(pageFor(stored.toString(), facts)) : stored;
+  const type = types[extname(name)] ?? "application/octet-stream";
+  const zipped = compressed.test(type) ? await promisify(gzip)(bytes, { level: 9 }) : undefined;
+  return { bytes, zipped, type, tag: entityTagOf(bytes) };
+}
+
+/** Puts the base path and the facts into the page as it was built. */
+function pageFor(html: string, facts: ConsoleFacts): string {
+  const content = escaped(
+    JSON.stringify({ ...facts, jwt: facts.jwt ?? null, docsPath: facts.docsPath ?? null }),
+  );
+  return html
+    .replace('<base href="/console/">', () => `<base href="${escaped(facts.basePath)}/">`)
+    .replace(
+      '<meta name="svc-console" content="{}">',
+      () => `<meta name="svc-console" content="${content}">`,
+    );
+}
+
+function escaped(text: string): string {
+  const names: Readonly<Record<string, string>> = { "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;" };
+  return text.replaceAll(/[&"<>]/g, (character) => names[character] ?? character);
+}
+
+function send(ctx: ApiContext, { bytes, zipped, type, tag }: Asset, isHashed: boolean): void {
+  ctx.set("ETag", tag);
+  ctx.vary("Accept-Encoding");
+  // The names of assets have their hash. The page is asked for again each time: 304 until it
+  // changes.
+  ctx.set("Cache-Control", isHashed ? "public, max-age=31536000, immutable" : "no-cache");
+  const takesGzip = zipped !== undefined && ctx.acceptsEncodings("gzip", "identity") === "gzip";
+  if (takesGzip) ctx.set("Content-Encoding", "gzip");
+  ctx.type = type;
+  ctx.body = takesGzip ? zipped : bytes;
+  if (isKnown(ctx, tag)) ctx.status = 304;
+}
