@@ -201,6 +201,12 @@ describe("the objects of ci/keda.yaml", () => {
   });
 });
 
+/** Paths that the ingress routes with these settings of the console. */
+function pathsOf(console: object): readonly string[] {
+  const objects = render({ file: "full", values: { config: { settings: { console } } } });
+  return (find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? []).map(({ path }) => path);
+}
+
 describe("the objects of ci/full.yaml", () => {
   it("route the prefix of the settings and the console, and nothing else", () => {
     const objects = render({ file: "full" });
@@ -216,11 +222,6 @@ describe("the objects of ci/full.yaml", () => {
   });
 
   it("route no console that is off, and one elsewhere by its path", () => {
-    const pathsOf = (console: object): readonly string[] => {
-      const objects = render({ file: "full", values: { config: { settings: { console } } } });
-      return (find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? []).map(({ path }) => path);
-    };
-
     expect(pathsOf({ enabled: false })).to.deep.equal(["/api/v1"]);
     expect(pathsOf({ path: "/desk/" })).to.deep.equal(["/api/v1", "/desk"]);
   });
