@@ -114,7 +114,7 @@ function policyOf({ jwt }: ConsoleFacts): string {
   ].join("; ");
 }
 
-/** @throws AppError `console.not_built` when the page is not there. */
+/** @throws AppError when the page is not there. */
 function namesIn(folder: string): ReadonlySet<string> {
   try {
     const names = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -125,7 +125,7 @@ function namesIn(folder: string): ReadonlySet<string> {
     // No such folder: as one without the page.
   }
   throw new AppError(
-    "console.not_built",
+    "route.not_found",
     "The console is not built. Build it with `npm run build`, or set console.enabled to false.",
   );
 }
@@ -144,7 +144,7 @@ function pageFor(html: string, facts: ConsoleFacts): string {
     JSON.stringify({ ...facts, jwt: facts.jwt ?? null, docsPath: facts.docsPath ?? null }),
   );
   return html
-    .replace('<base href="/console/">', () => `<base href="${escaped(facts.basePath)}/">`)
+    .replace(/<base href="\/console\/" ?\/?>/, () => `<base href="${escaped(facts.basePath)}/">`)
     .replace(
       '<meta name="svc-console" content="{}">',
       () => `<meta name="svc-console" content="${content}">`,

@@ -18,7 +18,6 @@ export const errorStatus = {
   "record.forbidden": 403,
   "delivery.forbidden": 403,
   "route.not_found": 404,
-  "console.not_built": 404,
   "resource.not_found": 404,
   "record.not_found": 404,
   "webhook.not_found": 404,

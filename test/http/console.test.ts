@@ -8,7 +8,7 @@ import { createRouter } from "../../src/http/state.ts";
 import { asAda, call, createMemoryLog } from "../support/http.ts";
 import { makeFolder, removeFolder } from "../support/private-process.ts";
 
-const page = `<!doctype html><html><head><base href="/console/"><meta name="svc-console" content="{}">
+const page = `<!doctype html><html><head><base href="/console/"><meta name="svc-console" content="{}" />
 <script type="module" src="./assets/main-1a2b.js"></script></head><body></body></html>`;
 
 const facts: ConsoleFacts = {
@@ -58,7 +58,7 @@ describe("the pages of the console", () => {
       status: 404,
       json: {
         message: "The console is not built. Build it with `npm run build`, or set console.enabled to false.",
-        code: "console.not_built",
+        code: "route.not_found",
       },
     });
     expect((await get("/desk")).status).to.equal(200);
