@@ -146,7 +146,7 @@ function pageFor(html: string, facts: ConsoleFacts): string {
   return html
     .replace(/<base href="\/console\/" ?\/?>/, () => `<base href="${escaped(facts.basePath)}/">`)
     .replace(
-      '<meta name="svc-console" content="{}">',
+      /<meta name="svc-console" content="\{\}" ?\/?>/,
       () => `<meta name="svc-console" content="${content}">`,
     );
 }
