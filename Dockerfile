@@ -9,7 +9,7 @@ WORKDIR /opt/svc
 COPY package.json package-lock.json ./
 # No package needs its install script, and Prisma's would download an engine that is not used.
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json ./
+COPY tsconfig.json vite.config.ts ./
 COPY prisma prisma
 COPY src src
 RUN npm run build && find dist -name '*.map' -delete && chmod +x dist/bin/*.js

@@ -33,6 +33,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   config: [],
   telemetry: [],
   kit: [],
+
+  console: [],
 };
 
 const rooms = ["openapi", "deliveries", "subscriptions", "events", "resources", "users"];
@@ -41,6 +43,8 @@ const base = ["validation", "outbound", "http", "broker", "embedded", "db", "con
 
 function mayImport(part: string, other: string): boolean {
   if (part === other) return true;
+  // The console runs in browsers: it uses nothing of the server, and the server nothing of it.
+  if (part === "console" || other === "console") return false;
   if (base.includes(other)) return base.indexOf(part) < base.indexOf(other);
   const named = allowed[part] ?? [];
   return named.includes(other) || (named.includes("rooms") && rooms.includes(other));
@@ -57,6 +61,8 @@ const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "jose", files: /^users\/jwt\.ts$/ },
   { package: "yaml", files: /^config\// },
   { package: "pino", files: /^telemetry\/log\.ts$/ },
+  { package: "react", files: /^console\// },
+  { package: "react-dom", files: /^console\// },
   // Loaded by a dynamic import only, when tracing is on.
   { package: "@opentelemetry", files: /^telemetry\/tracing-sdk\.ts$/ },
   { package: "prom-client", files: /^telemetry\/metrics(\.ts$|\/)/ },
@@ -76,7 +82,7 @@ function partOf(file: string): string {
 
 function files(): readonly string[] {
   return readdirSync(src, { recursive: true, encoding: "utf8" }).filter(
-    (file) => file.endsWith(".ts") && !file.startsWith(join("db", "generated")),
+    (file) => /\.tsx?$/.test(file) && !file.startsWith(join("db", "generated")),
   );
 }
 
@@ -100,7 +106,7 @@ function importsOf(file: string): readonly Import[] {
 
 describe("architecture", () => {
   const imports = files().flatMap(importsOf);
-  const own = imports.filter(({ target }) => target.endsWith(".ts"));
+  const own = imports.filter(({ target }) => /\.tsx?$/.test(target));
 
   it("reads the imports of every part", () => {
     const parts = new Set(own.map(({ from }) => partOf(from)));

@@ -84,7 +84,7 @@ function files(): readonly string[] {
   return folders.flatMap((folder) =>
     readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
       .map((file) => join(folder, file))
-      .filter((file) => file.endsWith(".ts") && !file.startsWith(generated)),
+      .filter((file) => /\.tsx?$/.test(file) && !file.startsWith(generated)),
   );
 }
 

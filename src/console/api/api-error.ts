@@ -1,0 +1,75 @@
+/** What went wrong with a request, in words for people. */
+export class ApiError extends Error {
+  /** Status of the answer; 0 when there was none. */
+  readonly status: number;
+  /** The API's code, such as `record.changed`; "" when there is none. */
+  readonly code: string;
+  /** Messages by field, of a 422. */
+  readonly fields: Readonly<Record<string, readonly string[]>>;
+  readonly requestId: string | null;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(parts: {
+    readonly message: string;
+    readonly status: number;
+    readonly code?: string;
+    readonly fields?: Readonly<Record<string, readonly string[]>>;
+    readonly requestId?: string | null;
+    readonly retryAfterSeconds?: number | null;
+  }) {
+    super(parts.message);
+    this.name = "ApiError";
+    this.status = parts.status;
+    this.code = parts.code ?? "";
+    this.fields = parts.fields ?? {};
+    this.requestId = parts.requestId ?? null;
+    this.retryAfterSeconds = parts.retryAfterSeconds ?? null;
+  }
+}
+
+/** Says whether the service did not answer, or could not: what may work again by itself. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status >= 502);
+}
+
+export function isStatus(error: unknown, status: number): boolean {
+  return error instanceof ApiError && error.status === status;
+}
+
+/** Makes an error of an answer that is none of the 2xx. */
+export async function toApiError(response: Response): Promise<ApiError> {
+  const body = await readFault(response);
+  const retryAfter = Number(response.headers.get("Retry-After") ?? Number.NaN);
+  return new ApiError({
+    status: response.status,
+    code: body.code ?? "",
+    message: sentenceOf(response.status, body.code, body.message),
+    fields: body.errors ?? {},
+    requestId: response.headers.get("X-Request-Id"),
+    retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : null,
+  });
+}
+
+interface FaultBody {
+  readonly message?: string;
+  readonly code?: string;
+  readonly errors?: Readonly<Record<string, readonly string[]>>;
+}
+
+async function readFault(response: Response): Promise<FaultBody> {
+  try {
+    return (await response.json()) as FaultBody;
+  } catch {
+    // A proxy in between answers in its own way.
+    return {};
+  }
+}
+
+/** Gives the API's own sentence, save where it says too little to go on with. */
+function sentenceOf(status: number, code: string | undefined, message: string | undefined): string {
+  if (status >= 502) return "The service cannot answer at the moment.";
+  if (status >= 500) return "The service had a fault. Its log says why, under the id of the request.";
+  if (code === "record.changed") return "Somebody changed the record in the meantime. Nothing was written.";
+  if (status === 413 && code === undefined) return "That is too large to be sent.";
+  return message ?? `The service answered with the status ${status}.`;
+}

@@ -1,0 +1,94 @@
+import { currentToken, endSession, renewToken } from "../app/session.ts";
+import { place } from "../app/place.ts";
+import { ApiError, toApiError } from "./api-error.ts";
+
+export interface RequestOptions {
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Is sent as JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Another token than that of the session: to try one before it is taken. */
+  readonly token?: string;
+}
+
+/** An answer with what is in its head. */
+export interface Answer<T> {
+  readonly data: T;
+  readonly etag: string | null;
+  readonly status: number;
+}
+
+/**
+ * Requests `path` below the API's prefix, and gives the JSON of the answer.
+ *
+ * @throws {ApiError} For every answer but 2xx, and for none.
+ */
+export async function api<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  return (await apiAnswer<T>(path, options)).data;
+}
+
+/** Does what `api` does, and gives status and entity tag, too. */
+export async function apiAnswer<T>(path: string, options: RequestOptions = {}): Promise<Answer<T>> {
+  const response = await apiResponse(path, options);
+  const text = await response.text();
+  return {
+    data: (text === "" ? undefined : parseJson(text)) as T,
+    etag: response.headers.get("ETag"),
+    status: response.status,
+  };
+}
+
+/** Gives the whole answer, for streams. A 401 ends the session, and the sign-in opens. */
+export async function apiResponse(path: string, options: RequestOptions = {}): Promise<Response> {
+  const token = options.token ?? currentToken();
+  const response = await send(path, options, token);
+  if (response.ok) return response;
+  const error = await toApiError(response);
+  if (response.status !== 401 || options.token !== undefined) throw error;
+  const renewed = await renewToken(token);
+  if (renewed !== null) {
+    const again = await send(path, options, renewed);
+    if (again.ok) return again;
+    if (again.status !== 401) throw await toApiError(again);
+  }
+  endSession(token, error.message);
+  throw error;
+}
+
+async function send(path: string, options: RequestOptions, token: string | null): Promise<Response> {
+  try {
+    return await fetch(place.apiPath + path, {
+      method: options.method ?? "GET",
+      cache: "no-store",
+      credentials: "omit",
+      headers: {
+        ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
+        ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...options.headers,
+      },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError({ status: 0, message: "The service does not answer." });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new ApiError({ status: 0, message: "The answer is no JSON: something in between gave it." });
+  }
+}
+
+/** Makes a query string of what is defined; "" when nothing is. */
+export function queryString(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined) search.set(name, String(value));
+  const text = search.toString();
+  return text === "" ? "" : `?${text}`;
+}

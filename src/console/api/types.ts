@@ -1,0 +1,103 @@
+/** A page of a list by cursor. */
+export interface CursorPage<T> {
+  readonly data: readonly T[];
+  readonly per_page: number;
+  readonly next_cursor: string | null;
+  readonly prev_cursor: string | null;
+}
+
+export interface Caller {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+}
+
+export interface ResourceEntry {
+  readonly name: string;
+  readonly model: string;
+  readonly triggers: readonly string[];
+}
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+export type JsonRecord = { readonly [key: string]: Json };
+
+export interface Delivery {
+  readonly id: number;
+  readonly uuid: string;
+  readonly event_id: number;
+  readonly event_uuid: string;
+  readonly subscription_id: number;
+  readonly resource: string;
+  readonly event: string;
+  readonly record_id: string;
+  readonly occurred_at: string;
+  readonly status: string;
+  readonly attempt: number;
+  readonly max_attempts: number;
+  readonly url: string;
+  readonly next_attempt_at: string | null;
+  readonly last_error: string | null;
+  readonly trigger_kind: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+export interface ServiceEvent {
+  readonly id: number;
+  readonly uuid: string;
+  readonly event: string;
+  readonly resource: string;
+  readonly record_id: string;
+  readonly occurred_at: string;
+  readonly data: JsonRecord | null;
+  readonly problem?: string;
+}
+
+/** The series of one span of time, oldest first. */
+export interface Series {
+  readonly step_seconds: number;
+  readonly from: string;
+  readonly changes: readonly number[];
+  readonly deliveries: readonly number[];
+  readonly failures: readonly number[];
+}
+
+export interface ReceiverState {
+  readonly webhook_id: number;
+  readonly user_id: number;
+  readonly receiver: string;
+  readonly resource: string;
+  readonly state: string;
+  readonly since: string | null;
+  readonly reason: string | null;
+  readonly waiting: number | null;
+}
+
+export interface ProcessState {
+  readonly id: string;
+  readonly program: string;
+  readonly host: string | null;
+  readonly version: string;
+  readonly configuration: string;
+  readonly started_at: string;
+  readonly seen_at: string;
+}
+
+/** The answer of `GET /stats`. */
+export interface Stats {
+  readonly now: string;
+  readonly of: "own" | "all";
+  readonly caller: { readonly is_admin: boolean; readonly scopes: readonly string[] };
+  readonly rates: { readonly hour: Series; readonly day: Series; readonly week: Series };
+  readonly backlog: {
+    readonly events: number;
+    readonly oldest_event_at: string | null;
+    readonly deliveries: number;
+    readonly oldest_delivery_at: string | null;
+    readonly held: number;
+    readonly is_estimate: boolean;
+  };
+  readonly receivers: readonly ReceiverState[];
+  readonly processes: readonly ProcessState[] | null;
+}

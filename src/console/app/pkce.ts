@@ -1,0 +1,182 @@
+import { place, type JwtPlace } from "./place.ts";
+
+/** What the issuer gave for a code. */
+export interface IssuedTokens {
+  readonly token: string;
+  readonly refreshToken: string | null;
+}
+
+/** Where the issuer sends the browser back to, below the path of the console. */
+export const returnPath = "/signed-in";
+
+const key = "svc-console.sign-in";
+const channelName = "svc-console.sign-in";
+/** A sign-in in a window of its own, so that the page it is for stays as it is. */
+const popupState = "popup.";
+
+interface Pending {
+  readonly state: string;
+  readonly verifier: string;
+  /** Where to go on afterwards. */
+  readonly path: string;
+}
+
+interface Returned {
+  readonly state: string | null;
+  readonly code: string | null;
+  readonly error: string | null;
+}
+
+/** Leaves the page for the issuer, and comes back to `path`. */
+export async function signInByRedirect(path: string): Promise<void> {
+  const pending: Pending = { state: randomText(), verifier: randomText(), path };
+  sessionStorage.setItem(key, JSON.stringify(pending));
+  location.assign(await authorizationUrl(pending));
+}
+
+/** Signs in within a window of its own. Throws when it is closed or refused. */
+export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens> {
+  const pending: Pending = { state: popupState + randomText(), verifier: randomText(), path: "/" };
+  // At once, while the click still allows it.
+  const opened = window.open("about:blank", "_blank", "popup,width=520,height=680");
+  if (opened === null) throw new Error("The browser did not open the window. Allow it, and try again.");
+  opened.location.href = await authorizationUrl(pending);
+  const returned = await new Promise<Returned>((resolve, reject) => {
+    const channel = new BroadcastChannel(channelName);
+    channel.addEventListener("message", ({ data }: MessageEvent<Returned>) => {
+      if (data.state !== pending.state) return;
+      channel.close();
+      resolve(data);
+    });
+    signal.addEventListener("abort", () => {
+      channel.close();
+      reject(new Error("The sign-in was left."));
+    });
+  });
+  return await redeem(returned, pending);
+}
+
+/**
+ * Ends what the issuer has sent back here. Gives the path to go on with and the tokens; null in a
+ * window of its own, which hands the code to its opener and closes.
+ */
+export async function finishSignIn(): Promise<(IssuedTokens & { readonly path: string }) | null> {
+  const search = new URLSearchParams(location.search);
+  const returned: Returned = {
+    state: search.get("state"),
+    code: search.get("code"),
+    error: search.get("error_description") ?? search.get("error"),
+  };
+  if (returned.state?.startsWith(popupState) === true) {
+    const channel = new BroadcastChannel(channelName);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- A channel has one origin.
+    channel.postMessage(returned);
+    channel.close();
+    window.close();
+    return null;
+  }
+  const pending = JSON.parse(sessionStorage.getItem(key) ?? "null") as Pending | null;
+  sessionStorage.removeItem(key);
+  if (pending === null) throw new Error("This sign-in was not begun in this tab. Begin again.");
+  return { ...(await redeem(returned, pending)), path: pending.path };
+}
+
+/** Asks the issuer for a new token. */
+export async function refreshTokens(refreshToken: string): Promise<IssuedTokens> {
+  return await requestTokens({ grant_type: "refresh_token", refresh_token: refreshToken });
+}
+
+async function redeem(returned: Returned, pending: Pending): Promise<IssuedTokens> {
+  if (returned.state !== pending.state)
+    throw new Error("The answer of the issuer belongs to another sign-in. Begin again.");
+  if (returned.code === null) throw new Error(`The issuer refused: ${returned.error ?? "no reason given"}.`);
+  return await requestTokens({
+    grant_type: "authorization_code",
+    code: returned.code,
+    code_verifier: pending.verifier,
+    redirect_uri: redirectUri(),
+  });
+}
+
+async function authorizationUrl({ state, verifier }: Pending): Promise<string> {
+  const jwt = issuer();
+  const url = new URL((await discover()).authorization_endpoint);
+  const parameters = {
+    response_type: "code",
+    client_id: jwt.clientId,
+    redirect_uri: redirectUri(),
+    scope: "openid profile email",
+    state,
+    code_challenge: await challengeOf(verifier),
+    code_challenge_method: "S256",
+    ...audienceOf(jwt),
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/** Names the API: `resource` by RFC 8707, which takes URIs only; others ask for `audience`. */
+function audienceOf({ audience }: JwtPlace): Readonly<Record<string, string>> {
+  if (typeof audience !== "string") return {};
+  return URL.canParse(audience) ? { audience, resource: audience } : { audience };
+}
+
+async function requestTokens(parameters: Readonly<Record<string, string>>): Promise<IssuedTokens> {
+  const jwt = issuer();
+  const { audience: _, ...resource } = { audience: "", ...audienceOf(jwt) };
+  const response = await fetch((await discover()).token_endpoint, {
+    method: "POST",
+    credentials: "omit",
+    body: new URLSearchParams({ ...parameters, ...resource, client_id: jwt.clientId }),
+  });
+  const body = (await response.json()) as Readonly<Record<string, string | undefined>>;
+  const token = body["access_token"];
+  if (!response.ok || token === undefined)
+    throw new Error(
+      `The issuer gave no token: ${body["error_description"] ?? body["error"] ?? "no reason given"}.`,
+    );
+  return { token, refreshToken: body["refresh_token"] ?? null };
+}
+
+interface Discovery {
+  readonly authorization_endpoint: string;
+  readonly token_endpoint: string;
+}
+
+let discovery: Promise<Discovery> | null = null;
+
+/** Reads the issuer's discovery document, once; after a failure again. */
+async function discover(): Promise<Discovery> {
+  const base = issuer().issuer.replace(/\/$/, "");
+  discovery ??= fetch(`${base}/.well-known/openid-configuration`, { credentials: "omit" })
+    .then(async (response) => (await response.json()) as Discovery)
+    .catch((error: unknown) => {
+      discovery = null;
+      throw new Error("The issuer does not answer. Try again, or sign in with a token.", { cause: error });
+    });
+  return await discovery;
+}
+
+function issuer(): JwtPlace {
+  if (place.jwt === null) throw new Error("No issuer is set: auth.jwt.clientId.");
+  return place.jwt;
+}
+
+function redirectUri(): string {
+  return location.origin + place.basePath + returnPath;
+}
+
+function randomText(): string {
+  return base64Url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+async function challengeOf(verifier: string): Promise<string> {
+  return base64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
+}
+
+function base64Url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+}

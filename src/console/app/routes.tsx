@@ -1,0 +1,63 @@
+import { lazy, type ComponentType } from "react";
+import type { IconName } from "../parts/icon.tsx";
+
+/** A section of the console: its pages are loaded when they are needed. */
+export interface Section {
+  readonly path: string;
+  readonly title: string;
+  readonly icon: IconName;
+  readonly isForAdmins?: boolean;
+  readonly component: ComponentType;
+}
+
+export const sections: readonly Section[] = [
+  {
+    path: "/",
+    title: "Overview",
+    icon: "overview",
+    component: lazy(async () => ({
+      default: (await import("../pages/overview/overview-page.tsx")).OverviewPage,
+    })),
+  },
+  {
+    path: "/resources",
+    title: "Resources",
+    icon: "resources",
+    component: lazy(async () => ({
+      default: (await import("../pages/resources/resources-page.tsx")).ResourcesPage,
+    })),
+  },
+  {
+    path: "/webhooks",
+    title: "Webhooks",
+    icon: "webhooks",
+    component: lazy(async () => ({
+      default: (await import("../pages/webhooks/webhooks-page.tsx")).WebhooksPage,
+    })),
+  },
+  {
+    path: "/deliveries",
+    title: "Deliveries",
+    icon: "deliveries",
+    component: lazy(async () => ({
+      default: (await import("../pages/deliveries/deliveries-page.tsx")).DeliveriesPage,
+    })),
+  },
+  {
+    path: "/events",
+    title: "Events",
+    icon: "events",
+    component: lazy(async () => ({
+      default: (await import("../pages/events/events-page.tsx")).EventsPage,
+    })),
+  },
+  {
+    path: "/admin",
+    title: "Admin",
+    icon: "admin",
+    isForAdmins: true,
+    component: lazy(async () => ({
+      default: (await import("../pages/admin/admin-page.tsx")).AdminPage,
+    })),
+  },
+];

@@ -1,0 +1,86 @@
+import { useSyncExternalStore } from "react";
+import { refreshTokens, type IssuedTokens } from "./pkce.ts";
+
+/** Who is signed in, for this tab. */
+export interface Session {
+  readonly token: string | null;
+  readonly refreshToken: string | null;
+  /** Why the last session ended; null when there was none, or it was left. */
+  readonly ended: string | null;
+}
+
+const key = "svc-console.session";
+
+function readStored(): Session {
+  const none: Session = { token: null, refreshToken: null, ended: null };
+  try {
+    return { ...none, ...(JSON.parse(sessionStorage.getItem(key) ?? "{}") as Partial<Session>) };
+  } catch {
+    return none;
+  }
+}
+
+let session = readStored();
+let renewal: Promise<string | null> | null = null;
+const listeners = new Set<() => void>();
+
+function set(next: Session): void {
+  session = next;
+  if (next.token === null) sessionStorage.removeItem(key);
+  else sessionStorage.setItem(key, JSON.stringify({ token: next.token, refreshToken: next.refreshToken }));
+  for (const listener of listeners) listener();
+}
+
+export function currentToken(): string | null {
+  return session.token;
+}
+
+/** Takes a token that the API has taken. */
+export function startSession(tokens: IssuedTokens): void {
+  set({ token: tokens.token, refreshToken: tokens.refreshToken, ended: null });
+}
+
+/**
+ * Ends the session of `token`, which the API no longer takes. What is on the page stays, and the
+ * sign-in opens over it.
+ */
+export function endSession(token: string | null, reason: string): void {
+  // An answer to an older token says nothing of the one that came after it.
+  if (token !== session.token) return;
+  set({ token: null, refreshToken: null, ended: token === null ? null : reason });
+}
+
+/** Signs out: nothing of the session is left, on the page either. */
+export function leaveSession(): void {
+  set({ token: null, refreshToken: null, ended: null });
+}
+
+/**
+ * Gives a token after `token`: a new one of the issuer, or that of a sign-in meanwhile; null when
+ * there is none.
+ */
+export async function renewToken(token: string | null): Promise<string | null> {
+  if (session.token !== token) return session.token;
+  const { refreshToken } = session;
+  if (refreshToken === null) return null;
+  renewal ??= refreshTokens(refreshToken)
+    .then((tokens) => {
+      startSession(tokens);
+      return tokens.token;
+    })
+    .catch(() => null)
+    .finally(() => {
+      renewal = null;
+    });
+  return await renewal;
+}
+
+export function useSession(): Session {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => session,
+  );
+}

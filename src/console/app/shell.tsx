@@ -1,0 +1,106 @@
+import { Suspense, useCallback, useEffect, useRef, type JSX } from "react";
+import { Link, Route, Switch, useLocation } from "wouter";
+import { Icon } from "../parts/icon.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { Empty, Loading } from "../parts/state.tsx";
+import { Toasts } from "../parts/toast.tsx";
+import { useRights } from "./caller.ts";
+import { FaultBoundary } from "./fault-boundary.tsx";
+import { Logo } from "./logo.tsx";
+import { returnPath } from "./pkce.ts";
+import { sections } from "./routes.tsx";
+import { useSession } from "./session.ts";
+import { SignedIn, SignInAgain, SignInPage } from "./sign-in.tsx";
+import { UserMenu } from "./user-menu.tsx";
+import "./shell.css";
+
+/** Shows the console, or the sign-in before it. */
+export function Shell(): JSX.Element {
+  const { token, ended } = useSession();
+  const [path, navigate] = useLocation();
+  const goOn = useCallback((to: string) => navigate(to, { replace: true }), [navigate]);
+  if (path === returnPath) return <SignedIn onDone={goOn} />;
+  if (token === null && ended === null) return <SignInPage />;
+  return (
+    <>
+      <Frame />
+      <Toasts />
+      {token === null && ended !== null && <SignInAgain reason={ended} />}
+    </>
+  );
+}
+
+function Frame(): JSX.Element {
+  const main = useRef<HTMLElement>(null);
+  const [path] = useLocation();
+  const last = useRef(path);
+  useEffect(() => {
+    if (last.current === path) return;
+    last.current = path;
+    // A new page is read from its beginning.
+    main.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [path]);
+  return (
+    <div className="shell">
+      <a className="skip" href={`${location.pathname}${location.search}#main`}>
+        Skip to the page
+      </a>
+      <header className="side">
+        <Link href="/" className="brand">
+          <Logo />
+          <span>svc</span>
+        </Link>
+        <Navigation path={path} />
+        <div className="side-foot">
+          <UserMenu />
+        </div>
+      </header>
+      <main className="content" id="main" ref={main} tabIndex={-1}>
+        <FaultBoundary key={path}>
+          <Suspense fallback={<Loading />}>
+            <Switch>
+              {sections.map(({ path: at, component: Section }) => (
+                <Route key={at} path={at === "/" ? "/" : `${at}/*?`}>
+                  <Section />
+                </Route>
+              ))}
+              <Route>
+                <NoPage />
+              </Route>
+            </Switch>
+          </Suspense>
+        </FaultBoundary>
+      </main>
+    </div>
+  );
+}
+
+function Navigation({ path }: { readonly path: string }): JSX.Element {
+  const { isAdmin } = useRights();
+  return (
+    <nav className="nav" aria-label="Sections">
+      {sections
+        .filter(({ isForAdmins }) => isForAdmins !== true || isAdmin)
+        .map(({ path: at, title, icon }) => {
+          const isHere = at === "/" ? path === "/" : path === at || path.startsWith(`${at}/`);
+          return (
+            <Link key={at} href={at} aria-current={isHere ? "page" : undefined}>
+              <Icon name={icon} />
+              {title}
+            </Link>
+          );
+        })}
+    </nav>
+  );
+}
+
+function NoPage(): JSX.Element {
+  return (
+    <Page title="No such page">
+      <Card>
+        <Empty title="There is no page at this address" action={<Link href="/">To the overview</Link>} />
+      </Card>
+    </Page>
+  );
+}

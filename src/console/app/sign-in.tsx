@@ -1,0 +1,153 @@
+import { useEffect, useRef, useState, type JSX, type SubmitEvent } from "react";
+import { api } from "../api/client.ts";
+import { queryClient } from "../api/query-client.ts";
+import type { Caller } from "../api/types.ts";
+import { Button } from "../parts/button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { TextField } from "../parts/field.tsx";
+import { ErrorLine, messageOf } from "../parts/state.tsx";
+import { Logo } from "./logo.tsx";
+import { finishSignIn, signInByRedirect, signInByWindow, type IssuedTokens } from "./pkce.ts";
+import { place } from "./place.ts";
+import { leaveSession, startSession } from "./session.ts";
+import "./sign-in.css";
+
+/** Asks for a token before there is a page. */
+export function SignInPage(): JSX.Element {
+  useEffect(() => {
+    document.title = "Sign in · svc";
+  }, []);
+  return (
+    <main className="sign-in-page">
+      <div className="sign-in">
+        <div className="row">
+          <Logo />
+          <h1>Sign in to svc</h1>
+        </div>
+        <SignInForm
+          onIssuer={() => signInByRedirect(location.pathname.slice(place.basePath.length) + location.search)}
+        />
+      </div>
+    </main>
+  );
+}
+
+/** Asks again over the page, which keeps what was typed. */
+export function SignInAgain({ reason }: { readonly reason: string }): JSX.Element {
+  const [abort] = useState(() => new AbortController());
+  useEffect(() => () => abort.abort(), [abort]);
+  return (
+    <Dialog title="Sign in again" isRequired onClose={() => undefined}>
+      <div className="sign-in">
+        <p>
+          {reason} <span className="muted">What you have typed is still here.</span>
+        </p>
+        <SignInForm
+          onIssuer={async () => {
+            await takeTokens(await signInByWindow(abort.signal));
+          }}
+        />
+        <Button kind="quiet" onPress={leaveSession}>
+          Sign out
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Ends a sign-in at the issuer, which has sent the browser back. */
+export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }): JSX.Element {
+  const [error, setError] = useState<unknown>(null);
+  const begun = useRef(false);
+  useEffect(() => {
+    // A code is good for one exchange, and React's strict mode runs effects twice.
+    if (begun.current) return;
+    begun.current = true;
+    void (async () => {
+      try {
+        const finished = await finishSignIn();
+        if (finished === null) return;
+        await takeTokens(finished);
+        onDone(finished.path);
+      } catch (thrown) {
+        setError(thrown);
+      }
+    })();
+  }, [onDone]);
+  return (
+    <main className="sign-in-page">
+      <div className="sign-in">
+        <h1>{error === null ? "Signing in…" : "The sign-in did not work"}</h1>
+        <ErrorLine error={error} />
+        {error !== null && <Button onPress={() => onDone("/")}>Begin again</Button>}
+      </div>
+    </main>
+  );
+}
+
+function SignInForm({ onIssuer }: { readonly onIssuer: () => Promise<void> }): JSX.Element {
+  const [token, setToken] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const attempt = async (act: () => Promise<void>): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setBusy(false);
+  };
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    if (token.trim() !== "") void attempt(() => takeTokens({ token: token.trim(), refreshToken: null }));
+  };
+  return (
+    <>
+      {place.jwt !== null && (
+        <>
+          <Button kind="primary" isBusy={isBusy} onPress={() => void attempt(onIssuer)}>
+            Sign in with {hostOf(place.jwt.issuer)}
+          </Button>
+          <div className="sign-in-or">or with a token</div>
+        </>
+      )}
+      <form className="stack" onSubmit={submit}>
+        <TextField
+          label="Token"
+          type="password"
+          isRequired
+          autoFocus={place.jwt === null}
+          value={token}
+          onChange={setToken}
+          hint="Kept for this tab only. An admin makes one with: svc-admin tokens create"
+          errors={error === null ? undefined : [messageOf(error)]}
+        />
+        <Button type="submit" kind={place.jwt === null ? "primary" : "plain"} isBusy={isBusy}>
+          Sign in
+        </Button>
+      </form>
+    </>
+  );
+}
+
+/**
+ * Takes tokens that the API takes, and asks again for what is shown. Another user than before
+ * gets nothing of what was there.
+ */
+async function takeTokens(tokens: IssuedTokens): Promise<void> {
+  const before = queryClient.getQueryData<Caller>(["whoami"]);
+  const caller = await api<Caller>("/whoami", { token: tokens.token });
+  startSession(tokens);
+  if (before !== undefined && before.id !== caller.id) {
+    location.assign(`${place.basePath}/`);
+    return;
+  }
+  queryClient.setQueryData(["whoami"], caller);
+  await queryClient.invalidateQueries();
+}
+
+function hostOf(issuer: string): string {
+  return URL.canParse(issuer) ? new URL(issuer).host : issuer;
+}

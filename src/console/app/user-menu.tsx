@@ -1,0 +1,55 @@
+import type { JSX } from "react";
+import { Button as AriaButton } from "react-aria-components/Button";
+import { queryClient } from "../api/query-client.ts";
+import { Menu } from "../parts/menu.tsx";
+import { useCaller, useRights } from "./caller.ts";
+import { place } from "./place.ts";
+import { leaveSession } from "./session.ts";
+import { setTheme, useTheme } from "./theme.ts";
+
+/** Shows who is signed in; opens the theme, the reference and the way out. */
+export function UserMenu(): JSX.Element {
+  const caller = useCaller().data;
+  const { isAdmin } = useRights();
+  const theme = useTheme();
+  const { docsPath } = place;
+  const name = caller?.name ?? "…";
+  return (
+    <Menu
+      label="You"
+      trigger={
+        <AriaButton className="who" aria-label={`You: ${name}`}>
+          <span className="who-face" aria-hidden="true">
+            {name.slice(0, String.fromCodePoint(name.codePointAt(0) ?? 63).length).toUpperCase()}
+          </span>
+          <span className="who-text">
+            <span className="who-name">{name}</span>
+            <span className="who-mail">{isAdmin ? "Admin" : caller?.email}</span>
+          </span>
+        </AriaButton>
+      }
+      actions={[
+        { title: "Theme of the system", isSelected: theme === "system", act: () => setTheme("system") },
+        { title: "Light", icon: "sun", isSelected: theme === "light", act: () => setTheme("light") },
+        { title: "Dark", icon: "moon", isSelected: theme === "dark", act: () => setTheme("dark") },
+        ...(docsPath === null
+          ? []
+          : [
+              {
+                title: "API reference",
+                icon: "book" as const,
+                act: () => void window.open(docsPath, "_blank"),
+              },
+            ]),
+        {
+          title: "Sign out",
+          icon: "leave",
+          act: () => {
+            leaveSession();
+            queryClient.clear();
+          },
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,60 @@
+import type { JSX, ReactNode } from "react";
+import "./badge.css";
+
+export type Tone = "neutral" | "good" | "warn" | "bad" | "info" | "accent";
+
+export function Badge({
+  tone = "neutral",
+  hasDot = false,
+  children,
+}: {
+  readonly tone?: Tone;
+  readonly hasDot?: boolean;
+  readonly children: ReactNode;
+}): JSX.Element {
+  return <span className={`badge ${tone}${hasDot ? " dot" : ""}`}>{children}</span>;
+}
+
+/** The tone of each word that the API uses for a state. A word without one is neutral. */
+const tones: Readonly<Record<string, Tone>> = {
+  delivered: "good",
+  active: "good",
+  done: "good",
+  healthy: "good",
+  pending: "info",
+  running: "info",
+  retrying: "warn",
+  held: "warn",
+  paused: "warn",
+  waiting: "warn",
+  failing: "bad",
+  failed: "bad",
+  gone: "bad",
+  expired: "neutral",
+  revoked: "neutral",
+  cancelled: "neutral",
+  off: "neutral",
+  on_create: "good",
+  on_update: "info",
+  on_delete: "bad",
+};
+
+/** Shows a state in the API's own word. */
+export function StatusBadge({ status }: { readonly status: string }): JSX.Element {
+  return (
+    <Badge tone={tones[status] ?? "neutral"} hasDot>
+      {status}
+    </Badge>
+  );
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  on_create: "created",
+  on_update: "updated",
+  on_delete: "deleted",
+};
+
+/** Shows a trigger as what happened; others in their own word. */
+export function TriggerBadge({ trigger }: { readonly trigger: string }): JSX.Element {
+  return <Badge tone={tones[trigger] ?? "neutral"}>{verbs[trigger] ?? trigger}</Badge>;
+}

@@ -1,0 +1,54 @@
+import type { JSX, ReactNode } from "react";
+import { Button as AriaButton, type ButtonProps as AriaButtonProps } from "react-aria-components/Button";
+import { Link } from "wouter";
+import { Icon, type IconName } from "./icon.tsx";
+import "./button.css";
+
+/** `primary` is the one thing to do here; `danger` destroys; `quiet` has no frame. */
+export type ButtonKind = "primary" | "plain" | "quiet" | "danger";
+
+interface Look {
+  readonly kind?: ButtonKind;
+  readonly icon?: IconName;
+  readonly children?: ReactNode;
+}
+
+export interface ButtonProps extends Look, Omit<AriaButtonProps, "children" | "className" | "style"> {
+  /** Says that what it does is under way; it cannot be pressed meanwhile. */
+  readonly isBusy?: boolean;
+}
+
+/** A button; without children, its icon needs an `aria-label`. */
+export function Button({
+  kind = "plain",
+  icon,
+  isBusy = false,
+  children,
+  ...rest
+}: ButtonProps): JSX.Element {
+  return (
+    <AriaButton {...rest} isPending={isBusy} className={classOf(kind, children)}>
+      {isBusy ? <span className="spinner" aria-hidden="true" /> : icon !== undefined && <Icon name={icon} />}
+      {children}
+    </AriaButton>
+  );
+}
+
+/** A link that looks like a button: it leads to a page. */
+export function LinkButton({
+  href,
+  kind = "plain",
+  icon,
+  children,
+}: Look & { readonly href: string }): JSX.Element {
+  return (
+    <Link href={href} className={classOf(kind, children)}>
+      {icon !== undefined && <Icon name={icon} />}
+      {children}
+    </Link>
+  );
+}
+
+function classOf(kind: ButtonKind, children: ReactNode): string {
+  return `button ${kind}${children === undefined ? " only-icon" : ""}`;
+}

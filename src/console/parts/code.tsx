@@ -1,0 +1,73 @@
+import { useState, type JSX } from "react";
+import type { Json } from "../api/types.ts";
+import { Button } from "./button.tsx";
+import "./code.css";
+
+/** Copies a text. Says that it did. */
+export function CopyButton({
+  text,
+  label = "Copy",
+  isQuiet = true,
+}: {
+  readonly text: string;
+  readonly label?: string;
+  readonly isQuiet?: boolean;
+}): JSX.Element {
+  const [state, setState] = useState<"ready" | "copied" | "refused">("ready");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setState("copied");
+    } catch {
+      // Without https there is no clipboard, save on localhost.
+      setState("refused");
+    }
+    setTimeout(() => setState("ready"), 2_000);
+  };
+  const said = { ready: label, copied: "Copied", refused: "Select it and copy by hand" }[state];
+  return (
+    <Button
+      kind={isQuiet ? "quiet" : "plain"}
+      icon={state === "copied" ? "check" : "copy"}
+      onPress={() => void copy()}
+    >
+      <span aria-live="polite">{said}</span>
+    </Button>
+  );
+}
+
+/** Shows a text as it stands, with a button that copies it. */
+export function CodeBlock({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
+  return (
+    <div className="code">
+      <div className="code-copy">
+        <CopyButton text={text} />
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too. */}
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {text}
+      </pre>
+    </div>
+  );
+}
+
+/** Shows JSON, indented. */
+export function JsonView({
+  value,
+  label = "JSON",
+}: {
+  readonly value: unknown;
+  readonly label?: string;
+}): JSX.Element {
+  return <CodeBlock text={JSON.stringify(value, null, 2) ?? "undefined"} label={label} />;
+}
+
+/** Shows a value of a record in one line: texts as they are, null as a dash, the rest as JSON. */
+export function Value({ value }: { readonly value: Json | undefined }): JSX.Element {
+  if (value === null || value === undefined) return <span className="muted">–</span>;
+  if (typeof value === "boolean") return <span>{value ? "yes" : "no"}</span>;
+  if (typeof value === "number") return <span className="numeric">{value}</span>;
+  if (typeof value === "string")
+    return value === "" ? <span className="muted">empty</span> : <span>{value.slice(0, 400)}</span>;
+  return <code>{JSON.stringify(value).slice(0, 400)}</code>;
+}

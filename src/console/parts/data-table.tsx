@@ -1,0 +1,150 @@
+import type { JSX, ReactNode } from "react";
+import { Link } from "wouter";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+import type { UrlState } from "./url-state.ts";
+import "./data-table.css";
+
+export interface Column<Row> {
+  readonly key: string;
+  readonly title: string;
+  readonly render: (row: Row) => ReactNode;
+  /** Path that the API sorts by; without one there is no sorting. */
+  readonly sortBy?: string;
+  readonly isNumeric?: boolean;
+}
+
+/**
+ * Shows rows. Filters, order and pages are the API's work: a library for them would have nothing
+ * to do. The first column is a link to the row, which covers all of it.
+ */
+export function DataTable<Row>({
+  label,
+  columns,
+  rows,
+  rowKey,
+  rowHref,
+  url,
+  isStale = false,
+}: {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly rowKey: (row: Row) => string | number;
+  readonly rowHref?: (row: Row) => string;
+  /** Holds the order; without it, the heads are no buttons. */
+  readonly url?: UrlState;
+  /** Says that other rows are on their way. */
+  readonly isStale?: boolean;
+}): JSX.Element {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too.
+    <div className={`table-frame${isStale ? " old" : ""}`} tabIndex={0} role="region" aria-label={label}>
+      <table className="table" aria-busy={isStale}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Head key={column.key} column={column} url={url} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={rowKey(row)} className={rowHref === undefined ? undefined : "linked"}>
+              {columns.map((column, index) => (
+                <td key={column.key} className={column.isNumeric === true ? "numeric-cell" : undefined}>
+                  {index === 0 && rowHref !== undefined ? (
+                    <Link href={rowHref(row)} className="row-link">
+                      {column.render(row)}
+                    </Link>
+                  ) : (
+                    column.render(row)
+                  )}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Head<Row>({
+  column: { title, sortBy, isNumeric },
+  url,
+}: {
+  readonly column: Column<Row>;
+  readonly url: UrlState | undefined;
+}): JSX.Element {
+  const className = isNumeric === true ? "numeric-cell" : undefined;
+  if (sortBy === undefined || url === undefined)
+    return (
+      <th scope="col" className={className}>
+        {title}
+      </th>
+    );
+  const [first] = (url.search.get("sort") ?? "").split(",");
+  const order = first === sortBy ? "ascending" : first === `-${sortBy}` ? "descending" : "none";
+  const next = { none: sortBy, ascending: `-${sortBy}`, descending: null }[order];
+  return (
+    <th scope="col" className={className} aria-sort={order}>
+      <button type="button" className="sort" onClick={() => url.change({ sort: next })}>
+        {title}
+        {order !== "none" && <Icon name={order === "ascending" ? "up" : "down"} size={12} />}
+      </button>
+    </th>
+  );
+}
+
+/** Says where a list by cursor goes on, and turns its pages. */
+export function Pager({
+  page,
+  url,
+  total,
+}: {
+  readonly page: {
+    readonly data: readonly unknown[];
+    readonly next_cursor: string | null;
+    readonly prev_cursor: string | null;
+  };
+  readonly url: UrlState;
+  /** What the foot says of the whole list, such as a count. */
+  readonly total?: ReactNode;
+}): JSX.Element {
+  const turn = (cursor: string | null): void => {
+    if (cursor !== null) url.change({ cursor }, true);
+  };
+  return (
+    <nav className="pager" aria-label="Pages">
+      <div className="row small muted">
+        {total ?? (
+          <span>
+            {page.data.length} {page.data.length === 1 ? "row" : "rows"}
+          </span>
+        )}
+        <label className="row">
+          <span>per page</span>
+          <select
+            className="input pager-size"
+            value={url.search.get("per_page") ?? "25"}
+            onChange={(event) => url.change({ per_page: event.currentTarget.value })}
+          >
+            {["25", "50", "100"].map((size) => (
+              <option key={size}>{size}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <div className="row">
+        <Button icon="left" isDisabled={page.prev_cursor === null} onPress={() => turn(page.prev_cursor)}>
+          Previous
+        </Button>
+        <Button isDisabled={page.next_cursor === null} onPress={() => turn(page.next_cursor)}>
+          Next
+          <Icon name="right" />
+        </Button>
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,93 @@
+import { useState, type JSX, type ReactNode } from "react";
+import { Dialog as AriaDialog } from "react-aria-components/Dialog";
+import { Heading } from "react-aria-components/Heading";
+import { Modal, ModalOverlay } from "react-aria-components/Modal";
+import { Button } from "./button.tsx";
+import { ErrorLine } from "./state.tsx";
+import "./dialog.css";
+
+/** Asks or shows something over the page. Escape closes it, and focus goes back to where it was. */
+export function Dialog({
+  title,
+  isWide = false,
+  isRequired = false,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly isWide?: boolean;
+  /** Neither Escape nor a click beside it closes it. */
+  readonly isRequired?: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}): JSX.Element {
+  return (
+    <ModalOverlay
+      className="backdrop"
+      isOpen
+      isDismissable={!isRequired}
+      isKeyboardDismissDisabled={isRequired}
+      onOpenChange={(isOpen) => {
+        if (!isOpen) onClose();
+      }}
+    >
+      <Modal className={`dialog${isWide ? " wide" : ""}`}>
+        <AriaDialog className="dialog-inside">
+          <Heading slot="title" className="dialog-title">
+            {title}
+          </Heading>
+          {children}
+        </AriaDialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+/**
+ * Asks before something is done that matters, and says what it will do. What goes wrong is said
+ * here, and the dialog stays.
+ */
+export function ConfirmDialog({
+  title,
+  children,
+  confirmLabel,
+  isDangerous = true,
+  onConfirm,
+  onClose,
+}: {
+  readonly title: string;
+  readonly children: ReactNode;
+  /** Names the act: "Delete the order". */
+  readonly confirmLabel: string;
+  readonly isDangerous?: boolean;
+  readonly onConfirm: () => Promise<unknown>;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const confirm = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (thrown) {
+      setError(thrown);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div className="stack">{children}</div>
+      <ErrorLine error={error} />
+      <div className="dialog-actions">
+        <Button autoFocus onPress={onClose}>
+          Cancel
+        </Button>
+        <Button kind={isDangerous ? "danger" : "primary"} isBusy={isBusy} onPress={() => void confirm()}>
+          {confirmLabel}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,184 @@
+import { useId, type ComponentProps, type JSX, type ReactNode } from "react";
+import { Icon } from "./icon.tsx";
+import "./field.css";
+
+/** What the control of a field takes, so that label, hint and messages are its own. */
+export interface ControlProps {
+  readonly id: string;
+  readonly "aria-describedby": string | undefined;
+  readonly "aria-invalid": boolean | undefined;
+  readonly "aria-required": boolean | undefined;
+}
+
+export interface FieldProps {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  /** Messages of the server, or of the form. */
+  readonly errors?: readonly string[] | undefined;
+  readonly isRequired?: boolean;
+}
+
+/** Puts a label over a control, and below it its hint and the server's messages. */
+export function Field({
+  label,
+  hint,
+  errors = [],
+  isRequired = false,
+  children,
+}: FieldProps & { readonly children: (control: ControlProps) => ReactNode }): JSX.Element {
+  const id = useId();
+  const isWrong = errors.length > 0;
+  const described = [hint === undefined ? "" : `${id}-hint`, isWrong ? `${id}-errors` : ""].filter(Boolean);
+  return (
+    <div className={`field${isWrong ? " wrong" : ""}`}>
+      <label htmlFor={id}>
+        {label}
+        {!isRequired && <span className="muted small"> optional</span>}
+      </label>
+      {children({
+        id,
+        "aria-describedby": described.length === 0 ? undefined : described.join(" "),
+        "aria-invalid": isWrong ? true : undefined,
+        "aria-required": isRequired ? true : undefined,
+      })}
+      {hint !== undefined && (
+        <div id={`${id}-hint`} className="field-hint small muted">
+          {hint}
+        </div>
+      )}
+      {isWrong && (
+        <ul id={`${id}-errors`} className="field-errors small" role="alert">
+          {errors.map((error) => (
+            <li key={error} className="break">
+              <Icon name="alert" size={14} /> {error}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+type Given<Tag extends "input" | "textarea" | "select"> = Omit<
+  ComponentProps<Tag>,
+  "value" | "onChange" | "id" | "className"
+>;
+
+interface Changing {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** A line of text. */
+export function TextField({
+  label,
+  hint,
+  errors,
+  isRequired,
+  value,
+  onChange,
+  ...rest
+}: FieldProps & Changing & Given<"input">): JSX.Element {
+  return (
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+      {(control) => (
+        <input
+          className="input"
+          autoComplete="off"
+          {...rest}
+          {...control}
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** Several lines of text; `isCode` for JSON. */
+export function AreaField({
+  label,
+  hint,
+  errors,
+  isRequired,
+  isCode = false,
+  value,
+  onChange,
+  ...rest
+}: FieldProps & Changing & Given<"textarea"> & { readonly isCode?: boolean }): JSX.Element {
+  return (
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+      {(control) => (
+        <textarea
+          className={`input${isCode ? " mono" : ""}`}
+          rows={isCode ? 8 : 4}
+          spellCheck={!isCode}
+          {...rest}
+          {...control}
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+export interface Option {
+  readonly value: string;
+  readonly title: string;
+}
+
+/** One of a few. */
+export function SelectField({
+  label,
+  hint,
+  errors,
+  isRequired,
+  value,
+  onChange,
+  options,
+  ...rest
+}: FieldProps & Changing & Given<"select"> & { readonly options: readonly Option[] }): JSX.Element {
+  return (
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+      {(control) => (
+        <select
+          className="input"
+          {...rest}
+          {...control}
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value}>
+              {option.title}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** Yes or no. */
+export function CheckField({
+  label,
+  hint,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  readonly value: boolean;
+  readonly onChange: (value: boolean) => void;
+}): JSX.Element {
+  return (
+    <label className="check">
+      <input type="checkbox" checked={value} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span>
+        {label}
+        {hint !== undefined && <span className="small muted">{hint}</span>}
+      </span>
+    </label>
+  );
+}

@@ -1,0 +1,102 @@
+import { useEffect, type JSX, type ReactNode } from "react";
+import { Link } from "wouter";
+import "./page.css";
+
+export interface Crumb {
+  readonly title: string;
+  readonly href: string;
+}
+
+/** Frames a page: where it is, its title, what can be done. The title is the window's too. */
+export function Page({
+  title,
+  crumbs = [],
+  status,
+  actions,
+  children,
+}: {
+  readonly title: string;
+  readonly crumbs?: readonly Crumb[];
+  /** Stands beside the title: a badge. */
+  readonly status?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}): JSX.Element {
+  useEffect(() => {
+    document.title = `${title} · svc`;
+  }, [title]);
+  return (
+    <div className="page">
+      <header className="page-head">
+        <div className="page-title">
+          {crumbs.length > 0 && (
+            <nav className="crumbs small" aria-label="Where this is">
+              {crumbs.map((crumb) => (
+                <span key={crumb.href}>
+                  <Link href={crumb.href}>{crumb.title}</Link>
+                  <span aria-hidden="true">/</span>
+                </span>
+              ))}
+            </nav>
+          )}
+          <div className="row">
+            <h1 className="break">{title}</h1>
+            {status}
+          </div>
+        </div>
+        {actions !== undefined && <div className="row">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+/** A part of a page on a surface of its own. */
+export function Card({
+  title,
+  note,
+  actions,
+  isFlush = false,
+  children,
+}: {
+  readonly title?: string;
+  /** A sentence below the title. */
+  readonly note?: ReactNode;
+  readonly actions?: ReactNode;
+  /** Without padding, for tables. */
+  readonly isFlush?: boolean;
+  readonly children: ReactNode;
+}): JSX.Element {
+  return (
+    <section className={`card${isFlush ? " flush" : ""}`} aria-label={title}>
+      {title !== undefined && (
+        <header className="card-head">
+          <div>
+            <h2>{title}</h2>
+            {note !== undefined && <p className="small muted">{note}</p>}
+          </div>
+          {actions !== undefined && <div className="row">{actions}</div>}
+        </header>
+      )}
+      <div className="card-body">{children}</div>
+    </section>
+  );
+}
+
+/** Pairs of a name and a value. */
+export function Facts({
+  facts,
+}: {
+  readonly facts: readonly (readonly [name: string, value: ReactNode])[];
+}): JSX.Element {
+  return (
+    <dl className="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd className="break">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

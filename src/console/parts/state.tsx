@@ -1,0 +1,146 @@
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { JSX, ReactNode } from "react";
+import { ApiError, isAway } from "../api/api-error.ts";
+import { Button } from "./button.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+import "./state.css";
+
+/** Says that there is nothing, and what to do next. */
+export function Empty({
+  icon = "search",
+  title,
+  children,
+  action,
+}: {
+  readonly icon?: IconName;
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly action?: ReactNode;
+}): JSX.Element {
+  return (
+    <div className="state">
+      <span className="state-icon">
+        <Icon name={icon} size={20} />
+      </span>
+      <p className="state-title">{title}</p>
+      {children !== undefined && <div className="state-text muted">{children}</div>}
+      {action}
+    </div>
+  );
+}
+
+/** Shows what went wrong, in a sentence, with a way out. */
+export function ErrorNote({
+  error,
+  onRetry,
+}: {
+  readonly error: unknown;
+  readonly onRetry?: () => unknown;
+}): JSX.Element {
+  const { title, text } = describe(error);
+  const isForbidden = error instanceof ApiError && error.status === 403;
+  return (
+    <div className={`state ${isForbidden ? "" : "bad"}`} role="alert">
+      <span className="state-icon">
+        <Icon name={isForbidden ? "key" : "alert"} size={20} />
+      </span>
+      <p className="state-title">{title}</p>
+      <div className="state-text muted break">
+        <p>{text}</p>
+        {error instanceof ApiError && error.status >= 500 && error.requestId !== null && (
+          <p className="small">
+            Request <code>{error.requestId}</code>
+          </p>
+        )}
+      </div>
+      {onRetry !== undefined && !isForbidden && (
+        <Button icon="refresh" onPress={() => void onRetry()}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function describe(error: unknown): { readonly title: string; readonly text: string } {
+  if (!(error instanceof ApiError))
+    return { title: "The console had a fault", text: error instanceof Error ? error.message : String(error) };
+  const text = error.message;
+  if (isAway(error))
+    return {
+      title: "The service does not answer",
+      text: "It is asked again every 3 seconds. Nothing is lost.",
+    };
+  if (error.code === "token.scope") return { title: "Your token may not see this", text };
+  if (error.code === "user.forbidden") return { title: "This is for admins", text };
+  if (error.status === 403) return { title: "You may not see this", text };
+  if (error.status === 404) return { title: "There is nothing here", text };
+  if (error.status === 401) return { title: "You are signed out", text };
+  if (error.status === 429)
+    return { title: "Too many requests", text: `${text} ${waitOf(error.retryAfterSeconds)}` };
+  return { title: "That did not work", text };
+}
+
+function waitOf(seconds: number | null): string {
+  return seconds === null ? "Try again in a moment." : `Try again in ${seconds} s.`;
+}
+
+/** Says in one line, above a form or a list, what went wrong. */
+export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element | null {
+  if (error === null || error === undefined) return null;
+  const text = isAway(error)
+    ? "The service does not answer. Nothing was changed; try again."
+    : messageOf(error);
+  return (
+    <p className="error-line" role="alert">
+      <Icon name="alert" />
+      <span className="break">{text}</span>
+    </p>
+  );
+}
+
+/** Gives the sentence of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Holds the place of what is on its way. */
+export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element {
+  return (
+    <div className="loading" role="status">
+      <span className="visually-hidden">Loading</span>
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} className="loading-line" aria-hidden="true" />
+      ))}
+    </div>
+  );
+}
+
+/**
+ * Shows the data of a query, and before that what there is to say. Old data stays while the
+ * service is away.
+ */
+export function QueryView<T>({
+  query,
+  lines,
+  children,
+}: {
+  readonly query: UseQueryResult<T>;
+  readonly lines?: number;
+  readonly children: (data: T) => ReactNode;
+}): JSX.Element {
+  const { data, error } = query;
+  if (data === undefined || (error !== null && !isAway(error)))
+    return error === null ? <Loading lines={lines} /> : <ErrorNote error={error} onRetry={query.refetch} />;
+  return (
+    <>
+      {error !== null && (
+        <p className="stale" role="status">
+          <Icon name="alert" />
+          The service does not answer. What you see is from before; it is asked again every 3 seconds.
+        </p>
+      )}
+      {children(data)}
+    </>
+  );
+}

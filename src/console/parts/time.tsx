@@ -1,0 +1,82 @@
+import { useSyncExternalStore, type JSX } from "react";
+
+const listeners = new Set<() => void>();
+const tickMilliseconds = 10_000;
+let now = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** Gives the time, and a new one every ten seconds: one timer for all that shows an age. */
+function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  if (timer === undefined) {
+    now = Date.now();
+    timer = setInterval(() => {
+      now = Date.now();
+      for (const each of listeners) each();
+    }, tickMilliseconds);
+  }
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+
+const steps: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+/** Says how long ago, or in how long: "5 min. ago". Beyond 30 days it is the date. */
+function relativeTo(from: number, time: Date): string {
+  const seconds = (time.getTime() - from) / 1_000;
+  // What came since the last tick is not in the future.
+  if (seconds >= 0 && seconds * 1_000 <= tickMilliseconds) return "now";
+  if (Math.abs(seconds) > 30 * 86_400) return time.toISOString().slice(0, 10);
+  const [unit, length] = steps.find(([, step]) => Math.abs(seconds) >= step) ?? ["second", 1];
+  return ago.format(Math.trunc(seconds / length), unit);
+}
+
+/**
+ * Shows a time by how long ago it was, with the exact time as its title. `isExact` turns the two
+ * around.
+ */
+export function Time({
+  value,
+  isExact = false,
+}: {
+  readonly value: string | null | undefined;
+  readonly isExact?: boolean;
+}): JSX.Element {
+  const from = useNow();
+  if (value === null || value === undefined) return <span className="muted">never</span>;
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime())) return <span>{value}</span>;
+  const relative = relativeTo(from, time);
+  return (
+    <time dateTime={value} title={isExact ? relative : `${exact.format(time)} (${value})`} className="nowrap">
+      {isExact ? exact.format(time) : relative}
+    </time>
+  );
+}
+
+/** Writes a length of time in its two largest units: "2 h 5 min". */
+export function formatSeconds(total: number): string {
+  const seconds = Math.max(0, Math.round(total));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}

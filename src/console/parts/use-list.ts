@@ -1,0 +1,30 @@
+import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { api } from "../api/client.ts";
+import type { CursorPage } from "../api/types.ts";
+
+/** Parameters of a page that are the console's own. */
+const own: ReadonlySet<string> = new Set(["columns", "tab"]);
+
+/**
+ * Reads a page of a list by cursor, as the URL says it. The rows of before stay until the new ones
+ * are there.
+ *
+ * @param path Below the API's prefix, such as `/webhook-deliveries`.
+ */
+export function useList<T>(path: string, search: URLSearchParams): UseQueryResult<CursorPage<T>> {
+  const query = listQuery(search);
+  return useQuery({
+    queryKey: [path, query],
+    queryFn: ({ signal }) => api<CursorPage<T>>(`${path}?${query}`, { signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Gives the query of a list as the API takes it. */
+export function listQuery(search: URLSearchParams): string {
+  const query = new URLSearchParams(search);
+  for (const name of own) query.delete(name);
+  if (!query.has("cursor")) query.set("cursor", "");
+  if (!query.has("per_page")) query.set("per_page", "25");
+  return query.toString();
+}
