@@ -161,14 +161,15 @@ function openPool({
 }): Pool {
   // Sent as statements, not as start-up parameters: PgBouncer refuses parameters that it does not
   // know. `options` in the user's URL would replace them, too. JIT takes 50 to 250 ms where old
-  // statistics make a statement look expensive, and no statement is worth that.
+  // statistics make a statement look expensive, and no statement is worth that. The limit of idle
+  // transactions has PGlite 0.5.14 loop for ever at the next statement: `listenEmbedded` has one of
+  // its own.
   const sessionSettings = `
     SET TIME ZONE 'UTC';
     SET datestyle = 'ISO';
     SET intervalstyle = 'iso_8601';
     SET statement_timeout = ${timeoutMs};
-    SET idle_in_transaction_session_timeout = '60s';
-    ${isEmbedded ? "" : "SET jit = off;"}
+    ${isEmbedded ? "" : "SET idle_in_transaction_session_timeout = '60s'; SET jit = off;"}
     ${settings}`;
   const pool = new Pool({
     connectionString: url,
