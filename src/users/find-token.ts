@@ -1,0 +1,136 @@
+import { hash } from "node:crypto";
+import type { Sql } from "../db/sql.ts";
+import { createBatcher } from "../kit/batcher.ts";
+import { noClaims } from "../kit/caller.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
+import { isToken } from "./token.ts";
+
+/** Finds the users of personal access tokens. */
+export interface TokenFinder {
+  /**
+   * Returns the user of a token, or why it is refused. Costs one statement, or none for a text that
+   * cannot be a token. Records the use afterwards, at most once a minute.
+   */
+  identify(token: string): Promise<Identity>;
+  /** Whether `identify` has known the token lately. Says nothing about now, and asks nothing. */
+  wasFound(token: string): boolean;
+  /** Waits for the uses that are still being noted. */
+  close(): Promise<void>;
+}
+
+/** About 1.5 MB. */
+const maxFound = 10_000;
+
+/** Most tokens of one look-up, and how many look-ups run at one time. */
+const lookUps = { tokens: 100, atWork: 4 };
+
+/** The hash as `hashToken` has it, in hexadecimal digits. */
+const textOf = (token: string): string => hash("sha256", token, "hex");
+
+interface FoundToken {
+  readonly tokenId: number;
+  readonly hash: string;
+  readonly scopes: readonly string[];
+  readonly expiresAt: Date | null;
+  readonly state: "valid" | "revoked" | "expired" | "disabled";
+  readonly isUseUnnoted: boolean;
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+// The database's clock decides on expiry, since every process shares it.
+const findText = `
+  SELECT token.id AS "tokenId", encode(token.hash, 'hex') AS hash, token.scopes, token.expires_at AS "expiresAt",
+    owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
+    CASE WHEN token.revoked_at IS NOT NULL THEN 'revoked' WHEN token.expires_at <= now() THEN 'expired'
+      WHEN owner.disabled_at IS NOT NULL THEN 'disabled' ELSE 'valid' END AS state,
+    token.last_used_at IS NULL OR token.last_used_at < now() - interval '1 minute' AS "isUseUnnoted"
+  FROM svc.tokens AS token
+  JOIN svc.users AS owner ON owner.id = token.user_id
+  WHERE token.hash = ANY($1::bytea[])`;
+
+/** Said only to who holds the token: its hash is the one that was looked up. */
+const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
+  revoked: { kind: "refused", code: "token.revoked", reason: "The token is revoked" },
+  expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
+  disabled: disabledUser,
+};
+
+// Repeats the condition: another process may have recorded the use meanwhile.
+const noteUseText = `
+  UPDATE svc.tokens SET last_used_at = now()
+  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
+
+interface State {
+  readonly sql: Sql;
+  readonly log: Log;
+  /** By token id, so that a burst of requests writes once. */
+  readonly notes: Map<number, Promise<void>>;
+  /** Hashes, the last found ones at the end. */
+  readonly found: Set<string>;
+}
+
+export function createTokenFinder(options: { readonly sql: Sql; readonly log: Log }): TokenFinder {
+  const state: State = { ...options, notes: new Map(), found: new Set() };
+  const { sql, notes, found } = state;
+
+  /** One statement for the tokens of all requests that come in one turn of the event loop. */
+  const lookUp = createBatcher<string, FoundToken | undefined>({
+    maxItems: lookUps.tokens,
+    atWork: lookUps.atWork,
+    async handle(hashes) {
+      const asked = [...new Set(hashes)].map((one) => `\\x${one}`);
+      const rows = new Map<string, FoundToken>();
+      for (const row of await sql<FoundToken>(findText, [asked])) rows.set(row.hash, row);
+      return hashes.map((one) => rows.get(one));
+    },
+  });
+
+  return {
+    async identify(token) {
+      if (!isToken(token)) return invalidToken;
+      const tokenHash = textOf(token);
+      const row = await lookUp.add(tokenHash);
+      if (row?.state !== "valid") {
+        found.delete(tokenHash);
+        return row === undefined ? invalidToken : refusals[row.state];
+      }
+      noteFound(state, tokenHash);
+      if (row.isUseUnnoted) noteUse(state, row.tokenId);
+      const { id, name, email, isAdmin, tokenId, scopes } = row;
+      const grant = { scopes, expiresAt: row.expiresAt ?? undefined, isOfAdmin: isAdmin };
+      return {
+        kind: "known",
+        caller: callerOf({ id, name, email, isAdmin, claims: noClaims }, grant),
+        tokenId,
+        grant,
+      };
+    },
+    wasFound: (token) => isToken(token) && found.has(textOf(token)),
+    async close() {
+      await Promise.all(notes.values());
+    },
+  };
+}
+
+function noteUse({ sql, log, notes }: State, tokenId: number): void {
+  if (notes.has(tokenId)) return;
+  const note = sql(noteUseText, [tokenId])
+    .then(() => undefined)
+    .catch((error: unknown) =>
+      log.warn({ tokenId, reason: messageOf(error) }, "the use of a token could not be recorded"),
+    )
+    .finally(() => notes.delete(tokenId));
+  notes.set(tokenId, note);
+}
+
+function noteFound({ found }: State, tokenHash: string): void {
+  found.delete(tokenHash);
+  found.add(tokenHash);
+  const [oldest] = found;
+  if (found.size > maxFound && oldest !== undefined) found.delete(oldest);
+}
