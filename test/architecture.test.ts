@@ -52,8 +52,8 @@ function mayImport(part: string, other: string): boolean {
 
 /** Packages with one home each. */
 const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
-  { package: "koa", files: /^(http\/|app\/api\.ts$|users\/authenticate\.ts$|[a-z]+\/routes\.ts$)/ },
-  { package: "@koa/router", files: /^(http\/|app\/api\.ts$|[a-z]+\/routes\.ts$)/ },
+  { package: "koa", files: /^(http\/|users\/authenticate\.ts$|[a-z]+\/routes\.ts$)/ },
+  { package: "@koa/router", files: /^(http\/|[a-z]+\/routes\.ts$)/ },
   { package: "koa-bodyparser", files: /^http\// },
   { package: "amqplib", files: /^broker\// },
   { package: "commander", files: /^cli\/|^kit\/cli-arguments\.ts$|\/([a-z-]+-)?commands?\.ts$/ },

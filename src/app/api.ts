@@ -1,36 +1,23 @@
 import type { Pool } from "pg";
 import { version } from "../kit/version.ts";
 import type { Config } from "../config/load.ts";
-import type { JwtSettings } from "../config/jwt-settings.ts";
-import { serviceActor } from "../kit/actor.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
-import type { Log } from "../telemetry/log.ts";
 import type { Configuration } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { createDeliveryHistory } from "../deliveries/history.ts";
-import { addTestRoute } from "../deliveries/test-route.ts";
-import { createTestDeliveries } from "../deliveries/test-delivery.ts";
-import { createDeliverySender } from "./delivery-sender.ts";
-import { findSubscription } from "../subscriptions/own-subscriptions.ts";
-import { openSigning } from "../subscriptions/signing.ts";
-import { addDeliveryRoutes } from "../deliveries/routes.ts";
-import { createTargetPolicy, perUser } from "../outbound/targets.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
-import { createIndexSql, createSql, createTransact, type Sql } from "../db/sql.ts";
-import { createEventFeed, type EventFeedOptions } from "../events/event-feed.ts";
-import { createEventHorizon } from "../events/event-horizon.ts";
-import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
-import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
+import { createIndexSql, createSql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
-import { createReadRight } from "../deliveries/read-right.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
+import { addEvents } from "./api-events.ts";
+import { addUsers } from "./api-users.ts";
+import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./replays.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
@@ -46,23 +33,13 @@ import { createEventPresenter } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions } from "../resources/access.ts";
-import { refusalOfWebhook } from "../resources/silent-webhooks.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
-import type { Assembly } from "./workers.ts";
-import { createWebhookFilters } from "../subscriptions/filters.ts";
-import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
+import type { Assembly, RequestListener } from "./workers.ts";
 import { createTurns } from "../kit/turns.ts";
-import { eventsOf, isService, refusalOfService, withServiceEvents } from "../subscriptions/service-events.ts";
-import { createSubscriptionStore } from "../subscriptions/store.ts";
+import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
-import { createFetchJson } from "../users/fetch-json.ts";
-import { createJwtVerifier } from "../users/jwt.ts";
-import { createJwtIdentifier } from "../users/jwt-users.ts";
-import { createKeySource } from "../users/key-set.ts";
-import { createUserStore, type UserStore } from "../users/store.ts";
 import type { TokenProvider } from "../users/provider.ts";
-import { addTokenRoutes, addUserRoutes, addWhoamiRoute } from "../users/routes.ts";
 
 /**
  * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
@@ -77,7 +54,7 @@ export function createApi({
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
 }): Assembly {
-  const { log, metrics, tracing, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
+  const { log, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
@@ -88,9 +65,6 @@ export function createApi({
   };
   const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration, names);
-  const listSql = createIndexSql(database.lists);
-  const policyFor = perUser(config.webhooks, createTargetPolicy);
-  const transact = createTransact(database.pool);
   /** What every route with a POST takes. */
   const posts = {
     bodyLimitBytes,
@@ -101,7 +75,6 @@ export function createApi({
   const access = createAccessConditions(definitions);
   const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const router = createRouter(routePrefix);
-  addWhoamiRoute(router);
   addResourceRoutes(router, {
     definitions,
     database: createRecordDatabase(infrastructure, models, names),
@@ -117,43 +90,15 @@ export function createApi({
       streams.wake();
     },
   });
-  const webhookFilters = createWebhookFilters({ definitions, log });
-  addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
-    ...posts,
-    ...lists,
-    triggersOf: (resource) => eventsOf(definitions, resource),
-    filterFaults: (filter, of) => webhookFilters.faultsOf(filter, of),
-    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
-    refusalOfResource: (name, caller) =>
-      isService(definitions, name)
-        ? refusalOfService(caller)
-        : refusalOfWebhook(definitions.get(name), definitions, caller),
-  });
-  const sender = createDeliverySender(config.webhooks);
-  addTestRoute(router, {
-    tests: createTestDeliveries({
-      sql,
-      send: (post, user) => sender.send(post, user),
-      openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
-      now: () => performance.now(),
-    }),
-    isOwn: async (id, userId) => (await findSubscription(sql, id, userId)) !== undefined,
-    bodyLimitBytes,
-  });
-  addDeliveryRoutes(router, {
-    history: createDeliveryHistory({ sql, listSql, transact, tracing }),
+  const { filters, sender } = addWebhooks(router, infrastructure, configuration, {
     ...posts,
     ...lists,
     listTurns,
-    manualRetryLimit: config.webhooks.manualRetryLimit,
-    readRight: createReadRight({ sql, eligibility }),
+    eligibility,
   });
-
-  const replayed = { ...posts, listTurns, eligibility, filters: webhookFilters, names };
+  const replayed = { ...posts, listTurns, eligibility, filters, names };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
-  const users = createUserStore({ ...database, actor: serviceActor("api") });
-  const jwts = createJwts(config.auth.jwt, { users, sql, log });
+  const jwts = addUsers(router, infrastructure, configuration, { tokens, maxPerPage, ...posts });
   const streams = addEvents(router, infrastructure, configuration, {
     judge: (pairs) => eligibility.judge(pairs),
     recheck: createRecheck({ tokens, jwts }),
@@ -162,69 +107,51 @@ export function createApi({
     listTurns,
     urlOf: posts.urlOf,
   });
-  const userOptions = {
-    users,
-    tokens,
-    resources: [...definitions.keys()],
-    issuer: config.auth.jwt?.issuer,
-    maxPerPage,
-    ...posts,
-  };
-  addTokenRoutes(router, userOptions);
-  addUserRoutes(router, userOptions);
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
-  guardRoutes(router, {
-    routePrefix,
-    isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions),
-  });
+  guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 
-  const app = createApp({
-    ...config.http,
-    log,
-    metrics: metrics.http,
-    tracing,
-    authenticate: createAuthenticate({
-      tokens,
-      jwts,
-      failures: createFailureLimit(config.http.authFailureLimit),
-    }),
-    router,
-    openRouter,
-    consolePages: createConsoleOf(config),
-    userTurns: { atWork: halfOf(database.pool), limit: config.http.concurrencyPerUser },
-    memoryBudgetBytes: config.http.memoryBudgetBytes ?? defaultMemoryBudget(bodyLimitBytes),
-    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
-  });
+  const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return {
     workers: [relay, expiry, streams, replays],
-    listener: app.callback(),
+    listener,
     close: () => sender.close(),
   };
 }
 
-/** Adds the routes of events. Returns their streams, which a worker of the API feeds. */
-function addEvents(
-  router: ApiRouter,
-  { database, isEmbedded }: Infrastructure,
-  { definitions, models }: Configuration,
-  options: Omit<FeedRoutesOptions, "feed" | "streams"> &
-    Pick<EventFeedOptions, "judge"> &
-    Pick<EventStreamsOptions, "recheck">,
-): EventStreams {
-  const sql = createSql({ pool: database.lists, isEmbedded });
-  const horizon = createEventHorizon({ sql });
-  const present = createEventPresenter({
-    definitions,
-    delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, createStatementNames(isEmbedded)),
+function createListener(
+  { log, metrics, tracing, database }: Infrastructure,
+  { config }: Configuration,
+  {
+    tokens,
+    jwts,
+    router,
+    openRouter,
+  }: {
+    readonly tokens: TokenProvider;
+    readonly jwts: Identifier | undefined;
+    readonly router: ApiRouter;
+    readonly openRouter: ApiRouter;
+  },
+): RequestListener {
+  const { http } = config;
+  const failures = createFailureLimit(http.authFailureLimit);
+  const app = createApp({
+    ...http,
+    router,
+    openRouter,
+    consolePages: createConsoleOf(config),
+    log,
+    metrics: metrics.http,
+    tracing,
+    authenticate: createAuthenticate({ tokens, jwts, failures }),
+    userTurns: { atWork: halfOf(database.pool), limit: http.concurrencyPerUser },
+    memoryBudgetBytes: http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes),
+    isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
-  const feed = createEventFeed({ ...options, sql, horizon, present });
-  const streams = createEventStreams({ ...options, feed, horizon });
-  addEventRoutes(router, { ...options, feed, streams });
-  return streams;
+  return app.callback();
 }
 
 function createRecordDatabase(
@@ -282,17 +209,6 @@ function createConsoleOf({ console: settings, http, auth: { jwt } }: Config): Co
     jwt: canSignIn ? { issuer, clientId, audience: audience?.[0] } : undefined,
     version,
   });
-}
-
-/** Undefined: JWTs are not taken. */
-function createJwts(
-  settings: JwtSettings | undefined,
-  { users, sql, log }: { readonly users: UserStore; readonly sql: Sql; readonly log: Log },
-): Identifier | undefined {
-  if (settings === undefined) return undefined;
-  const fetchJson = createFetchJson(settings);
-  const keys = createKeySource({ ...settings, fetchJson, log });
-  return createJwtIdentifier({ settings, verifier: createJwtVerifier({ ...settings, keys }), users, sql });
 }
 
 /**

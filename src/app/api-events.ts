@@ -1,0 +1,32 @@
+import { createStatementNames, createTextSql } from "../db/text-sql.ts";
+import { createSql } from "../db/sql.ts";
+import { createEventFeed, type EventFeedOptions } from "../events/event-feed.ts";
+import { createEventHorizon } from "../events/event-horizon.ts";
+import { createEventPresenter } from "../events/event-presenter.ts";
+import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
+import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
+import type { ApiRouter } from "../http/state.ts";
+import type { Configuration } from "./configuration.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+/** Adds the routes of events. Returns their streams, which a worker of the API feeds. */
+export function addEvents(
+  router: ApiRouter,
+  { database, isEmbedded }: Infrastructure,
+  { definitions, models }: Configuration,
+  options: Omit<FeedRoutesOptions, "feed" | "streams"> &
+    Pick<EventFeedOptions, "judge"> &
+    Pick<EventStreamsOptions, "recheck">,
+): EventStreams {
+  const sql = createSql({ pool: database.lists, isEmbedded });
+  const horizon = createEventHorizon({ sql });
+  const present = createEventPresenter({
+    definitions,
+    delegateOf: (model) => models.listDelegate(model),
+    sql: createTextSql(database.lists, createStatementNames(isEmbedded)),
+  });
+  const feed = createEventFeed({ ...options, sql, horizon, present });
+  const streams = createEventStreams({ ...options, feed, horizon });
+  addEventRoutes(router, { ...options, feed, streams });
+  return streams;
+}

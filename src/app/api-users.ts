@@ -1,0 +1,38 @@
+import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { Sql } from "../db/sql.ts";
+import type { ApiRouter } from "../http/state.ts";
+import { serviceActor } from "../kit/actor.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Identifier } from "../users/authenticate.ts";
+import { createFetchJson } from "../users/fetch-json.ts";
+import { createJwtVerifier } from "../users/jwt.ts";
+import { createJwtIdentifier } from "../users/jwt-users.ts";
+import { createKeySource } from "../users/key-set.ts";
+import { addTokenRoutes, addUserRoutes, addWhoamiRoute, type UserRoutesOptions } from "../users/routes.ts";
+import { createUserStore, type UserStore } from "../users/store.ts";
+import type { Configuration } from "./configuration.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+/** Adds the routes of users and tokens. Returns what knows JWTs; undefined: they are not taken. */
+export function addUsers(
+  router: ApiRouter,
+  { database, sql, log }: Infrastructure,
+  { config, definitions }: Configuration,
+  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer">,
+): Identifier | undefined {
+  const { jwt } = config.auth;
+  const users = createUserStore({ ...database, actor: serviceActor("api") });
+  const routes = { ...options, users, resources: [...definitions.keys()], issuer: jwt?.issuer };
+  addWhoamiRoute(router);
+  addTokenRoutes(router, routes);
+  addUserRoutes(router, routes);
+  return jwt === undefined ? undefined : createJwts(jwt, { users, sql, log });
+}
+
+function createJwts(
+  settings: JwtSettings,
+  { users, sql, log }: { readonly users: UserStore; readonly sql: Sql; readonly log: Log },
+): Identifier {
+  const keys = createKeySource({ ...settings, fetchJson: createFetchJson(settings), log });
+  return createJwtIdentifier({ settings, verifier: createJwtVerifier({ ...settings, keys }), users, sql });
+}

@@ -1,0 +1,67 @@
+import { createIndexSql, createTransact } from "../db/sql.ts";
+import type { Sender } from "../deliveries/attempt/send.ts";
+import { createDeliveryHistory } from "../deliveries/history.ts";
+import { createReadRight } from "../deliveries/read-right.ts";
+import { addDeliveryRoutes, type DeliveryRoutesOptions } from "../deliveries/routes.ts";
+import { createTestDeliveries } from "../deliveries/test-delivery.ts";
+import { addTestRoute } from "../deliveries/test-route.ts";
+import type { ApiRouter } from "../http/state.ts";
+import { createTargetPolicy, perUser } from "../outbound/targets.ts";
+import { refusalOfWebhook } from "../resources/silent-webhooks.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
+import { createWebhookFilters, type WebhookFilters } from "../subscriptions/filters.ts";
+import { findSubscription } from "../subscriptions/own-subscriptions.ts";
+import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
+import { eventsOf, isService, refusalOfService } from "../subscriptions/service-events.ts";
+import { openSigning } from "../subscriptions/signing.ts";
+import { createSubscriptionStore } from "../subscriptions/store.ts";
+import type { Configuration } from "./configuration.ts";
+import { createDeliverySender } from "./delivery-sender.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+/**
+ * Adds the routes of webhooks, their test and their deliveries. Returns what replays need too, and
+ * what is closed at the end.
+ */
+export function addWebhooks(
+  router: ApiRouter,
+  { log, tracing, database, sql, secretBox }: Infrastructure,
+  { config, definitions }: Configuration,
+  options: Omit<DeliveryRoutesOptions, "history" | "readRight" | "manualRetryLimit"> & {
+    readonly eligibility: Pick<Eligibility, "judge">;
+  },
+): { readonly filters: WebhookFilters; readonly sender: Sender } {
+  const listSql = createIndexSql(database.lists);
+  const transact = createTransact(database.pool);
+  const policyFor = perUser(config.webhooks, createTargetPolicy);
+  const filters = createWebhookFilters({ definitions, log });
+  addSubscriptionRoutes(router, {
+    ...options,
+    store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
+    triggersOf: (resource) => eventsOf(definitions, resource),
+    filterFaults: (filter, of) => filters.faultsOf(filter, of),
+    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
+    refusalOfResource: (name, caller) =>
+      isService(definitions, name)
+        ? refusalOfService(caller)
+        : refusalOfWebhook(definitions.get(name), definitions, caller),
+  });
+  const sender = createDeliverySender(config.webhooks);
+  addTestRoute(router, {
+    ...options,
+    tests: createTestDeliveries({
+      sql,
+      send: (post, user) => sender.send(post, user),
+      openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+      now: () => performance.now(),
+    }),
+    isOwn: async (id, userId) => (await findSubscription(sql, id, userId)) !== undefined,
+  });
+  addDeliveryRoutes(router, {
+    ...options,
+    history: createDeliveryHistory({ sql, listSql, transact, tracing }),
+    manualRetryLimit: config.webhooks.manualRetryLimit,
+    readRight: createReadRight({ sql, eligibility: options.eligibility }),
+  });
+  return { filters, sender };
+}
