@@ -100,7 +100,7 @@ export function createApi({
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
   const jwts = addUsers(router, infrastructure, configuration, { tokens, maxPerPage, ...posts });
   const streams = addEvents(router, infrastructure, configuration, {
-    judge: (pairs) => eligibility.judge(pairs),
+    judge: (pairs, which) => eligibility.judge(pairs, which),
     recheck: createRecheck({ tokens, jwts }),
     registered: [...definitions.keys()],
     maxPerPage,

@@ -89,6 +89,7 @@ export function createDispatcher({
   const fanOut = createFanOut({
     ...shared,
     seal,
+    eligibility,
     findSubscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs: webhooks.holdForMs }),
     isCostly: (resource) => eligibility.isCostly(resource),
     admission,

@@ -5,6 +5,7 @@ import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import { signedHeaders } from "./attempt/sign.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import type { AttemptRow } from "./history.ts";
+import type { Payload } from "./store.ts";
 
 /** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
@@ -79,11 +80,11 @@ export function presentResult(
  * Returns the JSON of the request of a delivery. Computed, since every attempt has the same body:
  * nothing is kept for it. Signatures are cut, with which others could sign in the service's name.
  *
- * @param data JSON of the record; undefined when it was erased, which leaves no body.
+ * @param payload Undefined when it was erased, which leaves no body.
  */
 export function presentRequest(
   delivery: DeliveryRow,
-  data: string | undefined,
+  payload: Payload | undefined,
 ): Readonly<Record<string, unknown>> {
   const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({
@@ -91,7 +92,8 @@ export function presentRequest(
     resource,
     eventUuid,
     deliveryUuid: uuid,
-    data: Buffer.from(data ?? ""),
+    data: Buffer.from(payload?.data ?? ""),
+    previous: delivery.hasPrevious && payload?.previous ? Buffer.from(payload.previous) : undefined,
     timestamp: occurredAt,
   });
   const signing = { secrets: [""], headers: {} };
@@ -100,7 +102,7 @@ export function presentRequest(
   const shown = Object.entries(headers).map(([name, value]) => [name, isCut(name) ? cut(value) : value]);
   return {
     headers: Object.fromEntries(shown) as unknown,
-    body: data === undefined ? null : Buffer.concat(body).toString(),
+    body: payload === undefined ? null : Buffer.concat(body).toString(),
   };
 }
 

@@ -15,6 +15,8 @@ export interface DeliveryRow {
   readonly rootDeliveryId: string;
   readonly triggerKind: "automatic" | "manual";
   readonly resource: string;
+  /** Whether its body shows the old row of the update. */
+  readonly hasPrevious: boolean;
   /** Trigger, record and time of the event; the time is UTC with microseconds. */
   readonly event: string;
   readonly recordId: string;
@@ -35,7 +37,7 @@ export const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventI
     delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
-    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource,
+    delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource, delivery.has_previous IS TRUE AS "hasPrevious",
     event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
     (SELECT due_at FROM svc.delivery_queue WHERE delivery_id = delivery.id) AS "nextAttemptAt"`;
 /** OFFSET 0: one event by its key for each delivery, whatever the planner expects. */

@@ -43,7 +43,7 @@ const emptyEventsText = `
   WITH unpublished AS (
     DELETE FROM svc.outbox WHERE event_id = ANY($1::bigint[]) RETURNING 1
   ), emptied AS (
-    UPDATE svc.events SET snapshot = 'null' WHERE id = ANY($1::bigint[]) AND jsonb_typeof(snapshot) <> 'null' RETURNING 1
+    UPDATE svc.events SET snapshot = 'null', previous = NULL WHERE id = ANY($1::bigint[]) AND jsonb_typeof(snapshot) <> 'null' RETURNING 1
   )
   SELECT (SELECT count(*)::int FROM emptied) AS events, (SELECT count(*)::int FROM unpublished) AS unpublished`;
 

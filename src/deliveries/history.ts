@@ -11,6 +11,7 @@ import {
 import { columns, findDelivery, withEvent, type DeliveryRow } from "./delivery-row.ts";
 import { boundsOf, firstSinceText, narrowText } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
+import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
 
 export interface AttemptRow {
@@ -61,8 +62,8 @@ export interface DeliveryHistory {
   /** A page, not counted. */
   read(options: DeliveryPart): Promise<DeliveryPage>;
   find(id: string): Promise<DeliveryRow | undefined>;
-  /** Returns the JSON of the record that a delivery carries; undefined when it was erased. */
-  dataOf(eventId: string): Promise<string | undefined>;
+  /** Returns what a delivery carries; undefined when it was erased. */
+  payloadOf(eventId: string): Promise<Payload | undefined>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
@@ -83,6 +84,8 @@ export interface DeliveryHistory {
   retry(options: {
     readonly id: string;
     readonly limit: number;
+    /** Whether the subscriber may read the old row; default: as when the delivery was made. */
+    readonly hasPrevious?: boolean | undefined;
     /** To be a part of; default: one of its own. */
     readonly transaction?: Sql | undefined;
   }): Promise<RetryAnswer>;
@@ -180,8 +183,8 @@ export function createDeliveryHistory({
       };
     },
     find: (id) => findDelivery(sql, id),
-    async dataOf(eventId) {
-      return (await sql<{ data: string }>(dataText, [[eventId]]))[0]?.data;
+    async payloadOf(eventId) {
+      return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
     },
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);

@@ -35,14 +35,19 @@ export function deadDeliveryMessage({
   event,
   resource,
   data,
+  previous,
   timestamp,
-}: Omit<DeadDelivery, "data"> & { readonly data: string | Uint8Array }): OutgoingMessage {
+}: Omit<DeadDelivery, "data" | "previous"> & {
+  readonly data: string | Uint8Array;
+  readonly previous?: string | Uint8Array | null | undefined;
+}): OutgoingMessage {
   const body = deliveryBody({
     event,
     resource,
     eventUuid,
     deliveryUuid: uuid,
     data: Buffer.from(data),
+    previous: previous === undefined || previous === null ? undefined : Buffer.from(previous),
     timestamp,
   });
   return {

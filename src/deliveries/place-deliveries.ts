@@ -1,5 +1,6 @@
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
+import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
 import type { Lane } from "../broker/topology.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
@@ -50,17 +51,30 @@ async function eligibleOf(
   { eligibility }: PlaceOptions,
   deliveries: readonly TakenDelivery[],
 ): Promise<Judged> {
-  const subscribed = deliveries.filter(({ subscription }) => subscription !== null);
-  const judged = await eligibility.judge(
-    subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
-      event: { id: eventId, resource, owner_id: ownerId },
-      user: { ...(subscription as TakenSubscription).user, claims: noClaims },
-    })),
-  );
-  const verdicts = new Map(subscribed.map((delivery, index) => [delivery, judged[index]]));
-  return (delivery) => verdicts.get(delivery);
+  const verdictsOf = async (
+    some: readonly TakenDelivery[],
+    which: SnapshotColumn,
+  ): Promise<ReadonlyMap<TakenDelivery, boolean | undefined>> => {
+    const subscribed = some.filter(({ subscription }) => subscription !== null);
+    const verdicts = await eligibility.judge(
+      subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
+        event: { id: eventId, resource, owner_id: ownerId },
+        user: { ...(subscription as TakenSubscription).user, claims: noClaims },
+      })),
+      which,
+    );
+    return new Map(subscribed.map((delivery, index) => [delivery, verdicts[index]]));
+  };
+  const verdicts = await verdictsOf(deliveries, "snapshot");
+  const showing = deliveries.filter(({ hasPrevious }) => hasPrevious);
+  const before = await verdictsOf(showing, "previous");
+  return (delivery) => {
+    const verdict = verdicts.get(delivery);
+    return verdict === true && delivery.hasPrevious ? before.get(delivery) : verdict;
+  };
 }
 
+/** Undefined: it cannot be said now. */
 type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
 function limitedOf(
@@ -105,7 +119,10 @@ function place(
     attempts.putBack({ flight }, { id, delayMs: unjudgedMs });
     return false;
   }
-  if (!verdict) return cancel("The subscriber may no longer see this record.");
+  if (!verdict)
+    return cancel(
+      `The subscriber may no longer see this record${delivery.hasPrevious ? ", or what it was before" : ""}.`,
+    );
   const request: SlotRequest = {
     userId: subscription.user.id,
     url: subscription.url,
@@ -156,5 +173,5 @@ function toInFlight(
   flight: Flight,
 ): DeliveryInFlight {
   const happenedAtMs = performance.now() - delivery.eventAgeMs;
-  return { ...delivery, subscription, happenedAtMs, data: undefined, flight };
+  return { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
 }

@@ -1,6 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
+import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 
 interface Options {
@@ -13,9 +14,14 @@ export interface ReadRight {
   /**
    * Returns whether the subscriber may. True when that cannot be said now: the attempt is judged
    * again.
+   *
+   * @param which With `previous`: the old row of the update.
    */
-  ofSubscriber(delivery: DeliveryRow): Promise<boolean>;
-  /** Returns whether the caller may. False when that cannot be said now. */
+  ofSubscriber(delivery: DeliveryRow, which?: SnapshotColumn): Promise<boolean>;
+  /**
+   * Returns whether the caller may, the old row too where the delivery shows it. False when that
+   * cannot be said now.
+   */
   of(caller: Caller, delivery: DeliveryRow): Promise<boolean>;
 }
 
@@ -24,16 +30,25 @@ const ownerText = `SELECT owner_id AS "ownerId" FROM svc.events WHERE id = $1`;
 
 /** Asks as the fan-out and each attempt do. */
 export function createReadRight({ sql, eligibility }: Options): ReadRight {
-  async function verdictOf(user: Caller, { eventId, resource }: DeliveryRow): Promise<boolean | undefined> {
+  async function verdictOf(
+    user: Caller,
+    { eventId, resource }: DeliveryRow,
+    which: SnapshotColumn = "snapshot",
+  ): Promise<boolean | undefined> {
     const [event] = await sql<{ ownerId: string | null }>(ownerText, [eventId]);
     const judged = { id: eventId, resource, owner_id: event?.ownerId ?? null };
-    return (await eligibility.judge([{ event: judged, user }]))[0];
+    return (await eligibility.judge([{ event: judged, user }], which))[0];
   }
   return {
-    async ofSubscriber(delivery) {
+    async ofSubscriber(delivery, which) {
       const [user] = await sql<Omit<Caller, "claims"> & Record<string, unknown>>(userText, [delivery.userId]);
-      return user !== undefined && (await verdictOf({ ...user, claims: noClaims }, delivery)) !== false;
+      return (
+        user !== undefined && (await verdictOf({ ...user, claims: noClaims }, delivery, which)) !== false
+      );
     },
-    of: async (caller, delivery) => (await verdictOf(caller, delivery)) === true,
+    async of(caller, delivery) {
+      if ((await verdictOf(caller, delivery)) !== true) return false;
+      return !delivery.hasPrevious || (await verdictOf(caller, delivery, "previous")) === true;
+    },
   };
 }

@@ -41,9 +41,9 @@ const hurryText = `
 const againText = `
   WITH made AS (
     INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
-      trigger_kind, max_attempts, url, traceparent)
+      trigger_kind, max_attempts, url, traceparent, has_previous)
     SELECT $2::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, $3,
-      coalesce($4, traceparent)
+      coalesce($4, traceparent), nullif(coalesce($5, has_previous), false)
     FROM svc.deliveries WHERE id = $1
     RETURNING id, subscription_id, user_id
   ), queued AS (
@@ -57,6 +57,7 @@ const againText = `
  * Part of a transaction.
  *
  * @param traceparent Of the request; default: that of the delivery.
+ * @param hasPrevious Whether the subscriber may read the old row; default: as before.
  */
 export async function retryDelivery(
   sql: Sql,
@@ -64,7 +65,13 @@ export async function retryDelivery(
     id,
     limit,
     traceparent,
-  }: { readonly id: string; readonly limit: number; readonly traceparent: string | undefined },
+    hasPrevious,
+  }: {
+    readonly id: string;
+    readonly limit: number;
+    readonly traceparent: string | undefined;
+    readonly hasPrevious?: boolean | undefined;
+  },
 ): Promise<RetryAnswer> {
   await keepFromPruning(sql);
   await sql(lockChainText, [id]);
@@ -84,7 +91,13 @@ export async function retryDelivery(
   }
   if (retries >= limit)
     return refused(`The manual retry limit of ${limit} for this delivery has been reached.`);
-  const [made] = await sql<{ id: string }>(againText, [id, randomUUID(), urlNow, traceparent ?? null]);
+  const [made] = await sql<{ id: string }>(againText, [
+    id,
+    randomUUID(),
+    urlNow,
+    traceparent ?? null,
+    hasPrevious ?? null,
+  ]);
   return answerWith(sql, "created", made?.id ?? "0");
 }
 

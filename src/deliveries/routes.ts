@@ -51,13 +51,13 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
     // The record of a delivery that was cancelled was never sent, and a right to it may have ended.
     const isReadable = await options.readRight.of(ctx.state.caller, delivery);
-    const [attempts, data] = await Promise.all([
+    const [attempts, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
-      isReadable ? history.dataOf(delivery.eventId) : undefined,
+      isReadable ? history.payloadOf(delivery.eventId) : undefined,
     ]);
     ctx.body = {
       ...presentDelivery(delivery),
-      request: presentRequest(delivery, data),
+      request: presentRequest(delivery, payload),
       attempts: attempts.map(presentAttempt),
     };
   });
@@ -69,10 +69,12 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     // Before the transaction: the embedded database works for one connection at a time.
     if (!(await options.readRight.ofSubscriber(delivery)))
       throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
+    const hasPrevious = await options.readRight.ofSubscriber(delivery, "previous");
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        const asked = { id: delivery.id, limit: manualRetryLimit, transaction: transaction?.sql };
+        const { id } = delivery;
+        const asked = { id, limit: manualRetryLimit, hasPrevious, transaction: transaction?.sql };
         const answer = await history.retry(asked);
         if (answer.kind === "refused") {
           throw new AppError("retry.refused", answer.reason, { errors: { delivery: [answer.reason] } });

@@ -28,19 +28,19 @@ const insertText = (isComplete: boolean): string => `
       ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`
       : `taken AS (SELECT event_id FROM due)`
   }, data AS (
-    INSERT INTO svc.event_data (event_id, data)
-    SELECT given.event_id, given.data FROM unnest($1::bigint[], $2::text[]) AS given (event_id, data) JOIN taken USING (event_id)
+    INSERT INTO svc.event_data (event_id, data, previous)
+    SELECT given.event_id, given.data, given.previous FROM unnest($1::bigint[], $2::text[], $15::text[]) AS given (event_id, data, previous) JOIN taken USING (event_id)
     WHERE given.data IS NOT NULL
     ON CONFLICT (event_id) DO NOTHING
   ), fresh AS MATERIALIZED (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.*
-    FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[])
-      AS given (uuid, event_id, event_uuid, subscription_id, user_id, resource, url, max_attempts, traceparent, is_taken)
+    FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[], $16::bool[])
+      AS given (uuid, event_id, event_uuid, subscription_id, user_id, resource, url, max_attempts, traceparent, is_taken, has_previous)
     JOIN taken USING (event_id)
   ), inserted AS (
     INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, url,
-      max_attempts, traceparent, status, held_at)
-    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent,
+      max_attempts, traceparent, has_previous, status, held_at)
+    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent, has_previous,
       CASE WHEN is_taken IS NULL THEN 'held' ELSE 'pending' END, CASE WHEN is_taken IS NULL THEN now() END
     FROM fresh
     ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
@@ -97,7 +97,8 @@ const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueu
       WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
       ELSE 'scheduled' END AS trigger, (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
-    taken.traceparent, coalesce(octet_length(data.data), 0) AS bytes, taken.subscription_id AS "subscriptionId",
+    taken.traceparent, taken.has_previous IS TRUE AS "hasPrevious",
+    coalesce(octet_length(data.data), 0) + CASE WHEN taken.has_previous THEN coalesce(octet_length(data.previous), 0) ELSE 0 END AS bytes, taken.subscription_id AS "subscriptionId",
     subscription.url, subscription.encrypted_secret AS "encryptedSecret", subscription.encrypted_headers AS "encryptedHeaders",
     CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS "encryptedPrevious",
     subscription.rate_limit AS "rateLimit",
@@ -203,7 +204,7 @@ export const findOrphanedText = `
   WHERE subscription_id IS NOT NULL AND NOT EXISTS (SELECT FROM svc.subscriptions WHERE id = waiting.subscription_id)
   LIMIT $1`;
 
-export const dataText = `SELECT event_id AS id, data FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
+export const dataText = `SELECT event_id AS id, data, previous FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
 
 const endedText = (ids: string): string => `ended AS (
     DELETE FROM svc.flights WHERE id = ANY(${ids}::uuid[]) RETURNING id, delivery_ids
@@ -351,7 +352,8 @@ export const cancelText = `
 
 export const findUndeadLetteredText = `
   SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
-    ${timestampOfEvent} AS timestamp, delivery.last_error AS "lastError", data.data
+    ${timestampOfEvent} AS timestamp, delivery.last_error AS "lastError", data.data,
+    CASE WHEN delivery.has_previous THEN data.previous END AS previous
   FROM (
     SELECT * FROM svc.deliveries
     WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'

@@ -41,6 +41,8 @@ export interface NewDelivery {
    * Null: it is held, since its subscription is off.
    */
   readonly isTaken: boolean | null;
+  /** Whether its body shows the old row of the update. */
+  readonly hasPrevious?: boolean;
 }
 
 /** An event that is fanned out. */
@@ -52,6 +54,15 @@ export interface FannedOutEvent {
   readonly uuid: string;
   /** JSON of the record; undefined when no delivery needs it. */
   readonly data: string | undefined;
+  /** JSON of the record before an update; undefined where none is kept. */
+  readonly previous?: string | undefined;
+}
+
+/** What the deliveries of an event carry: JSON. */
+export interface Payload {
+  readonly data: string;
+  /** Null where no old row is kept. */
+  readonly previous: string | null;
 }
 
 /** A delivery that this process has taken out of the queue. */
@@ -79,8 +90,10 @@ export interface TakenDelivery {
   readonly eventAgeMs: number;
   /** W3C `traceparent` of what created the delivery; null when that was not traced. */
   readonly traceparent: string | null;
-  /** Size of the record's JSON. */
+  /** Size of the payload's JSON. */
   readonly bytes: number;
+  /** Whether its body shows the old row of the update. */
+  readonly hasPrevious: boolean;
   readonly subscriptionId: number;
   /**
    * The present subscription, so that a corrected URL applies to retries; null when it was deleted.
@@ -174,6 +187,8 @@ export interface DeadDelivery {
   readonly lastError: string | null;
   /** JSON of the record. */
   readonly data: string;
+  /** JSON of the record before an update; null where the body does not show it. */
+  readonly previous: string | null;
 }
 
 /**
@@ -218,7 +233,7 @@ export interface DeliveryStore {
     readonly limit: number;
   }): Promise<readonly ParkedSubscription[]>;
   /** Returns the JSON of the records of events, by event id. */
-  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
   /**
    * Writes outcomes and their attempts, and ends flights. Returns the ids of the deliveries that
    * were written. Deliveries that an ended flight still has are due: a crash of the database has
@@ -287,8 +302,8 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return sql<ParkedSubscription & Record<string, unknown>>(findParkedText, [after, limit]);
     },
     async dataOf(eventIds) {
-      const rows = await sql<{ id: string; data: string }>(dataText, [eventIds]);
-      return new Map(rows.map(({ id, data }) => [id, data]));
+      const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
+      return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
     },
     record: (options) => recordOutcomes(sql, options),
     async putBack({ returns, landed }) {
@@ -353,6 +368,8 @@ async function insert(
     deliveries.map(({ isTaken }) => isTaken),
     flightMs,
     events.map(({ uuid }) => uuid),
+    events.map(({ previous }) => previous ?? null),
+    deliveries.map(({ hasPrevious }) => (hasPrevious === true ? true : null)),
   ]);
   return {
     eventCount: rows[0]?.events ?? 0,

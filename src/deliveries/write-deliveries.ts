@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import type { PublishedEvent } from "../events/event-message.ts";
 import type { Subscriber } from "../subscriptions/find-subscribers.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { Span } from "../telemetry/tracing.ts";
 import type { Admission, Place } from "./admission/admission.ts";
 import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
@@ -17,6 +18,7 @@ export interface WriteOptions {
   readonly rates: Pick<Rates, "take">;
   readonly attempts: Pick<Attempts, "start">;
   readonly flightMs: number;
+  readonly eligibility: Pick<Eligibility, "judge">;
 }
 
 /** An event as the fan-out has received it. */
@@ -40,6 +42,8 @@ interface Planned {
   readonly subscriber: Subscriber;
   readonly uuid: string;
   readonly place: Place | undefined;
+  /** Whether the body shows the old row. */
+  readonly hasPrevious: boolean;
 }
 
 /** Most deliveries of one statement. */
@@ -57,10 +61,13 @@ export async function writeDeliveries(
   batch: readonly Received[],
   subscribers: readonly (readonly Subscriber[])[],
 ): Promise<{ readonly written: readonly Written[]; readonly eventCount: number }> {
+  const mayReadOld = await oldReaders(options, batch, subscribers);
   const planned = await holdToRates(
     options,
     batch.flatMap((received, index) =>
-      (subscribers[index] ?? []).map((subscriber) => plan(options, received, subscriber)),
+      (subscribers[index] ?? []).map((subscriber) =>
+        plan(options, { received, subscriber, hasPrevious: mayReadOld(received.event, subscriber) }),
+      ),
     ),
   );
   const written: Written[] = [];
@@ -79,18 +86,44 @@ export async function writeDeliveries(
   return { written, eventCount };
 }
 
-function plan({ admission }: WriteOptions, received: Received, subscriber: Subscriber): Planned {
+function keyOf({ id }: PublishedEvent, { user }: Subscriber): string {
+  return `${id} ${user.id}`;
+}
+
+/** Finds out which subscribers may read the old rows of updates as well. */
+async function oldReaders(
+  { eligibility }: WriteOptions,
+  batch: readonly Received[],
+  subscribers: readonly (readonly Subscriber[])[],
+): Promise<(event: PublishedEvent, subscriber: Subscriber) => boolean> {
+  const pairs = batch.flatMap(({ event }, index) =>
+    event.previous === undefined
+      ? []
+      : (subscribers[index] ?? []).map((one) => ({ event, user: one.user, key: keyOf(event, one) })),
+  );
+  if (pairs.length === 0) return () => false;
+  const verdicts = await eligibility.judge(pairs, "previous");
+  // The event stays in the outbox, and is tried again.
+  if (verdicts.includes(undefined)) throw new Error("Who may read an old row cannot be said now.");
+  const readers = new Set(pairs.flatMap(({ key }, index) => (verdicts[index] === true ? [key] : [])));
+  return (event, subscriber) => readers.has(keyOf(event, subscriber));
+}
+
+function plan(
+  { admission }: WriteOptions,
+  given: Pick<Planned, "received" | "subscriber" | "hasPrevious">,
+): Planned {
+  const { received, subscriber, hasPrevious } = given;
   const { event } = received;
   return {
-    received,
-    subscriber,
+    ...given,
     uuid: deliveryUuidOf(event.event_id, subscriber.subscriptionId),
     place: subscriber.isActive
       ? admission.reserve({
           userId: subscriber.user.id,
           url: subscriber.url,
           lane: "first",
-          bytes: event.data.length,
+          bytes: event.data.length + (hasPrevious ? (event.previous?.length ?? 0) : 0),
           isUrgent: false,
         })
       : undefined,
@@ -146,6 +179,7 @@ async function writePortion(
       id: received.event.id,
       uuid: received.event.event_id,
       data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
+      previous: withDeliveries.has(received) ? received.event.previous?.toString() : undefined,
     })),
     deliveries: portion.map((one) => toNewDelivery(one, scheduleOf)),
     isComplete,
@@ -169,7 +203,10 @@ async function writePortion(
   return { eventCount };
 }
 
-function toNewDelivery({ received, subscriber, uuid, place }: Planned, scheduleOf: ScheduleOf): NewDelivery {
+function toNewDelivery(
+  { received, subscriber, uuid, place, hasPrevious }: Planned,
+  scheduleOf: ScheduleOf,
+): NewDelivery {
   const { event, span } = received;
   return {
     uuid,
@@ -182,11 +219,12 @@ function toNewDelivery({ received, subscriber, uuid, place }: Planned, scheduleO
     maxAttempts: scheduleOf(event.resource).maxAttempts,
     traceparent: span.traceparent,
     isTaken: subscriber.isActive ? place !== undefined : null,
+    hasPrevious,
   };
 }
 
 function toDelivery(
-  { received: { event, span }, subscriber, uuid }: Planned,
+  { received: { event, span }, subscriber, uuid, hasPrevious }: Planned,
   rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
   scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
@@ -206,6 +244,7 @@ function toDelivery(
     traceparent: span.traceparent ?? null,
     subscriptionId,
     subscription: { url, signing, rateLimit, user },
-    data: event.data,
+    hasPrevious,
+    payload: event,
   };
 }

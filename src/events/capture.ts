@@ -184,20 +184,26 @@ function rowBody(definition: Definition): string {
     on_create: `WHEN 'INSERT' THEN
     ${unlessMoved(definition, {
       create: insertOf({ definition, trigger: "on_create", row: "NEW", snapshot: after }),
-      update: insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after" }),
+      update: insertOf({
+        definition,
+        trigger: "on_update",
+        row: "NEW",
+        snapshot: "svc_after",
+        previous: "svc_before",
+      }),
       after,
     })}`,
     on_update: `WHEN 'UPDATE' THEN
-    svc_after := ${after};
-    IF svc_after IS DISTINCT FROM ${before} THEN
-      ${insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after" })};
+    svc_after := ${after};${definition.keepsPrevious ? `\n    svc_before := ${before};` : ""}
+    IF svc_after IS DISTINCT FROM ${definition.keepsPrevious ? "svc_before" : before} THEN
+      ${insertOf({ definition, trigger: "on_update", row: "NEW", snapshot: "svc_after", previous: "svc_before" })};
     END IF;`,
     on_delete: `WHEN 'DELETE' THEN
     ${insertOf({ definition, trigger: "on_delete", row: "OLD", snapshot: before })};${noteMoved(definition)}`,
   };
   return `
 DECLARE
-  svc_after jsonb;${foldsMoves(definition) ? "\n  svc_before jsonb;\n  svc_moved bigint;" : ""}
+  svc_after jsonb;${declarationsOf(definition)}
 BEGIN
   ${silentUnlessPart}
   CASE TG_OP
@@ -269,11 +275,14 @@ function insertOf({
   trigger,
   row,
   snapshot,
+  previous,
 }: {
   readonly definition: Definition;
   readonly trigger: Trigger;
   readonly row: string;
   readonly snapshot: string;
+  /** The old row of an update; written where the definition asks for it. */
+  readonly previous?: string;
 }): string {
   const owner = definition.fields.find(({ name }) => name === definition.ownerColumn);
   const asText = (field: Field): string => `${row}.${quoteName(field.column)}::text`;
@@ -284,7 +293,26 @@ function insertOf({
     owner === undefined ? "NULL" : asText(owner),
     snapshot,
   ];
-  return `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) SELECT ${values.join(", ")}`;
+  if (previous === undefined || !definition.keepsPrevious)
+    return `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) SELECT ${values.join(", ")}`;
+  const kept = sameRecord(definition, snapshot, previous);
+  return `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot, previous) SELECT ${[...values, kept].join(", ")}`;
+}
+
+/**
+ * Leaves out the old row where the key has changed: it is another record, whose payloads
+ * `svc-admin erase` finds by its own key.
+ */
+function sameRecord({ keys }: Definition, snapshot: string, previous: string): string {
+  const isSame = keys.map(
+    ({ name }) => `${snapshot} -> ${quoteText(name)} = ${previous} -> ${quoteText(name)}`,
+  );
+  return `CASE WHEN ${isSame.join(" AND ")} THEN ${previous} END`;
+}
+
+function declarationsOf(definition: Definition): string {
+  const isFolded = foldsMoves(definition);
+  return `${isFolded || definition.keepsPrevious ? "\n  svc_before jsonb;" : ""}${isFolded ? "\n  svc_moved bigint;" : ""}`;
 }
 
 function snapshotOf(definition: Definition, row: string): string {

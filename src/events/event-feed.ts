@@ -57,6 +57,7 @@ interface EventRow extends Record<string, unknown> {
   readonly recordId: string;
   readonly ownerId: string | null;
   readonly occurredAt: string;
+  readonly hasPrevious: boolean;
 }
 
 export interface EventFeedOptions {
@@ -68,10 +69,14 @@ export interface EventFeedOptions {
       readonly event: { readonly id: string; readonly resource: string; readonly owner_id: string | null };
       readonly user: Caller;
     }[],
+    which?: "previous",
   ) => Promise<readonly (boolean | undefined)[]>;
   readonly present: (
     resource: string,
-    events: readonly { readonly snapshot: Readonly<Record<string, unknown>> }[],
+    events: readonly {
+      readonly snapshot: Readonly<Record<string, unknown>>;
+      readonly previous: Readonly<Record<string, unknown>> | null;
+    }[],
   ) => Promise<PresentedAll>;
 }
 
@@ -79,7 +84,8 @@ const portion = 1_000;
 const mostPortions = 5;
 
 const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id AS "ownerId",
-  to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt"`;
+  to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt",
+  previous IS NOT NULL AS "hasPrevious"`;
 
 // Bounded by the events looked at, and not by those found: few of many may be of these resources.
 const scanText = `
@@ -89,7 +95,7 @@ const scanText = `
   SELECT ${columns}, (SELECT max(id) FROM scan) AS last, (SELECT count(*)::int FROM scan) AS looked
   FROM scan WHERE resource = ANY($3::text[]) AND ($4::text IS NULL OR trigger = $4)
   UNION ALL
-  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, max(id), count(*)::int FROM scan
+  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, max(id), count(*)::int FROM scan
   ORDER BY id`;
 
 // By the index on (resource, record_id, id): one record has few events.
@@ -101,14 +107,17 @@ const recordText = `
 const findText = `SELECT ${columns} FROM svc.events WHERE id = $1 AND uuid = $2::uuid`;
 
 const dataText = `
-  SELECT event.id, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot
+  SELECT event.id, data.data || CASE WHEN event.id = ANY($2::bigint[]) THEN coalesce(',"previous":' || data.previous, '') ELSE '' END AS data,
+    CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot, CASE WHEN data.data IS NULL AND event.id = ANY($2::bigint[]) THEN event.previous END AS previous
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
 interface DataRow extends Record<string, unknown> {
   readonly id: string;
+  /** JSON of the record, and what comes behind it. */
   readonly data: string | null;
   readonly snapshot: Readonly<Record<string, unknown>> | null;
+  readonly previous: Readonly<Record<string, unknown>> | null;
 }
 
 export function createEventFeed(options: EventFeedOptions): EventFeed {
@@ -125,7 +134,7 @@ export function createEventFeed(options: EventFeedOptions): EventFeed {
         hasMore = looked.hasMore;
       }
       const page = readable.slice(0, take);
-      const { events, size } = await readFitting(options, page);
+      const { events, size } = await readFitting(options, page, caller);
       const isCut = events.length < readable.length;
       const last = events.at(-1);
       return {
@@ -139,7 +148,7 @@ export function createEventFeed(options: EventFeedOptions): EventFeed {
       const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
       if (row === undefined || !resources.includes(row.resource)) return undefined;
       const [isReadable] = await judgeAll(options, [row], caller);
-      return isReadable === true ? (await present(options, [row]))[0] : undefined;
+      return isReadable === true ? (await present(options, [row], caller))[0] : undefined;
     },
   };
 }
@@ -182,9 +191,11 @@ async function judgeAll(
   { judge }: EventFeedOptions,
   rows: readonly EventRow[],
   user: Caller,
+  which?: "previous",
 ): Promise<readonly boolean[]> {
   const answers = await judge(
     rows.map(({ id, resource, ownerId }) => ({ event: { id, resource, owner_id: ownerId }, user })),
+    which,
   );
   return answers.map((answer) => {
     if (answer === undefined) throw new AppError("server.unavailable", "Server Error");
@@ -196,28 +207,34 @@ async function judgeAll(
 async function readFitting(
   options: EventFeedOptions,
   rows: readonly EventRow[],
+  caller: Caller,
 ): Promise<{ readonly events: readonly FeedEvent[]; readonly size: number }> {
   try {
-    return { events: await present(options, rows), size: rows.length };
+    return { events: await present(options, rows, caller), size: rows.length };
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large" || rows.length <= 1) throw error;
-    return readFitting(options, rows.slice(0, Math.ceil(rows.length / 4)));
+    return readFitting(options, rows.slice(0, Math.ceil(rows.length / 4)), caller);
   }
 }
 
 async function present(
-  { sql, present: presentAll }: EventFeedOptions,
+  options: EventFeedOptions,
   rows: readonly EventRow[],
+  caller: Caller,
 ): Promise<readonly FeedEvent[]> {
+  const { sql, present: presentAll } = options;
   if (rows.length === 0) return [];
-  const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id)]);
+  const changed = rows.filter(({ hasPrevious }) => hasPrevious);
+  const judged = changed.length === 0 ? [] : await judgeAll(options, changed, caller, "previous");
+  const shown = changed.filter((_, index) => judged[index]);
+  const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id), shown.map(({ id }) => id)]);
   const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));
   const resourceOf = new Map(rows.map(({ id, resource }) => [id, resource]));
   const others = found.filter(({ snapshot }) => snapshot !== null);
   for (const [resource, own] of groupBy(others, ({ id }) => resourceOf.get(id) ?? "")) {
     const answer = await presentAll(
       resource,
-      own.map(({ snapshot }) => ({ snapshot: snapshot ?? {} })),
+      own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
     if (answer.kind === "none" && answer.isPassing) throw new AppError("server.unavailable", "Server Error");
     own.forEach(({ id }, index) =>
@@ -233,7 +250,9 @@ const unpresented = 'null,"problem":"The transform of the resource fails for thi
 const erased = 'null,"problem":"The record was erased."';
 
 function textOf(presented: Presented | undefined): string {
-  return presented?.kind === "presented" ? JSON.stringify(presented.data) : unpresented;
+  if (presented?.kind !== "presented") return unpresented;
+  const { data, previous } = presented;
+  return JSON.stringify(data) + (previous === undefined ? "" : `,"previous":${JSON.stringify(previous)}`);
 }
 
 function jsonOf({ id, uuid, resource, trigger, recordId, occurredAt }: EventRow, data: string): string {

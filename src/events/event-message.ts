@@ -8,11 +8,13 @@ import type { OutboxEvent } from "./outbox.ts";
  * An event as the fan-out receives it: the envelope, with the record as the bytes that every
  * delivery carries.
  */
-export interface PublishedEvent extends Omit<EventEnvelope, "data"> {
+export interface PublishedEvent extends Omit<EventEnvelope, "data" | "previous"> {
   /** Row id, as a decimal string. */
   readonly id: string;
   /** JSON. */
   readonly data: Buffer;
+  /** JSON; undefined where none is kept. */
+  readonly previous?: Buffer;
 }
 
 /**
@@ -28,15 +30,17 @@ const headers = { id: "x-svc-id", data: "x-svc-data", seal: "x-svc-seal" } as co
 export function eventMessage({
   event,
   data,
+  previous,
   traceparent,
   seal,
 }: {
-  readonly event: Omit<OutboxEvent, "snapshot" | "bytes" | "transaction" | "traceparent">;
+  readonly event: Omit<OutboxEvent, "snapshot" | "previous" | "bytes" | "transaction" | "traceparent">;
   readonly data: string;
+  readonly previous?: string | undefined;
   readonly traceparent?: string | undefined;
   readonly seal: Seal;
 }): OutgoingMessage {
-  const envelope: Omit<EventEnvelope, "data" | "timestamp"> = {
+  const envelope: Omit<EventEnvelope, "data" | "timestamp" | "previous"> = {
     event_id: event.uuid,
     event: event.trigger,
     resource: event.resource,
@@ -44,8 +48,9 @@ export function eventMessage({
     owner_id: event.ownerId,
   };
   const head = Buffer.from(`${JSON.stringify(envelope).slice(0, -1)},"data":`);
-  const tail = `,"timestamp":${JSON.stringify(event.timestamp)}}`;
-  const body = Buffer.concat([head, Buffer.from(data), Buffer.from(tail)]);
+  const old = previous === undefined ? "" : `,"previous":${previous}`;
+  const tail = Buffer.from(`,"timestamp":${JSON.stringify(event.timestamp)}${old}}`);
+  const body = Buffer.concat([head, Buffer.from(data), tail]);
   const place = `${head.length}:${body.length - head.length - tail.length}`;
   return {
     exchange: exchanges.events,
@@ -72,7 +77,14 @@ export function eventOf(message: IncomingMessage, seal: Seal): PublishedEvent | 
   if (!seal.isValid([id, " ", place, " ", body], message.headers[headers.seal])) return undefined;
   // The seal is valid, so the body has the form that `eventMessage` gave it.
   const [start = 0, length = 0] = place.split(":").map(Number);
-  const rest = `${body.toString("utf8", 0, start)}null${body.toString("utf8", start + length)}`;
-  const { data: _, ...envelope } = JSON.parse(rest) as EventEnvelope;
-  return { ...envelope, id, data: body.subarray(start, start + length) };
+  const end = start + length;
+  const between = beforePrevious.exec(body.toString("latin1", end, end + 100))?.[0];
+  const previous = between === undefined ? {} : { previous: body.subarray(end + between.length, -1) };
+  const tail = between === undefined ? body.toString("utf8", end) : `${between}null}`;
+  const rest = `${body.toString("utf8", 0, start)}null${tail}`;
+  const { data: _, ...envelope } = JSON.parse(rest) as Omit<EventEnvelope, "previous">;
+  return { ...envelope, id, data: body.subarray(start, end), ...previous };
 }
+
+/** What is between the data and the old row. */
+const beforePrevious = /^,"timestamp":"[^"]*","previous":/;

@@ -13,7 +13,12 @@ import { createTransform } from "../querying/transform.ts";
 
 /** The record of an event, or why the transform gives none now. */
 export type Presented =
-  | { readonly kind: "presented"; readonly data: unknown }
+  | {
+      readonly kind: "presented";
+      readonly data: unknown;
+      /** The old record of an update; undefined where none is kept. */
+      readonly previous?: unknown;
+    }
   | { readonly kind: "refused"; readonly reason: string };
 
 /** The result for events of one resource that were read together. */
@@ -59,7 +64,7 @@ export function createEventPresenter({
         isPassing: false,
       };
     try {
-      return { kind: "each", answers: await present(events) };
+      return { kind: "each", answers: await presentBoth(present, events) };
     } catch (error) {
       return {
         kind: "none",
@@ -70,8 +75,27 @@ export function createEventPresenter({
   };
 }
 
-type Captured = Pick<OutboxEvent, "snapshot">;
+/** What is presented: the row, and the old row of an update. */
+export type Captured = Pick<OutboxEvent, "snapshot" | "previous">;
 type PresentEvents = (events: readonly Captured[]) => Promise<readonly Presented[]>;
+
+/** Presents the old rows together with the new ones, so that relations are read once. */
+async function presentBoth(
+  present: PresentEvents,
+  events: readonly Captured[],
+): Promise<readonly Presented[]> {
+  const previous = events.flatMap(({ previous: snapshot }, index) =>
+    snapshot === undefined || snapshot === null ? [] : [{ index, snapshot }],
+  );
+  const answers = [...(await present([...events, ...previous]))];
+  const old = answers.splice(events.length);
+  previous.forEach(({ index }, place) => {
+    const [now, before] = [answers[index], old[place]];
+    if (now?.kind !== "presented" || before === undefined) return;
+    answers[index] = before.kind === "presented" ? { ...now, previous: before.data } : before;
+  });
+  return answers;
+}
 
 function createPresenter({
   definition,

@@ -26,4 +26,6 @@ export interface EventEnvelope {
   readonly data: unknown;
   /** UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
+  /** The record before an update, of a resource with `previous: true`. */
+  readonly previous?: unknown;
 }

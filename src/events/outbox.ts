@@ -19,6 +19,8 @@ export interface OutboxEvent {
   readonly ownerId: string | null;
   /** As the capture trigger encoded it; `rowOfSnapshot` decodes it. */
   readonly snapshot: Readonly<Record<string, unknown>>;
+  /** The old row of an update, in the same form; null where none is kept. */
+  readonly previous?: Readonly<Record<string, unknown>> | null;
   /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
   /** W3C `traceparent` of the writer; null when the writer is not traced. */
@@ -79,7 +81,7 @@ export interface Outbox {
 function eventOf(row: string): string {
   return `
     SELECT event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-      event.snapshot, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
+      event.snapshot, event.previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
     FROM svc.events AS event WHERE event.id = ${row}.event_id LIMIT 1`;
 }
 

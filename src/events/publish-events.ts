@@ -20,6 +20,8 @@ export interface PublishOptions {
 export interface PresentedEvent {
   readonly event: OutboxEvent;
   readonly data: unknown;
+  /** Undefined where none is kept. */
+  readonly previous?: unknown;
 }
 
 interface ReadyEvent {
@@ -60,10 +62,17 @@ export async function publishEvents(
   return [...tooLarge.map(({ event }) => event.id), ...unconfirmed.map(({ id }) => id)];
 }
 
-function toReady({ tracing = noTracing, seal }: PublishOptions, { event, data }: PresentedEvent): ReadyEvent {
+function toReady(
+  { tracing = noTracing, seal }: PublishOptions,
+  { event, data, previous }: PresentedEvent,
+): ReadyEvent {
   const span = beginPublish(tracing, event);
   const json = JSON.stringify(data ?? null);
-  return { event, span, message: eventMessage({ event, data: json, traceparent: span.traceparent, seal }) };
+  const old = previous === undefined ? undefined : JSON.stringify(previous);
+  const parts = { event, data: json, traceparent: span.traceparent, seal };
+  const message = eventMessage({ ...parts, previous: old });
+  const isTooLarge = old !== undefined && message.body.length > maxMessageBytes;
+  return { event, span, message: isTooLarge ? eventMessage(parts) : message };
 }
 
 /** Such a message would make the broker close the channel, and lose everything that is on it. */

@@ -267,7 +267,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
     );
   const ready = events.flatMap((event, index): readonly PresentedEvent[] => {
     const answer = answers[index];
-    return answer?.kind === "presented" ? [{ event, data: answer.data }] : [];
+    return answer?.kind === "presented" ? [{ event, data: answer.data, previous: answer.previous }] : [];
   });
   const unpublished = await publishEvents(state.options, resource, ready);
   for (const id of unpublished) retryLater(state, id);

@@ -178,6 +178,8 @@ export interface Definition {
   readonly indexes: readonly TableIndex[];
   readonly relations: readonly Relation[];
   readonly triggers: readonly Trigger[];
+  /** Whether events of updates keep the old row. */
+  readonly keepsPrevious: boolean;
   /** Undefined: every field under its own name. */
   readonly transform?: TransformNode & { readonly kind: "object" };
   /** Undefined: derived from the fields, see derive-rules.ts. */

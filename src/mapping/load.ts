@@ -172,6 +172,7 @@ function toDefinition({
     indexes,
     relations: [...draft.relations.values()].filter((relation) => relation !== undefined),
     triggers,
+    keepsPrevious: content.previous ?? false,
     ...(transform !== undefined && { transform }),
     ...(content.createRules !== undefined && { createRules: content.createRules }),
     ...(content.updateRules !== undefined && { updateRules: content.updateRules }),
@@ -236,4 +237,6 @@ function checkTriggers(draft: Draft): void {
     if (triggers.indexOf(trigger) < index)
       draft.report(["triggers", index], `"${trigger}" is in the list already`);
   }
+  if (draft.content.previous === true && !triggers.includes("on_update"))
+    draft.report(["previous"], "only updates have an old row; expected on_update among the triggers");
 }

@@ -47,8 +47,9 @@ export function deliveryRequests(definitions: Definitions): JsonSchema {
   return Object.fromEntries(requests) as JsonSchema;
 }
 
-function requestOf({ name }: Definition, trigger: Trigger): JsonSchema {
-  const schema = objectOf({
+function requestOf({ name, keepsPrevious }: Definition, trigger: Trigger): JsonSchema {
+  const before = keepsPrevious && trigger === "on_update";
+  const fields = {
     event: { type: "string", const: trigger },
     resource: { type: "string", const: name },
     event_id: uuid,
@@ -59,7 +60,10 @@ function requestOf({ name }: Definition, trigger: Trigger): JsonSchema {
       format: "date-time",
       description: "When it happened: UTC, with microseconds.",
     },
-  });
+  };
+  const schema = before
+    ? objectOf({ ...fields, previous: schemaNamed(name) }, { optional: ["previous"] })
+    : objectOf(fields);
   return {
     operationId: `${name}.${trigger}`,
     tags: ["Webhooks"],

@@ -22,6 +22,7 @@ export function shownDefinition(
     unique: definition.uniques,
     indexes: definition.indexes,
     triggers: definition.triggers,
+    previous: definition.keepsPrevious,
     transform:
       code.transform !== undefined
         ? "module"

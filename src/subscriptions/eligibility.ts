@@ -9,6 +9,7 @@ import { groupBy } from "../kit/group-by.ts";
 import { alternativesOf } from "../querying/alternatives.ts";
 import { findReaders, type EventReaders } from "./find-readers.ts";
 import { judgeSnapshots, pairKey } from "./snapshot-judge.ts";
+import type { SnapshotColumn } from "./snapshot-row.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
@@ -60,9 +61,12 @@ export interface Eligibility {
   /**
    * Returns for each pair whether the user gets the event; undefined when the filter fails, so that
    * it cannot be said now.
+   *
+   * @param which With `previous`: whether the user may read the old row of the update.
    */
   judge(
     pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
+    which?: SnapshotColumn,
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
@@ -106,12 +110,13 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
         },
       };
     },
-    async judge(pairs) {
+    async judge(given, which = "snapshot") {
+      const pairs = which === "snapshot" ? given : await withOwnersBefore(options, given);
       const verdicts = new Map<(typeof pairs)[number], boolean | undefined>();
       for (const [resource, own] of groupBy(pairs, ({ event }) => event.resource)) {
         const filter = filterOf(resource);
         if (filter === undefined) continue;
-        const passed = await judgeFilter(options, filter, own);
+        const passed = await judgeFilter(options, filter, own, which);
         for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id ?? "", pair.user.id)));
       }
       return pairs.map((pair) => {
@@ -194,13 +199,14 @@ async function judgeFilter(
   options: EligibilityOptions,
   { definition, condition }: Filter,
   pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
+  which: SnapshotColumn,
 ): Promise<ReadonlySet<string> | undefined> {
   const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
   const ids = [...new Set(known.map(({ eventId }) => eventId))];
   try {
     const found = await withoutUnfit(options, { definition, ids }, (some) => {
       const own = known.filter(({ eventId }) => some.includes(eventId));
-      return judgeSnapshots(options.sql, definition, condition, own);
+      return judgeSnapshots(options.sql, definition, condition, own, which);
     });
     return new Set(found.flatMap((one) => [...one]));
   } catch (error) {
@@ -209,6 +215,32 @@ async function judgeFilter(
     options.log.error({ err: error, resource: definition.name }, "access.read failed");
     return undefined;
   }
+}
+
+const ownersBeforeText = `
+  SELECT event.id, event.previous ->> given.field AS owner
+  FROM unnest($1::bigint[], $2::text[]) AS given (id, field) JOIN svc.events AS event ON event.id = given.id`;
+
+/** Returns the pairs with the owners of the old rows; null where that was no user's. */
+async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
+  { definitions, sql }: EligibilityOptions,
+  pairs: readonly P[],
+): Promise<readonly P[]> {
+  const fields = new Map<string, string>();
+  for (const { event } of pairs) {
+    const definition = definitions.get(event.resource);
+    const { ownerColumn, access } = definition ?? {};
+    if (event.id !== undefined && ownerColumn !== undefined && access?.read.kind === "owner")
+      fields.set(event.id, ownerColumn);
+  }
+  const asked = [[...fields.keys()], [...fields.values()]];
+  const rows =
+    fields.size === 0 ? [] : await sql<{ id: string; owner: string | null }>(ownersBeforeText, asked);
+  const owners = new Map(rows.map(({ id, owner }) => [id, owner]));
+  return pairs.map((pair) => ({
+    ...pair,
+    event: { ...pair.event, owner_id: owners.get(pair.event.id ?? "") ?? null },
+  }));
 }
 
 /**

@@ -56,9 +56,9 @@ export function withServiceEvents(definitions: Definitions, own: Eligibility): E
         }),
       };
     },
-    async judge(pairs) {
+    async judge(pairs, which) {
       const others = pairs.filter(({ event }) => !isService(definitions, event.resource));
-      const judged = await own.judge(others);
+      const judged = await own.judge(others, which);
       const verdicts = new Map(others.map((pair, index) => [pair, judged[index]]));
       return pairs.map((pair) => (verdicts.has(pair) ? verdicts.get(pair) : pair.user.isAdmin));
     },

@@ -4,7 +4,7 @@ import type { Definition } from "../mapping/definition.ts";
 import { conditionText, createParameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
 import { bindToUsers } from "../querying/user-values.ts";
-import { snapshotRow } from "./snapshot-row.ts";
+import { snapshotRow, type SnapshotColumn } from "./snapshot-row.ts";
 
 /** A user and an event that the user may be able to read. */
 export interface JudgedPair {
@@ -21,7 +21,8 @@ export function pairKey(eventId: string, userId: number): string {
 /**
  * Applies the rule `access.read` to the snapshots of events, as if each were the row: so it holds
  * for deleted records too, with the related rows as they are. One statement for all pairs. Nothing
- * passes for an erased event: a rule such as "not private" would hold for a row of nulls.
+ * passes for an erased event, nor without an old row: a rule such as "not private" would hold for a
+ * row of nulls.
  *
  * @returns The keys of the pairs that pass.
  */
@@ -30,6 +31,7 @@ export async function judgeSnapshots(
   definition: Definition,
   filter: Condition,
   pairs: readonly JudgedPair[],
+  which: SnapshotColumn,
 ): Promise<ReadonlySet<string>> {
   const parameters = createParameters();
   const given = [
@@ -41,8 +43,8 @@ export async function judgeSnapshots(
   const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id
-    CROSS JOIN LATERAL ${snapshotRow(definition, [condition])}
-    WHERE e.snapshot <> 'null' AND ${conditionText(condition, "t", parameters)}`;
+    CROSS JOIN LATERAL ${snapshotRow(definition, [condition], which)}
+    WHERE e.${which} <> 'null' AND ${conditionText(condition, "t", parameters)}`;
   const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
   return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
 }

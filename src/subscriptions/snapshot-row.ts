@@ -2,14 +2,23 @@ import { quoteTable, quoteText } from "../db/names.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 
+/** Which row of an event: as it became, or as it was before an update. */
+export type SnapshotColumn = "snapshot" | "previous";
+
 /**
  * Writes the snapshot of the event `e` as a row of the resource's table, `t`: so a condition holds
  * for deleted records too. It has the columns that the conditions ask for.
+ *
+ * @param which The old row of an update is in `previous`.
  */
-export function snapshotRow(definition: Definition, conditions: readonly Condition[]): string {
+export function snapshotRow(
+  definition: Definition,
+  conditions: readonly Condition[],
+  which: SnapshotColumn = "snapshot",
+): string {
   const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
   // The snapshot goes by fields.
-  const pairs = [...fields].map(([column, name]) => `${quoteText(column)}, e.snapshot -> ${quoteText(name)}`);
+  const pairs = [...fields].map(([column, name]) => `${quoteText(column)}, e.${which} -> ${quoteText(name)}`);
   return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, jsonb_build_object(${pairs.join(", ")})) AS t`;
 }
 

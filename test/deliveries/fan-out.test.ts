@@ -34,7 +34,7 @@ describe("createFanOut", () => {
       (first, other) => first.subscriptionId - other.subscriptionId,
     );
     expect(more).to.have.length(1);
-    const { flight, data, happenedAtMs, subscription: target, ...rest } = one as DeliveryInFlight;
+    const { flight, payload, happenedAtMs, subscription: target, ...rest } = one as DeliveryInFlight;
     expect(rest).to.deep.equal({
       id: String(rows[0]?.id),
       uuid: rows[0]?.uuid,
@@ -48,6 +48,7 @@ describe("createFanOut", () => {
       isManual: false,
       trigger: "scheduled",
       traceparent: null,
+      hasPrevious: false,
       subscriptionId: scene.subscription.id,
     });
     expect(target.url).to.equal(scene.subscription.url);
@@ -57,7 +58,7 @@ describe("createFanOut", () => {
       encryptedHeaders: null,
     });
     expect(target.user).to.include({ id: scene.subscription.userId, name: "Ada", isAdmin: false });
-    expect(String(data)).to.equal('{"text":"é"}');
+    expect(String(payload?.data)).to.equal('{"text":"é"}');
     const ageMs = Date.now() - Date.parse("2026-03-28T14:30:00.123Z");
     expect(performance.now() - happenedAtMs).to.be.closeTo(ageMs, 10_000);
     const [row, ...flights] = await scene.work.flights();

@@ -51,6 +51,7 @@ describe("createDeliveryStore", () => {
         attempt: 1,
         maxAttempts: 3,
         isManual: false,
+        hasPrevious: false,
         trigger: "scheduled",
         ownerId: String(scene.subscription.userId),
         traceparent: "00-1",
@@ -361,6 +362,7 @@ describe("createDeliveryStore", () => {
           timestamp: "2026-03-28T14:30:00.123456Z",
           lastError: "spent",
           data: "[1.50]",
+          previous: null,
         },
       ]);
       expect(await find()).to.deep.equal([]);

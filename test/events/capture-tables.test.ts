@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect } from "chai";
 import type { Client } from "pg";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
-import { captureBelow } from "../../src/events/capture.ts";
+import { captureBelow, captureOf } from "../../src/events/capture.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import {
   columns,
@@ -85,6 +85,21 @@ for (const [where, start] of [
           "on_delete 1 a",
           "on_create 100 a",
         ]);
+      });
+
+      it("keeps the old row of an update that moves its row to another partition", async () => {
+        await client.query(`
+          CREATE TABLE notes (id int, text text, user_id int, PRIMARY KEY (id, user_id)) PARTITION BY RANGE (user_id);
+          CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100);
+          CREATE TABLE notes_100 PARTITION OF notes FOR VALUES FROM (100) TO (200)`);
+        const kept = { ...notes, isManaged: false, keepsPrevious: true };
+        await client.query(captureOf(kept).install.join(";"));
+        await client.query("INSERT INTO notes VALUES (1, 'a', 7)");
+
+        expect(await eventsOf("UPDATE notes SET user_id = 107")).to.deep.equal(["on_update 1 a"]);
+        const { rows } = await client.query("SELECT previous FROM svc.events");
+        expect(rows).to.deep.equal([{ previous: { id: 1, text: "a", user_id: 7 } }]);
+        expect(await eventsOf("UPDATE notes SET text = 'b'; UPDATE notes SET text = 'b'")).to.have.length(1);
       });
 
       it("makes one on_delete a row of TRUNCATE, of the whole or of any part", async () => {

@@ -63,6 +63,23 @@ describe("eventOf", () => {
     });
   });
 
+  it("reads an old row with its very bytes, and none where the record only looks like one", () => {
+    const previous = '{"n":1.50,"text":"\\",\\"timestamp\\":","9":1}';
+    const update = { ...event, trigger: "on_update" } as const;
+    const both = eventMessage({ event: update, data, previous, seal });
+    const odd = '{"a":{"b":1},"timestamp":"x","previous":{}}';
+
+    expect(
+      both.body.toString().endsWith(`,"timestamp":"${event.timestamp}","previous":${previous}}`),
+    ).to.equal(true);
+    const read = eventOf(incoming(both), seal);
+    expect([String(read?.data), String(read?.previous)]).to.deep.equal([data, previous]);
+    expect(read).to.include({ timestamp: event.timestamp, event: "on_update" });
+    const plain = eventOf(incoming(eventMessage({ event: update, data: odd, seal })), seal);
+    expect(plain).not.to.have.property("previous");
+    expect(String(plain?.data)).to.equal(odd);
+  });
+
   for (const [ownerIdOf, json] of [
     [null, "null"],
     ["7", '"text"'],

@@ -82,6 +82,11 @@ const names: readonly Case[] = [
     "8:28: searchableColumns[1]: expected a String field, since a search compares text; id is Int",
   ],
   [
+    "an old row without updates",
+    "previous: true",
+    "8:11: previous: only updates have an old row; expected on_update among the triggers",
+  ],
+  [
     "a searchable column given twice",
     "searchableColumns: [title, title]",
     '8:28: searchableColumns[1]: "title" is in the list already',

@@ -40,6 +40,7 @@ describe("checkDefinitions", () => {
       supportsCreate: true,
       supportsUpdate: true,
       supportsDelete: true,
+      keepsPrevious: false,
       code: {},
     } satisfies DefinitionData);
   });
@@ -68,7 +69,8 @@ fields:
   token: { type: Uuid, default: uuid }
   changed: { type: DateTime, updatedAt: true }
   rest: { type: Int, optional: true, default: null }
-triggers: [on_delete, on_create]
+triggers: [on_delete, on_update]
+previous: true
 transform: { id: line_id, kind: { value: { a: 1 } }, more: { price: price, none: {} } }
 createRules: { price: 'required|numeric', tags: [array, { max: 3 }] }
 updateRules: { tags.*: string }
@@ -119,7 +121,7 @@ webhookBackoff: [0.5, 10]
       ],
       key,
       relations: [],
-      triggers: ["on_delete", "on_create"],
+      triggers: ["on_delete", "on_update"],
       transform: {
         kind: "object",
         entries: [
@@ -156,6 +158,7 @@ webhookBackoff: [0.5, 10]
       supportsDelete: false,
       webhookMaxAttempts: 3,
       webhookBackoff: [0.5, 10],
+      keepsPrevious: true,
       code: {},
     } satisfies DefinitionData);
   });

@@ -6,6 +6,8 @@ import { scopeTable } from "../../src/http/scope-check.ts";
 import { errorStatus } from "../../src/kit/errors.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { addOpenApiRoutes } from "../../src/openapi/routes.ts";
+import { deliveryRequests } from "../../src/openapi/delivery-requests.ts";
+import { definition, definitionsOf } from "../support/definitions.ts";
 import { documentOf, type TestDocument } from "./documents.ts";
 
 const everyField = `
@@ -144,6 +146,19 @@ describe("createDocument", () => {
       "tasks.on_update",
     ]);
     expect(sent.filter((name) => name !== "Content-Type" && !text.includes(`"${name}"`))).to.deep.equal([]);
+  });
+
+  it("has the old row in the requests of updates, where a mapping file keeps it, and there alone", () => {
+    const definitions = definitionsOf(
+      definition({ name: "kept", fields: [], keepsPrevious: true }),
+      definition({ name: "plain", fields: [] }),
+    );
+
+    const requests = Object.entries(deliveryRequests(definitions));
+
+    const showing = requests.filter(([, request]) => JSON.stringify(request).includes('"previous"'));
+    expect(showing.map(([name]) => name)).to.deep.equal(["kept.on_update"]);
+    expect(JSON.stringify(showing)).not.to.match(/"required":\[[^\]]*"previous"/);
   });
 
   it("says nothing of base queries, filters of access, defaults, tables and look-ups", () => {

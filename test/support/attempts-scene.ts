@@ -54,7 +54,7 @@ export function inFlight({ flightId, deliveries }: Taken): readonly DeliveryInFl
     ...taken,
     subscription: taken.subscription as DeliveryInFlight["subscription"],
     happenedAtMs: performance.now(),
-    data: undefined,
+    payload: undefined,
     flight,
   }));
 }

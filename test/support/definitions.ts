@@ -58,6 +58,7 @@ export function definition({
     indexes: [],
     relations: [],
     triggers: ["on_create", "on_update", "on_delete"],
+    keepsPrevious: false,
     isAdmin: { kind: "flag" },
     searchableColumns: [],
     includes: [],

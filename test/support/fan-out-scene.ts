@@ -58,13 +58,15 @@ export function useFanOutScene(): FanOutScene {
   const scene: Mutable<FanOutScene> = Object.assign(useWorkerScene() as FanOutScene, {
     start(overrides: Partial<FanOutOptions> = {}) {
       const metrics = createMetrics();
+      const eligibility = notesEligibility();
       const fanOut = createFanOut({
         broker: scene.broker,
         seal,
         store: scene.store,
+        eligibility,
         findSubscribers: createSubscriberFinder({
           sql: scene.core.sql,
-          eligibility: notesEligibility(),
+          eligibility,
           filters: unfiltered,
           holdForMs: 604_800_000,
         }),

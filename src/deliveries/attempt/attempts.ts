@@ -30,9 +30,16 @@ export interface DeliveryInFlight extends Omit<
    * database, whose time of day may differ from this machine's.
    */
   readonly happenedAtMs: number;
-  /** JSON of the record; undefined while it is only in the database. */
-  readonly data: Uint8Array | undefined;
+  /** Undefined while it is only in the database. */
+  readonly payload: PayloadBytes | undefined;
   readonly flight: Flight;
+}
+
+/** What a delivery carries: JSON. */
+export interface PayloadBytes {
+  readonly data: Uint8Array;
+  /** The record before an update; undefined where none is kept. */
+  readonly previous?: Uint8Array | undefined;
 }
 
 /** Makes attempts: sign, POST, decide, record. */
@@ -78,7 +85,7 @@ export function flightMsOf(timeoutMs: number): number {
 interface State {
   readonly options: AttemptsOptions;
   readonly writer: OutcomeWriter;
-  readonly data: Batcher<string, Uint8Array | undefined>;
+  readonly data: Batcher<string, PayloadBytes | undefined>;
   isStopping: boolean;
 }
 
@@ -111,9 +118,14 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 async function readData(
   store: AttemptsOptions["store"],
   eventIds: readonly string[],
-): Promise<readonly (Uint8Array | undefined)[]> {
+): Promise<readonly (PayloadBytes | undefined)[]> {
   const found = await store.dataOf([...new Set(eventIds)]);
-  const buffers = new Map([...found].map(([id, text]) => [id, Buffer.from(text)]));
+  const buffers = new Map(
+    [...found].map(([id, { data, previous }]) => [
+      id,
+      { data: Buffer.from(data), previous: previous === null ? undefined : Buffer.from(previous) },
+    ]),
+  );
   return eventIds.map((id) => buffers.get(id));
 }
 
@@ -166,7 +178,7 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
     await writer.record(delivery.flight, outcome);
     return;
   }
-  const { result, body } = made;
+  const { result, body, payload } = made;
   const bytesOut = body.reduce((sum, part) => sum + part.length, 0);
   const lagMs = performance.now() - delivery.happenedAtMs;
   const step = decideStep(options, delivery, result);
@@ -187,14 +199,14 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
   if (step.kind === "retry") onQueued(step.delayMs);
   if (step.kind === "failed") {
     const lastError = outcome.lastError ?? null;
-    const record = Buffer.concat(body.slice(1, -1));
-    await deadLetter(options, deadDeliveryMessage({ ...delivery, lastError, data: record }), delivery.id);
+    await deadLetter(options, deadDeliveryMessage({ ...delivery, lastError, ...payload }), delivery.id);
   }
 }
 
 interface MadeAttempt {
   readonly result: AttemptResult;
   readonly body: readonly Uint8Array[];
+  readonly payload: PayloadBytes;
 }
 
 /**
@@ -206,9 +218,10 @@ async function post(
   delivery: DeliveryInFlight,
 ): Promise<MadeAttempt | "erased" | undefined> {
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
-  const record = delivery.data ?? (await data.add(delivery.eventId));
-  if (record === undefined) return "erased";
-  const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, data: record, timestamp });
+  const found = delivery.payload ?? (await data.add(delivery.eventId));
+  if (found === undefined) return "erased";
+  const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
+  const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
   const signing = options.openSigning(subscription.signing);
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
   const sent = await sendInSpan({
@@ -217,7 +230,7 @@ async function post(
     post: { url: subscription.url, headers, body },
     send: (request) => options.send(request, subscription.user),
   });
-  return sent.kind === "made" ? { result: sent.result, body } : undefined;
+  return sent.kind === "made" ? { result: sent.result, body, payload } : undefined;
 }
 
 function decideStep(

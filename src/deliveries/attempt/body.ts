@@ -6,6 +6,7 @@ import type { EventKind } from "../../events/event.ts";
  * bytes, however many. Pure: every attempt has the same bytes.
  *
  * @param data JSON of the record, as the resource's transform returns it.
+ * @param previous JSON of the record before an update; undefined where none is kept.
  * @param timestamp UTC, ISO 8601 with microseconds and a trailing `Z`.
  */
 export function deliveryBody({
@@ -14,6 +15,7 @@ export function deliveryBody({
   eventUuid,
   deliveryUuid,
   data,
+  previous,
   timestamp,
 }: {
   readonly event: EventKind | "ping";
@@ -21,12 +23,12 @@ export function deliveryBody({
   readonly eventUuid: string;
   readonly deliveryUuid: string;
   readonly data: Uint8Array;
+  readonly previous?: Uint8Array | undefined;
   readonly timestamp: string;
 }): readonly Uint8Array[] {
   const head = { event, resource, event_id: eventUuid, delivery_id: deliveryUuid };
-  return [
-    Buffer.from(`${JSON.stringify(head).slice(0, -1)},"data":`),
-    data,
-    Buffer.from(`,"timestamp":${JSON.stringify(timestamp)}}`),
-  ];
+  const start = Buffer.from(`${JSON.stringify(head).slice(0, -1)},"data":`);
+  const time = `,"timestamp":${JSON.stringify(timestamp)}`;
+  if (previous === undefined) return [start, data, Buffer.from(`${time}}`)];
+  return [start, data, Buffer.from(`${time},"previous":`), previous, Buffer.from("}")];
 }

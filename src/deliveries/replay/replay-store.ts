@@ -10,6 +10,10 @@ export interface NewReplayed {
   readonly parentId: string | null;
   /** JSON of the record; null: that of the event's other deliveries. */
   readonly data: string | null;
+  /** JSON of the record before an update; null: that of the other deliveries, or none. */
+  readonly previous: string | null;
+  /** Whether the subscriber may read the old row. */
+  readonly mayReadOld: boolean;
   readonly maxAttempts: number;
 }
 
@@ -75,21 +79,22 @@ const lockText = `
 const makeText = `
   WITH given AS MATERIALIZED (
     SELECT given.*, event.uuid AS event_uuid, event.resource
-    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[]) AS given (event_id, parent_id, data, max_attempts)
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::bool[])
+      AS given (event_id, parent_id, data, max_attempts, previous, may_read_old)
     JOIN svc.events AS event ON event.id = given.event_id
     WHERE jsonb_typeof(event.snapshot) <> 'null'
       AND (given.data IS NOT NULL OR EXISTS (SELECT FROM svc.event_data AS data WHERE data.event_id = given.event_id))
   ), data AS (
-    INSERT INTO svc.event_data (event_id, data) SELECT event_id, data FROM given WHERE data IS NOT NULL
+    INSERT INTO svc.event_data (event_id, data, previous) SELECT event_id, data, previous FROM given WHERE data IS NOT NULL
     ON CONFLICT (event_id) DO NOTHING
   ), fresh AS MATERIALIZED (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.* FROM given ORDER BY event_id
   ), made AS (
     INSERT INTO svc.deliveries (id, uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
-      trigger_kind, max_attempts, url, traceparent, status, held_at, replay_id)
+      trigger_kind, max_attempts, url, traceparent, status, held_at, replay_id, has_previous)
     SELECT fresh.id, gen_random_uuid(), fresh.event_id, fresh.event_uuid, subscription.id, subscription.user_id, fresh.resource,
       parent.id, coalesce(parent.root_delivery_id, fresh.id), 'manual', fresh.max_attempts, subscription.url, parent.traceparent,
-      'held', now(), replay.id
+      'held', now(), replay.id, nullif(fresh.may_read_old, false)
     FROM fresh
     JOIN svc.replays AS replay ON replay.id = $1
     JOIN svc.subscriptions AS subscription ON subscription.id = replay.subscription_id
@@ -151,6 +156,8 @@ async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promi
     events.map(({ parentId }) => parentId),
     events.map(({ data }) => data),
     events.map(({ maxAttempts }) => maxAttempts),
+    events.map(({ previous }) => previous),
+    events.map(({ mayReadOld }) => mayReadOld),
   ]);
   return row?.count ?? 0;
 }

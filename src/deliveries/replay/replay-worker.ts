@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Sql } from "../../db/sql.ts";
-import type { PresentedAll } from "../../events/event-presenter.ts";
+import type { Captured, Presented, PresentedAll } from "../../events/event-presenter.ts";
+import type { Caller } from "../../kit/caller.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
@@ -24,10 +25,7 @@ export interface ReplayWorkerOptions {
   readonly filters: Pick<WebhookFilters, "passes">;
   readonly scheduleOf: ScheduleOf;
   /** Makes the records of events that had no delivery. */
-  readonly present: (
-    resource: string,
-    events: readonly { readonly snapshot: Readonly<Record<string, unknown>> }[],
-  ) => Promise<PresentedAll>;
+  readonly present: (resource: string, events: readonly Captured[]) => Promise<PresentedAll>;
   readonly intervalMs: number;
   readonly log: Log;
 }
@@ -109,7 +107,8 @@ async function advance(options: ReplayWorkerOptions, replay: Replay): Promise<vo
 }
 
 const sizesText = `
-  SELECT event.id, coalesce(octet_length(data.data), pg_column_size(event.snapshot)) AS bytes
+  SELECT event.id, CASE WHEN data.data IS NULL THEN pg_column_size(event.snapshot) + coalesce(pg_column_size(event.previous), 0)
+    ELSE octet_length(data.data) END AS bytes
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
@@ -130,6 +129,7 @@ async function fittingOf(sql: Sql, events: readonly ReplayedEvent[]): Promise<re
 // erased.
 const dataText = `
   SELECT event.id, event.resource, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot,
+    CASE WHEN data.data IS NULL THEN event.previous END AS previous, event.previous IS NOT NULL AS "hasPrevious",
     jsonb_typeof(event.snapshot) = 'null'
       OR data.data IS NULL AND EXISTS (SELECT FROM svc.deliveries WHERE event_id = event.id) AS "isErased"
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
@@ -140,6 +140,8 @@ interface DataRow extends Record<string, unknown> {
   readonly resource: string;
   readonly data: string | null;
   readonly snapshot: Readonly<Record<string, unknown>> | null;
+  readonly previous: Readonly<Record<string, unknown>> | null;
+  readonly hasPrevious: boolean;
   readonly isErased: boolean;
 }
 
@@ -149,7 +151,7 @@ interface DataRow extends Record<string, unknown> {
  */
 async function withData(
   options: ReplayWorkerOptions,
-  { filter }: ReplayedSubscription,
+  { filter, user }: ReplayedSubscription,
   events: readonly ReplayedEvent[],
 ): Promise<{ readonly events: readonly NewReplayed[]; readonly unmade: number }> {
   if (events.length === 0) return { events: [], unmade: 0 };
@@ -159,38 +161,65 @@ async function withData(
     options,
     rows.filter(({ data, isErased }) => data === null && !isErased),
   );
+  const oldReadable = await oldReadableOf(options, user, events, rows);
   const made = events.flatMap(({ id, resource, parentId }): readonly NewReplayed[] => {
-    const text = known.get(id) ?? presented.get(id);
-    if (text === undefined) return [];
+    const texts = presented.get(id);
+    if (!known.has(id) && texts === undefined) return [];
     const { maxAttempts } = options.scheduleOf(resource);
-    return [{ eventId: id, parentId, data: presented.get(id) ?? null, maxAttempts }];
+    const { data = null, previous = null } = texts ?? {};
+    return [{ eventId: id, parentId, data, previous, mayReadOld: oldReadable.has(id), maxAttempts }];
   });
   const passes = ({ eventId }: NewReplayed): boolean => {
     const resource = events.find(({ id }) => id === eventId)?.resource ?? "";
-    const text = known.get(eventId) ?? presented.get(eventId) ?? "null";
+    const text = known.get(eventId) ?? presented.get(eventId)?.data ?? "null";
     return filter === null || options.filters.passes(resource, filter, JSON.parse(text));
   };
   return { events: made.filter(passes), unmade: events.length - made.length };
+}
+
+/** Returns the ids of the events whose old row the subscriber may read. */
+async function oldReadableOf(
+  { eligibility }: ReplayWorkerOptions,
+  user: Caller,
+  events: readonly ReplayedEvent[],
+  rows: readonly DataRow[],
+): Promise<ReadonlySet<string>> {
+  const changed = new Set(rows.flatMap(({ id, hasPrevious }) => (hasPrevious ? [id] : [])));
+  const asked = events.filter(({ id }) => changed.has(id));
+  const verdicts = await eligibility.judge(
+    asked.map((event) => ({ event, user })),
+    "previous",
+  );
+  return new Set(asked.flatMap(({ id }, index) => (verdicts[index] === true ? [id] : [])));
+}
+
+interface PresentedTexts {
+  readonly data: string;
+  readonly previous: string | null;
 }
 
 /** Returns the JSON of the records by the ids of events. */
 async function presentedOf(
   { present, log }: ReplayWorkerOptions,
   rows: readonly DataRow[],
-): Promise<ReadonlyMap<string, string>> {
-  const records = new Map<string, string>();
+): Promise<ReadonlyMap<string, PresentedTexts>> {
+  const records = new Map<string, PresentedTexts>();
   for (const [resource, own] of groupBy(rows, (row) => row.resource)) {
     const answer = await present(
       resource,
-      own.map(({ snapshot }) => ({ snapshot: snapshot ?? {} })),
+      own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
     if (answer.kind === "none" && answer.isPassing)
       throw new Error(`The records of ${resource} cannot be read now: ${answer.reason}`);
     own.forEach(({ id }, index) => {
       const one = answer.kind === "each" ? answer.answers[index] : undefined;
-      if (one?.kind === "presented") records.set(id, JSON.stringify(one.data));
+      if (one?.kind === "presented") records.set(id, textsOf(one));
       else log.warn({ event: "replay.unmade", resource, eventId: id }, "the transform fails for an event");
     });
   }
   return records;
+}
+
+function textsOf({ data, previous }: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
+  return { data: JSON.stringify(data), previous: previous === undefined ? null : JSON.stringify(previous) };
 }

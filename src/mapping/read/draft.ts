@@ -56,6 +56,7 @@ export interface MappingFile {
   /** Undefined for a faulty field. */
   readonly fields: Readonly<Record<string, FileField | undefined>>;
   readonly triggers: readonly Trigger[];
+  readonly previous?: boolean;
   readonly unique?: readonly (readonly string[])[];
   readonly indexes?: readonly {
     readonly fields: readonly string[];

@@ -20,12 +20,15 @@ export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
         record_id: text,
         occurred_at: { ...dateTime, description: "With microseconds." },
         data: { description: "The record as it was, by the resource's transform." },
+        previous: {
+          description: "The record before the update, of a resource that keeps it, to who may read it.",
+        },
         problem: {
           ...text,
           description: "Why there is no data: the transform fails, or the record was erased.",
         },
       },
-      { optional: ["problem"] },
+      { optional: ["previous", "problem"] },
     ),
   };
 }

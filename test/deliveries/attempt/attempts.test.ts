@@ -71,7 +71,7 @@ describe("createAttempts", () => {
     const [one] = await take();
     const data = Buffer.from('{"given":1}');
 
-    scene.attempts.start({ ...(one as DeliveryInFlight), data }, free);
+    scene.attempts.start({ ...(one as DeliveryInFlight), payload: { data } }, free);
     await scene.attempts.drain();
 
     expect(scene.posts[0]?.body[1]).to.equal(data);
