@@ -47,7 +47,6 @@ describe("checkDefinitions", () => {
 
   it("leads from a definition back to the file", async () => {
     const { definitions } = await checkFiles({ "n.yaml": least });
-
     const remark = definitions?.get("notes")?.remark(["fields", "id"], "odd");
     expect(remark).to.match(/^\/.*\/resources\/n\.yaml:4:11: fields\.id: odd$/);
   });
@@ -171,7 +170,6 @@ webhookBackoff: [0.5, 10]
   ] as const) {
     it(`gives a key of type ${type} the default ${kind ?? "of none"}`, async () => {
       const { key } = await definitionOf("notes", { "n.yaml": least.replace("type: Int", `type: ${type}`) });
-
       expect(key.default?.kind).to.equal(kind);
     });
   }
@@ -189,7 +187,6 @@ webhookBackoff: [0.5, 10]
     };
     const people = await definitionOf("people", files);
     const toDos = await definitionOf("to-dos", files);
-
     const at = { localField: "id" };
     expect(people.relations).to.deep.equal([
       {
