@@ -50,6 +50,8 @@ for (const mode of modes) {
       service = await startService({
         mode,
         resources: { "notes.yaml": notesYaml, "reports.yaml": teamYaml },
+        // One attempt, however long the test takes to look at it.
+        webhooks: { backoffMs: [600_000] },
       });
       ada = await service.createUser();
       eve = await service.createUser();
