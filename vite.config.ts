@@ -16,5 +16,7 @@ export default defineConfig({
     // Inlined assets would be `data:` URLs, which the policy allows for pictures only.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // How long each plugin took is no warning.
+    rolldownOptions: { checks: { bundlerTimings: false } },
   },
 });

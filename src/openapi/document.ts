@@ -10,6 +10,7 @@ import { serviceOperations } from "./endpoints/service.ts";
 import { userOperations, userSchemas } from "./endpoints/users.ts";
 import { webhookOperations, webhookSchemas } from "./endpoints/webhooks.ts";
 import { faultSchemas } from "./faults.ts";
+import { keyPaths } from "./hints.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { Operation } from "./operation.ts";
 import { recordSchemas } from "./record-schemas.ts";
@@ -72,7 +73,7 @@ export function createDocument({ definitions, config }: DocumentOptions): JsonSc
 function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema>> {
   const ofResources = [...definitions.values()].map((definition) => ({
     ...recordSchemas(definition, definitions),
-    ...bodySchemas(definition),
+    ...bodySchemas(definition, definitions),
   }));
   return Object.assign(
     {},
@@ -102,7 +103,14 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
 
 function tagsOf(definitions: Definitions): readonly JsonSchema[] {
   return [
-    ...[...definitions.keys()].map((name) => ({ name, description: `Records of ${name}.` })),
+    ...[...definitions.values()].map((definition) => {
+      const key = keyPaths(definition, definitions);
+      return {
+        name: definition.name,
+        description: `Records of ${definition.name}.`,
+        ...(key !== undefined && { "x-key": key }),
+      };
+    }),
     { name: "Webhooks", description: "Subscriptions, and the requests that they bring." },
     { name: "Deliveries", description: "What was sent to subscriptions, and how that went." },
     { name: "Events", description: "What happened, for consumers that ask for it." },

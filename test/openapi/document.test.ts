@@ -165,6 +165,20 @@ describe("createDocument", () => {
     expect(JSON.stringify(things)).not.to.match(/secret[-_](of|tag|default|table|lookup|column)/);
   });
 
+  it("says where a record has its key, and what a reference points at", () => {
+    const orders = sample.components.schemas["orders.create"]?.["properties"] as Readonly<
+      Record<string, object>
+    >;
+
+    expect(sample.tags).to.deep.include({
+      name: "orders",
+      description: "Records of orders.",
+      "x-key": ["id"],
+    });
+    expect(orders["customer_id"]).to.include({ "x-resource": "customers", "x-shown": "customer.id" });
+    expect(orders["notes"]).not.to.have.any.keys("x-resource", "x-shown");
+  });
+
   it("makes bodies of the rules, with nested keys", () => {
     const body = things.components.schemas["things.create"];
 

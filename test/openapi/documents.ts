@@ -13,6 +13,7 @@ interface Method {
 
 /** What the tests look at of a document. */
 export interface TestDocument {
+  readonly tags: readonly object[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Method>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

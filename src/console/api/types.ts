@@ -66,7 +66,8 @@ export interface Series {
 export interface ReceiverState {
   readonly webhook_id: number;
   readonly user_id: number;
-  readonly receiver: string;
+  /** Scheme and host; null where the URL is none. */
+  readonly receiver: string | null;
   readonly resource: string;
   readonly state: string;
   readonly since: string | null;
@@ -78,8 +79,12 @@ export interface ProcessState {
   readonly id: string;
   readonly program: string;
   readonly host: string | null;
-  readonly version: string;
+  readonly pid: number | null;
+  readonly version: string | null;
   readonly configuration: string;
+  readonly loaded_at: string | null;
+  /** What keeps the process from taking the configuration as it is on disk. */
+  readonly reload_faults: readonly string[];
   readonly started_at: string;
   readonly seen_at: string;
 }
@@ -91,13 +96,18 @@ export interface Stats {
   readonly caller: { readonly is_admin: boolean; readonly scopes: readonly string[] };
   readonly rates: { readonly hour: Series; readonly day: Series; readonly week: Series };
   readonly backlog: {
-    readonly events: number;
+    /** Changes that are not given to deliveries yet; null for a user's own figures. */
+    readonly events: number | null;
     readonly oldest_event_at: string | null;
     readonly deliveries: number;
     readonly oldest_delivery_at: string | null;
+    /** Retries that wait for their time. */
+    readonly scheduled: number;
     readonly held: number;
+    /** Whether there may be more: counts end at 1,000. */
     readonly is_estimate: boolean;
   };
-  readonly receivers: readonly ReceiverState[];
+  /** Null for a token without the scope webhooks. */
+  readonly receivers: readonly ReceiverState[] | null;
   readonly processes: readonly ProcessState[] | null;
 }

@@ -16,6 +16,8 @@ export interface FieldProps {
   /** Messages of the server, or of the form. */
   readonly errors?: readonly string[] | undefined;
   readonly isRequired?: boolean;
+  /** Whether what is not required is marked as optional; not in a form that changes something. */
+  readonly hasMark?: boolean;
 }
 
 /** Puts a label over a control, and below it its hint and the server's messages. */
@@ -24,6 +26,7 @@ export function Field({
   hint,
   errors = [],
   isRequired = false,
+  hasMark = true,
   children,
 }: FieldProps & { readonly children: (control: ControlProps) => ReactNode }): JSX.Element {
   const id = useId();
@@ -33,7 +36,7 @@ export function Field({
     <div className={`field${isWrong ? " wrong" : ""}`}>
       <label htmlFor={id}>
         {label}
-        {!isRequired && <span className="muted small"> optional</span>}
+        {hasMark && !isRequired && <span className="muted small"> optional</span>}
       </label>
       {children({
         id,
@@ -75,12 +78,13 @@ export function TextField({
   hint,
   errors,
   isRequired,
+  hasMark,
   value,
   onChange,
   ...rest
 }: FieldProps & Changing & Given<"input">): JSX.Element {
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
       {(control) => (
         <input
           className="input"
@@ -101,13 +105,14 @@ export function AreaField({
   hint,
   errors,
   isRequired,
+  hasMark,
   isCode = false,
   value,
   onChange,
   ...rest
 }: FieldProps & Changing & Given<"textarea"> & { readonly isCode?: boolean }): JSX.Element {
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
       {(control) => (
         <textarea
           className={`input${isCode ? " mono" : ""}`}
@@ -134,13 +139,14 @@ export function SelectField({
   hint,
   errors,
   isRequired,
+  hasMark,
   value,
   onChange,
   options,
   ...rest
 }: FieldProps & Changing & Given<"select"> & { readonly options: readonly Option[] }): JSX.Element {
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired}>
+    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
       {(control) => (
         <select
           className="input"

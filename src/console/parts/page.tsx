@@ -31,10 +31,10 @@ export function Page({
         <div className="page-title">
           {crumbs.length > 0 && (
             <nav className="crumbs small" aria-label="Where this is">
-              {crumbs.map((crumb) => (
+              {crumbs.map((crumb, index) => (
                 <span key={crumb.href}>
+                  {index > 0 && <span aria-hidden="true">/</span>}
                   <Link href={crumb.href}>{crumb.title}</Link>
-                  <span aria-hidden="true">/</span>
                 </span>
               ))}
             </nav>

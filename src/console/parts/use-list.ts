@@ -3,7 +3,7 @@ import { api } from "../api/client.ts";
 import type { CursorPage } from "../api/types.ts";
 
 /** Parameters of a page that are the console's own. */
-const own: ReadonlySet<string> = new Set(["columns", "tab"]);
+const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
 
 /**
  * Reads a page of a list by cursor, as the URL says it. The rows of before stay until the new ones

@@ -7,11 +7,13 @@ import { resourceBodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { exampleOf } from "../examples.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
+import { withHints } from "../hints.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import { pathParameter, type Operation, type OperationAnswer, type Parameter } from "../operation.ts";
 import { listedName } from "../record-schemas.ts";
 import { idempotencyKey, readConditions, writeConditions } from "../shared-parameters.ts";
+import type { RuleSpecs } from "../../validation/syntax.ts";
 import { idSchema } from "../value-schemas.ts";
 
 /** What the operations of a resource are made of. */
@@ -26,14 +28,19 @@ const missing: readonly ErrorCode[] = ["record.not_found"];
 const others: readonly ErrorCode[] = ["record.forbidden"];
 
 /** The schemas of the bodies that a resource takes, by their names in the components. */
-export function bodySchemas(definition: Definition): Readonly<Record<string, JsonSchema>> {
+export function bodySchemas(
+  definition: Definition,
+  definitions: Definitions,
+): Readonly<Record<string, JsonSchema>> {
   const { name, supportsCreate, supportsUpdate } = definition;
+  const bodyOf = (rules: RuleSpecs, isNew: boolean): JsonSchema =>
+    withHints(resourceBodySchema(rules, definition, { isNew }), definition, definitions);
   return {
     ...(supportsCreate && {
-      [`${name}.create`]: resourceBodySchema(createRulesOf(definition), definition, { isNew: true }),
+      [`${name}.create`]: bodyOf(createRulesOf(definition), true),
     }),
     ...(supportsUpdate && {
-      [`${name}.update`]: resourceBodySchema(updateRulesOf(definition), definition, { isNew: false }),
+      [`${name}.update`]: bodyOf(updateRulesOf(definition), false),
     }),
   };
 }

@@ -1,6 +1,103 @@
 import type { JSX } from "react";
-import { Page } from "../../parts/page.tsx";
+import { useStats } from "../../app/caller.ts";
+import type { Stats } from "../../api/types.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { formatSeconds } from "../../parts/time.tsx";
+import { Processes } from "./processes.tsx";
+import { Rates } from "./rates.tsx";
+import { Receivers } from "./receivers.tsx";
+import { Tiles } from "./tiles.tsx";
+import "./overview.css";
+
+/** Work that is older than this does not go by itself: every wait of the service is shorter. */
+const oldBacklogSeconds = 60;
 
 export function OverviewPage(): JSX.Element {
-  return <Page title="Overview">{null}</Page>;
+  const query = useStats();
+  return (
+    <Page title="Overview">
+      <QueryView query={query} lines={12}>
+        {(stats) => (
+          <div className="stack">
+            <Verdict stats={stats} />
+            <Tiles stats={stats} />
+            <Rates stats={stats} />
+            {stats.receivers !== null && <Receivers receivers={stats.receivers} of={stats.of} />}
+            {stats.processes !== null && <Processes processes={stats.processes} />}
+          </div>
+        )}
+      </QueryView>
+    </Page>
+  );
+}
+
+/** Says in a sentence whether it is well; before anything has happened, what to do first. */
+function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
+  const { changes, deliveries } = stats.rates.week;
+  const isUnused = [...changes, ...deliveries].every((count) => count === 0);
+  const faults = faultsOf(stats);
+  if (faults.length > 0)
+    return (
+      <div className="verdict warn" role="status">
+        <Icon name="alert" size={20} />
+        <div>
+          <h2>Needs a look</h2>
+          {faults.map((fault) => (
+            <p key={fault}>{fault}</p>
+          ))}
+        </div>
+      </div>
+    );
+  if (isUnused)
+    return (
+      <Card>
+        <Empty
+          icon="overview"
+          title="Nothing has happened yet this week"
+          action={
+            <div className="row">
+              <LinkButton kind="primary" icon="resources" href="/resources">
+                Create a record
+              </LinkButton>
+              <LinkButton icon="webhooks" href="/webhooks/new">
+                Add a webhook
+              </LinkButton>
+            </div>
+          }
+        >
+          A webhook says who is told of a change; the first change of a record then makes the first delivery.
+        </Empty>
+      </Card>
+    );
+  return (
+    <div className="verdict good" role="status">
+      <Icon name="check" size={20} />
+      <div>
+        <h2>All is well</h2>
+        <p>Nothing fails, and nothing waits for longer than it should.</p>
+      </div>
+    </div>
+  );
+}
+
+function faultsOf({ now, backlog, receivers, processes }: Stats): readonly string[] {
+  const failing = (receivers ?? []).filter(({ state }) => state === "failing").length;
+  const eventAge = secondsBetween(backlog.oldest_event_at, now);
+  return [
+    ...(failing > 0 ? [`${failing} ${failing === 1 ? "receiver fails" : "receivers fail"}; see below.`] : []),
+    ...(eventAge > oldBacklogSeconds
+      ? [`The oldest change has waited for ${formatSeconds(eventAge)} without being given to anybody.`]
+      : []),
+    ...(processes !== null && new Set(processes.map(({ configuration }) => configuration)).size > 1
+      ? ["The processes have different configurations; see below."]
+      : []),
+  ];
+}
+
+/** Gives the seconds from a time to a later one; 0 without it. */
+export function secondsBetween(from: string | null, to: string): number {
+  return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
 }

@@ -1,6 +1,63 @@
 import type { JSX } from "react";
-import { Page } from "../../parts/page.tsx";
+import { Route, Switch, useParams } from "wouter";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { LinkButton } from "../../parts/button.tsx";
+import { NewRecordPage } from "./new-record-page.tsx";
+import { RecordPage } from "./record-page.tsx";
+import { ResourceList } from "./resource-list.tsx";
+import { ResourceTable } from "./resource-table.tsx";
+import { unknownShape, useShapes, type ResourceShape } from "./shape.ts";
 
 export function ResourcesPage(): JSX.Element {
-  return <Page title="Resources">{null}</Page>;
+  return (
+    <Switch>
+      <Route path="/resources">
+        <ResourceList />
+      </Route>
+      <Route path="/resources/:name">
+        <WithShape>{(shape) => <ResourceTable key={shape.name} shape={shape} />}</WithShape>
+      </Route>
+      <Route path="/resources/:name/new">
+        <WithShape>{(shape) => <NewRecordPage key={shape.name} shape={shape} />}</WithShape>
+      </Route>
+      <Route path="/resources/:name/:id">
+        <WithShape>{(shape, id) => <RecordPage key={id} shape={shape} id={id} />}</WithShape>
+      </Route>
+    </Switch>
+  );
+}
+
+/** Reads what the resource of the URL is. */
+function WithShape({
+  children,
+}: {
+  readonly children: (shape: ResourceShape, id: string) => JSX.Element;
+}): JSX.Element {
+  // Empty where the route has no id.
+  const { name = "", id = "" } = useParams<Partial<Record<"name" | "id", string>>>();
+  const shapes = useShapes();
+  if (shapes.data === undefined)
+    return (
+      <Page title={name} crumbs={[{ title: "Resources", href: "/resources" }]}>
+        <Card>
+          <QueryView query={shapes}>{() => null}</QueryView>
+        </Card>
+      </Page>
+    );
+  const shape = shapes.data === null ? unknownShape(name) : shapes.data.get(name);
+  if (shape === undefined)
+    return (
+      <Page title={name} crumbs={[{ title: "Resources", href: "/resources" }]}>
+        <Card>
+          <Empty
+            title={`There is no resource ${name}`}
+            action={<LinkButton href="/resources">To the resources</LinkButton>}
+          >
+            It has another name, or its mapping file is not loaded.
+          </Empty>
+        </Card>
+      </Page>
+    );
+  return children(shape, id);
 }

@@ -1,0 +1,62 @@
+import type { JSX } from "react";
+import type { ReceiverState, Stats } from "../../api/types.ts";
+import { StatusBadge } from "../../parts/badge.tsx";
+import { DataTable, type Column } from "../../parts/data-table.tsx";
+import { Card } from "../../parts/page.tsx";
+import { reasonOf } from "../../parts/reasons.ts";
+import { Empty } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+
+const columns: readonly Column<ReceiverState>[] = [
+  {
+    key: "receiver",
+    title: "Receiver",
+    render: ({ receiver, webhook_id }) => receiver ?? `Webhook ${webhook_id}`,
+  },
+  { key: "state", title: "State", render: ({ state }) => <StatusBadge status={state} /> },
+  { key: "since", title: "Since", render: ({ since }) => <Time value={since} /> },
+  { key: "reason", title: "Why", render: ({ reason }) => reasonOf(reason) },
+  {
+    key: "waiting",
+    title: "Waiting",
+    isNumeric: true,
+    render: ({ waiting }) => (waiting === null ? "–" : `${waiting}${waiting >= 100 ? "+" : ""}`),
+  },
+  { key: "resource", title: "Resource", render: ({ resource }) => (resource === "*" ? "all" : resource) },
+];
+
+const ofAll: Column<ReceiverState> = {
+  key: "user",
+  title: "User",
+  isNumeric: true,
+  render: ({ user_id }) => user_id,
+};
+
+/** Lists receivers that fail, wait or are off, the worst first. */
+export function Receivers({
+  receivers,
+  of,
+}: {
+  readonly receivers: readonly ReceiverState[];
+  readonly of: Stats["of"];
+}): JSX.Element {
+  return (
+    <Card
+      title="Receivers to look at"
+      note="Webhooks whose receiver fails, makes deliveries wait, or is off"
+      isFlush
+    >
+      {receivers.length === 0 ? (
+        <Empty icon="check" title="Every receiver takes what it is sent" />
+      ) : (
+        <DataTable
+          label="Receivers to look at"
+          columns={of === "all" ? [...columns, ofAll] : columns}
+          rows={receivers}
+          rowKey={({ webhook_id }) => webhook_id}
+          rowHref={({ webhook_id }) => `/webhooks/${webhook_id}`}
+        />
+      )}
+    </Card>
+  );
+}

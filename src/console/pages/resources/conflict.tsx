@@ -1,0 +1,124 @@
+import { useState, type JSX } from "react";
+import type { Json, JsonRecord } from "../../api/types.ts";
+import { Button } from "../../parts/button.tsx";
+import { Value } from "../../parts/code.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { valueAt, type FormField } from "./form-fields.ts";
+
+/** What two people have made of one record. */
+export interface Conflict {
+  /** As it was when it was opened here. */
+  readonly before: JsonRecord;
+  readonly theirs: JsonRecord;
+  /** Tag of theirs: it is what may be overwritten, and nothing after it. */
+  readonly theirEtag: string | null;
+  /** What was to be sent. */
+  readonly mine: JsonRecord;
+}
+
+/** Shows what differs, and asks whose it shall be. */
+export function ConflictDialog({
+  conflict,
+  fields,
+  onOverwrite,
+  onTakeTheirs,
+  onClose,
+}: {
+  readonly conflict: Conflict;
+  readonly fields: readonly FormField[];
+  readonly onOverwrite: () => Promise<void>;
+  readonly onTakeTheirs: () => void;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const overwrite = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await onOverwrite();
+    } catch (thrown) {
+      setError(thrown);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Somebody changed this record in the meantime" isWide onClose={onClose}>
+      <p className="muted">
+        Nothing of yours was written. Overwriting sends the fields of the last column; the others stay as they
+        are now.
+      </p>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too. */}
+      <div className="table-frame" tabIndex={0} role="region" aria-label="Differences">
+        <table className="table compare">
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">When you opened it</th>
+              <th scope="col">Now</th>
+              <th scope="col">Yours</th>
+            </tr>
+          </thead>
+          <tbody>
+            {differencesOf(conflict, fields).map(({ name, before, theirs, mine }) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>
+                  <Value value={before} />
+                </td>
+                <td className={isSame(before, theirs) ? undefined : "theirs"}>
+                  <Value value={theirs} />
+                </td>
+                <td>
+                  {mine === undefined ? <span className="muted">unchanged</span> : <Value value={mine} />}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <ErrorLine error={error} />
+      <div className="dialog-actions">
+        <Button onPress={onClose}>Go on editing</Button>
+        <Button onPress={onTakeTheirs}>Take theirs</Button>
+        <Button kind="danger" isBusy={isBusy} onPress={() => void overwrite()}>
+          Overwrite with mine
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface Difference {
+  readonly name: string;
+  readonly before: Json | undefined;
+  readonly theirs: Json | undefined;
+  /** Undefined where it is not sent. */
+  readonly mine: Json | undefined;
+}
+
+/** Lists what is sent, and what they have changed. */
+function differencesOf(
+  { before, theirs, mine }: Conflict,
+  fields: readonly FormField[],
+): readonly Difference[] {
+  const sent = Object.keys(mine).map((name) => {
+    const path = fields.find((field) => field.name === name)?.shownAt ?? name;
+    return { name, path };
+  });
+  const others = Object.keys(theirs)
+    .filter((name) => name !== "updated_at" && !isSame(before[name], theirs[name]))
+    .filter((name) => !sent.some(({ path }) => path === name || path.startsWith(`${name}.`)))
+    .map((name) => ({ name, path: name }));
+  return [...sent, ...others].map(({ name, path }) => ({
+    name,
+    before: valueAt(before, path),
+    theirs: valueAt(theirs, path),
+    mine: mine[name],
+  }));
+}
+
+/** Says whether two values are the same JSON. */
+export function isSame(one: Json | undefined, other: Json | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

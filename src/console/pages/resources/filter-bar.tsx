@@ -1,0 +1,167 @@
+import { useId, useState, type JSX } from "react";
+import { Button } from "../../parts/button.tsx";
+import { SelectField, TextField } from "../../parts/field.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { PopoverButton } from "../../parts/popover.tsx";
+import type { UrlState } from "../../parts/url-state.ts";
+import { conditionsOf, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
+import type { FilterShape } from "./shape.ts";
+
+/** Shows the conditions of the list, each to be taken away. */
+export function Conditions({ url }: { readonly url: UrlState }): JSX.Element | null {
+  const conditions = conditionsOf(url.search);
+  if (conditions.length === 0) return null;
+  return (
+    <ul className="conditions" aria-label="Filters">
+      {conditions.map(({ parameter, path, operator, value }) => {
+        const text =
+          operator === "null"
+            ? `${path} ${value === "true" ? "is empty" : "is not empty"}`
+            : `${path} ${operatorTitle(operator)} ${value}`;
+        return (
+          <li key={`${parameter}=${value}`} className="condition">
+            <span className="break">{text}</span>
+            <button
+              type="button"
+              aria-label={`Remove the filter ${text}`}
+              onClick={() => url.change({ [parameter]: null })}
+            >
+              <Icon name="cross" size={12} />
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Adds a condition on one of the paths that may be filtered. */
+export function FilterButton({
+  filters,
+  url,
+}: {
+  readonly filters: readonly FilterShape[];
+  readonly url: UrlState;
+}): JSX.Element {
+  return (
+    <PopoverButton label="Filter" icon="filter">
+      {(close) => <FilterForm filters={filters} url={url} onDone={close} />}
+    </PopoverButton>
+  );
+}
+
+function FilterForm({
+  filters,
+  url,
+  onDone,
+}: {
+  readonly filters: readonly FilterShape[];
+  readonly url: UrlState;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const [path, setPath] = useState(filters[0]?.path ?? "");
+  const filter = filters.find((one) => one.path === path) ?? filters[0];
+  const operators = filter?.operators ?? [];
+  const [asked, setOperator] = useState(operators[0] ?? "eq");
+  const operator = operators.includes(asked) ? asked : (operators[0] ?? "eq");
+  const [value, setValue] = useState("");
+  const choices = operator === "null" ? ["true", "false"] : takesOne(operator) ? (filter?.choices ?? []) : [];
+  const chosen = choices.length > 0 && !choices.includes(value) ? (choices[0] ?? "") : value;
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        url.change({ [parameterOf(path, operator)]: chosen });
+        onDone();
+      }}
+    >
+      <SelectField
+        label="Field"
+        isRequired
+        autoFocus
+        value={path}
+        onChange={setPath}
+        options={filters.map((one) => ({ value: one.path, title: one.path }))}
+      />
+      <SelectField
+        label="Condition"
+        isRequired
+        value={operator}
+        onChange={setOperator}
+        options={operators.map((one) => ({ value: one, title: operatorTitle(one) }))}
+      />
+      {choices.length > 0 ? (
+        <SelectField
+          label="Value"
+          isRequired
+          value={chosen}
+          onChange={setValue}
+          options={choices.map((one) => ({ value: one, title: titleOf(operator, one) }))}
+        />
+      ) : (
+        <TextField
+          label="Value"
+          isRequired
+          value={value}
+          onChange={setValue}
+          hint={takesSeveral(operator) ? "Several values with commas between them" : undefined}
+        />
+      )}
+      <Button type="submit" kind="primary">
+        Add the filter
+      </Button>
+    </form>
+  );
+}
+
+function takesOne(operator: string): boolean {
+  return operator === "eq" || operator === "ne";
+}
+
+function titleOf(operator: string, choice: string): string {
+  if (operator !== "null") return choice;
+  return choice === "true" ? "yes" : "no";
+}
+
+/** Chooses the columns; the URL names them where they are not the first ones. */
+export function ColumnsButton({
+  paths,
+  shown,
+  url,
+}: {
+  readonly paths: readonly string[];
+  readonly shown: readonly string[];
+  readonly url: UrlState;
+}): JSX.Element {
+  const id = useId();
+  return (
+    <PopoverButton label="Columns" icon="columns">
+      {() => (
+        <>
+          <ul className="stack columns-list">
+            {paths.map((path) => (
+              <li key={path} className="check">
+                <input
+                  id={`${id}-${path}`}
+                  type="checkbox"
+                  checked={shown.includes(path)}
+                  onChange={({ currentTarget }) => {
+                    const next = paths.filter((one) =>
+                      one === path ? currentTarget.checked : shown.includes(one),
+                    );
+                    if (next.length > 0) url.change({ columns: next.join(",") }, true);
+                  }}
+                />
+                <label htmlFor={`${id}-${path}`}>{path}</label>
+              </li>
+            ))}
+          </ul>
+          <Button kind="quiet" onPress={() => url.change({ columns: null }, true)}>
+            The first ones
+          </Button>
+        </>
+      )}
+    </PopoverButton>
+  );
+}

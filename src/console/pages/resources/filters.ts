@@ -1,0 +1,54 @@
+/** A condition of a list, as the URL has it. */
+export interface Condition {
+  /** Name of the parameter: `filter[amount][gte]`. */
+  readonly parameter: string;
+  readonly path: string;
+  readonly operator: string;
+  readonly value: string;
+}
+
+const words: Readonly<Record<string, string>> = {
+  eq: "is",
+  ne: "is not",
+  in: "is one of",
+  not_in: "is none of",
+  lt: "<",
+  lte: "≤",
+  gt: ">",
+  gte: "≥",
+  between: "is between",
+  contains: "contains",
+  starts_with: "starts with",
+  ends_with: "ends with",
+  has: "has",
+  has_any: "has one of",
+  has_all: "has all of",
+  null: "is empty",
+};
+
+export function operatorTitle(operator: string): string {
+  return words[operator] ?? operator;
+}
+
+/** Reads the conditions of a URL. A group is shown as it is written. */
+export function conditionsOf(search: URLSearchParams): readonly Condition[] {
+  return [...search]
+    .filter(([parameter]) => parameter.startsWith("filter["))
+    .map(([parameter, value]) => {
+      const [path = "", operator = "eq", ...more] = [...parameter.matchAll(/\[([^\]]*)\]/g)].map(
+        ([, part = ""]) => part,
+      );
+      return more.length > 0 || ["or", "and", "not"].includes(path)
+        ? { parameter, path: parameter, operator: "eq", value }
+        : { parameter, path, operator, value };
+    });
+}
+
+export function parameterOf(path: string, operator: string): string {
+  return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
+}
+
+/** Whether commas separate values of the operator; elsewhere one is a part of the value. */
+export function takesSeveral(operator: string): boolean {
+  return ["eq", "in", "not_in", "between", "has_any", "has_all"].includes(operator);
+}

@@ -1,0 +1,164 @@
+import type { Json } from "../../api/types.ts";
+import type { Schema } from "./shape.ts";
+
+export type FieldKind =
+  | "line"
+  | "text"
+  | "number"
+  | "choice"
+  | "boolean"
+  | "moment"
+  | "date"
+  | "time"
+  | "list"
+  | "relation"
+  | "json";
+
+/** A field of a form, as the schema of the body has it. */
+export interface FormField {
+  readonly name: string;
+  readonly kind: FieldKind;
+  readonly isRequired: boolean;
+  readonly isNullable: boolean;
+  readonly choices: readonly string[];
+  readonly maxLength: number | undefined;
+  /** Rules that no schema says, such as unique. */
+  readonly hint: string | undefined;
+  /** The resource that a relation points at. */
+  readonly resource: string | undefined;
+  /** Where a record's JSON has the value. */
+  readonly shownAt: string;
+}
+
+const lineLength = 255;
+
+export function formFields({ properties = {}, required = [] }: Schema): readonly FormField[] {
+  return Object.entries(properties).map(([name, schema]) => {
+    const ways = waysOf(schema);
+    const kind = schema["x-resource"] === undefined ? kindOf(ways) : "relation";
+    return {
+      name,
+      kind,
+      isRequired: required.includes(name),
+      isNullable: waysOf(schema, true).some((way) => typesOf(way).includes("null")),
+      choices:
+        kind === "choice"
+          ? (ways.find((way) => way.enum)?.enum ?? []).filter((one) => one !== null).map(String)
+          : [],
+      maxLength: ways.find((way) => way.maxLength !== undefined)?.maxLength,
+      hint: hintOf(schema),
+      resource: schema["x-resource"],
+      shownAt: schema["x-shown"] ?? name,
+    };
+  });
+}
+
+function typesOf({ type }: Schema): readonly string[] {
+  return type === undefined ? [] : typeof type === "string" ? [type] : type;
+}
+
+/** Gives each way of writing a value, without null unless it is asked for. */
+function waysOf(schema: Schema, withNull = false): readonly Schema[] {
+  const ways = schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap((way) => waysOf(way, withNull));
+  return withNull ? ways : ways.filter(({ type }) => type !== "null");
+}
+
+const truths = new Set<unknown>([true, false, 0, 1, "0", "1", "true", "false", null]);
+
+function kindOf(ways: readonly Schema[]): FieldKind {
+  const has = (type: string): boolean => ways.some((way) => typesOf(way).includes(type));
+  const choices = ways.find((way) => way.enum !== undefined)?.enum;
+  if (has("boolean") || choices?.every((choice) => truths.has(choice)) === true) return "boolean";
+  if (choices !== undefined) return "choice";
+  if (has("array")) return ways.every(isPlainList) ? "list" : "json";
+  if (has("integer") || has("number")) return "number";
+  if (!has("string")) return "json";
+  const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date", time: "time" };
+  const format = ways.find((way) => way.format !== undefined && way.format in formats)?.format;
+  if (format !== undefined) return formats[format] ?? "line";
+  const longest = Math.max(...ways.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY));
+  return longest <= lineLength || ways.some((way) => way.format !== undefined) ? "line" : "text";
+}
+
+function isPlainList(way: Schema): boolean {
+  return way.items !== undefined && waysOf(way.items).every((item) => typesOf(item).includes("string"));
+}
+
+function hintOf({ description }: Schema): string | undefined {
+  const rules = /^Rules: (.*)\.$/.exec(description ?? "")?.[1];
+  if (rules === undefined) return description;
+  const said = rules.split(", ").filter((rule) => rule !== "exists");
+  return said.length === 0 ? undefined : `Rules: ${said.join(", ")}`;
+}
+
+/** Gives what stands at a path of a record; undefined where there is nothing. */
+export function valueAt(record: Json | undefined, path: string): Json | undefined {
+  let value: Json | undefined = record;
+  for (const key of path.split(".")) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    value = (value as { readonly [name: string]: Json })[key];
+  }
+  return value;
+}
+
+/** Writes a value as the control of its field has it. */
+export function toText({ kind }: FormField, value: Json | undefined): string {
+  if (value === null || value === undefined) return "";
+  if (kind === "json") return JSON.stringify(value, null, 2);
+  if (kind === "list" && Array.isArray(value)) return value.map(String).join("\n");
+  if (kind === "moment" && typeof value === "string") return toLocal(value);
+  if (typeof value === "object") return JSON.stringify(value);
+  return String(value);
+}
+
+/** Writes a moment as the control for local times takes it; one that it cannot show as it is. */
+function toLocal(value: string): string {
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime())) return value;
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 19);
+}
+
+/** A text that is no JSON. */
+export class JsonTextError extends Error {}
+
+/**
+ * Reads what was typed as the value to be sent.
+ *
+ * @throws {JsonTextError} For a field of JSON that holds none.
+ */
+export function toValue(field: FormField, text: string): Json {
+  const { kind, isNullable } = field;
+  if (text === "" && kind !== "list") return isNullable || (kind !== "line" && kind !== "text") ? null : "";
+  switch (kind) {
+    case "json":
+      return parseJson(text);
+    case "list":
+      return text.split("\n").filter((line) => line !== "");
+    case "boolean":
+      return text === "true" || text === "1";
+    case "number":
+    case "relation":
+      // A number of more digits than JSON's numbers keep goes as a text.
+      return String(Number(text)) === text ? Number(text) : text;
+    case "moment": {
+      const time = new Date(text);
+      return Number.isNaN(time.getTime()) ? text : time.toISOString();
+    }
+    case "line":
+    case "text":
+    case "choice":
+    case "date":
+    case "time":
+      return text;
+  }
+}
+
+/** @throws {JsonTextError} With the place of the fault, as the browser says it. */
+export function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new JsonTextError(`This is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

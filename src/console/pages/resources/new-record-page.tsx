@@ -1,0 +1,62 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { useLocation } from "wouter";
+import { isAway } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import type { JsonRecord } from "../../api/types.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty } from "../../parts/state.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { useDraft } from "./draft.ts";
+import { idOf } from "./record-key.ts";
+import { RecordForm } from "./record-form.tsx";
+import type { ResourceShape } from "./shape.ts";
+
+export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX.Element {
+  const { name, create } = shape;
+  const draft = useDraft(create ?? [], null);
+  const [, navigate] = useLocation();
+  const queries = useQueryClient();
+  const [key, setKey] = useState<string | null>(null);
+  const list = `/resources/${name}`;
+  const crumbs = [
+    { title: "Resources", href: "/resources" },
+    { title: name, href: list },
+  ];
+  const submit = async (): Promise<void> => {
+    const body = draft.body();
+    // Sent again under the same key after no answer, it is made once.
+    const idempotencyKey = key ?? crypto.randomUUID();
+    setKey(idempotencyKey);
+    try {
+      const record = await api<JsonRecord>(`/resources/${encodeURIComponent(name)}`, {
+        method: "POST",
+        body,
+        headers: { "Idempotency-Key": idempotencyKey },
+      });
+      const id = idOf(record, shape);
+      toast(id === null ? "Created." : `Created ${name} ${id}.`);
+      void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+      navigate(id === null ? list : `${list}/${encodeURIComponent(id)}`);
+    } catch (error) {
+      if (!isAway(error)) setKey(null);
+      throw error;
+    }
+  };
+  return (
+    <Page title={`New record of ${name}`} crumbs={crumbs}>
+      <Card>
+        {create === null ? (
+          <Empty title={`Records of ${name} cannot be created here`}>
+            Its mapping file has <code>supportsCreate: false</code>, or its table is a view.
+          </Empty>
+        ) : (
+          <RecordForm isNew fields={create} draft={draft} submitLabel="Create" onSubmit={submit}>
+            <LinkButton href={list}>Cancel</LinkButton>
+          </RecordForm>
+        )}
+      </Card>
+    </Page>
+  );
+}

@@ -1,0 +1,212 @@
+import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
+import { Button } from "../../parts/button.tsx";
+import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { Segments } from "../../parts/segments.tsx";
+import type { Draft } from "./draft.ts";
+import { JsonTextError, toValue, type FormField } from "./form-fields.ts";
+import { messagesByField, restOf } from "./form-messages.ts";
+import { RelationPicker } from "./relation-picker.tsx";
+
+const modes = [
+  ["form", "Form"],
+  ["json", "JSON"],
+] as const;
+
+/**
+ * Edits a record by the rules of its resource. What the server says of a field is at the field;
+ * nothing that was typed is lost by an error.
+ */
+export function RecordForm({
+  fields,
+  draft,
+  isNew = false,
+  submitLabel,
+  onSubmit,
+  children,
+}: {
+  readonly fields: readonly FormField[];
+  readonly draft: Draft;
+  readonly isNew?: boolean;
+  readonly submitLabel: string;
+  readonly onSubmit: () => Promise<void>;
+  /** Stands beside the button that sends. */
+  readonly children?: ReactNode;
+}): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const form = useRef<HTMLFormElement>(null);
+  useKeptOnLeave(draft.hasChanges);
+  useEffect(() => {
+    // The first field that is wrong is the one to go on with.
+    if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [error]);
+  const isJson = draft.json !== null || fields.length === 0;
+  const byField = messagesByField(error, isJson ? [] : fields);
+  const submit = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await onSubmit();
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setBusy(false);
+  };
+  return (
+    <form
+      className="form"
+      ref={form}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      {fields.length > 0 && (
+        <Segments
+          label="How to edit"
+          options={modes}
+          selected={isJson ? "json" : "form"}
+          onSelect={(mode) => draft.setJson(mode === "json" ? jsonOf(fields, draft) : null)}
+        />
+      )}
+      <Faults error={byField.size === 0 ? error : null} rest={restOf(error, byField, fields)} />
+      {isJson ? (
+        <BodyArea draft={draft} />
+      ) : (
+        fields.map((field) => (
+          <FieldControl
+            key={field.name}
+            field={field}
+            draft={draft}
+            isNew={isNew}
+            errors={byField.get(field.name) ?? []}
+          />
+        ))
+      )}
+      <div className="form-actions">
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          {submitLabel}
+        </Button>
+        {children}
+      </div>
+    </form>
+  );
+}
+
+/** Edits the whole body as JSON. */
+function BodyArea({ draft }: { readonly draft: Draft }): JSX.Element {
+  return (
+    <AreaField
+      label="Body"
+      isRequired
+      isCode
+      rows={14}
+      hint="Sent as it stands, so that fields which are not in it stay as they are."
+      value={draft.json ?? "{}"}
+      onChange={draft.setJson}
+    />
+  );
+}
+
+/** Shows what belongs to no field. */
+function Faults({ error, rest }: { readonly error: unknown; readonly rest: readonly string[] }): JSX.Element {
+  return (
+    <>
+      <ErrorLine error={error} />
+      {rest.length > 0 && (
+        <ul className="field-errors small">
+          {rest.map((message) => (
+            <li key={message} className="break">
+              {message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function FieldControl({
+  field,
+  draft,
+  isNew,
+  errors,
+}: {
+  readonly field: FormField;
+  readonly draft: Draft;
+  readonly isNew: boolean;
+  readonly errors: readonly string[];
+}): JSX.Element {
+  const { name, kind, isRequired, hint, choices, maxLength } = field;
+  const shared: FieldProps & { readonly value: string; readonly onChange: (value: string) => void } = {
+    label: name,
+    hint,
+    errors,
+    isRequired,
+    hasMark: isNew,
+    value: draft.texts[name] ?? "",
+    onChange: (text) => draft.set(field, text),
+  };
+  switch (kind) {
+    case "relation":
+      return <RelationPicker {...shared} resource={field.resource ?? ""} />;
+    case "choice":
+    case "boolean": {
+      const options = kind === "choice" ? choices.map(toOption) : truths;
+      const isMissing = !options.some(({ value }) => value === shared.value);
+      return <SelectField {...shared} options={isMissing || !isRequired ? [none, ...options] : options} />;
+    }
+    case "text":
+      return <AreaField {...shared} maxLength={maxLength} />;
+    case "list":
+      return <AreaField {...shared} hint={hint ?? "One on each line"} />;
+    case "json":
+      return <AreaField {...shared} isCode hint={hint ?? "JSON"} />;
+    case "number":
+      return <TextField {...shared} inputMode="decimal" />;
+    case "moment":
+      return <TextField {...shared} type="datetime-local" step={1} hint={hint ?? "In your own time zone"} />;
+    case "date":
+    case "time":
+      return <TextField {...shared} type={kind} step={kind === "time" ? 1 : undefined} />;
+    case "line":
+      return <TextField {...shared} maxLength={maxLength} />;
+  }
+}
+
+const none = { value: "", title: "–" };
+const truths = [
+  { value: "true", title: "yes" },
+  { value: "false", title: "no" },
+];
+
+function toOption(choice: string): { readonly value: string; readonly title: string } {
+  return { value: choice, title: choice };
+}
+
+/** Writes the fields that hold something as JSON. */
+function jsonOf(fields: readonly FormField[], draft: Draft): string {
+  const filled = fields.filter((field) => draft.isChanged(field) || draft.texts[field.name] !== "");
+  const entries = filled.map((field) => {
+    const text = draft.texts[field.name] ?? "";
+    try {
+      return [field.name, toValue(field, text)] as const;
+    } catch (error) {
+      if (error instanceof JsonTextError) return [field.name, text] as const;
+      throw error;
+    }
+  });
+  return JSON.stringify(Object.fromEntries(entries), null, 2);
+}
+
+/** Has the browser ask before the page is left with something typed in it. */
+function useKeptOnLeave(hasChanges: boolean): void {
+  useEffect(() => {
+    if (!hasChanges) return undefined;
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    window.addEventListener("beforeunload", ask);
+    return () => window.removeEventListener("beforeunload", ask);
+  }, [hasChanges]);
+}

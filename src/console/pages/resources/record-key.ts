@@ -1,0 +1,34 @@
+import type { JsonRecord } from "../../api/types.ts";
+import { valueAt } from "./form-fields.ts";
+import type { ResourceShape } from "./shape.ts";
+
+/**
+ * Gives a record's `{id}`: its key, several values with commas between; null where it is not
+ * shown.
+ */
+export function idOf(record: JsonRecord, { keys }: ResourceShape): string | null {
+  if (keys === null) return null;
+  const values = keys.map((path) => valueAt(record, path));
+  const texts = values.filter((value) => typeof value === "string" || typeof value === "number").map(String);
+  if (texts.length !== keys.length) return null;
+  return texts.length === 1 ? (texts[0] ?? null) : texts.map(encodeURIComponent).join(",");
+}
+
+/** Gives the path of a record below the API's prefix. */
+export function recordPath(resource: string, id: string): string {
+  return `/resources/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
+}
+
+const telling = ["name", "title", "reference", "label", "subject", "email", "number", "code", "slug"];
+
+/** Gives what people call a record: its name, or the first text that it has. Null without one. */
+export function labelOf(record: JsonRecord): string | null {
+  for (const key of telling) {
+    const value = record[key];
+    if (typeof value === "string" && value !== "") return value;
+  }
+  const text = Object.entries(record).find(
+    ([key, value]) => typeof value === "string" && value !== "" && !/(^|_)(id|at|on|uuid)$/.test(key),
+  )?.[1];
+  return typeof text === "string" ? text : null;
+}

@@ -1,0 +1,203 @@
+import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { useLocation } from "wouter";
+import { isStatus } from "../../api/api-error.ts";
+import { apiAnswer, type Answer } from "../../api/client.ts";
+import type { JsonRecord } from "../../api/types.ts";
+import { useRights } from "../../app/caller.ts";
+import { Button } from "../../parts/button.tsx";
+import { JsonView } from "../../parts/code.tsx";
+import { Card, Facts, Page } from "../../parts/page.tsx";
+import { QueryView } from "../../parts/state.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { ConflictDialog, type Conflict } from "./conflict.tsx";
+import { DeleteDialog } from "./delete-dialog.tsx";
+import { useDraft } from "./draft.ts";
+import { RecordForm } from "./record-form.tsx";
+import { valueAt } from "./form-fields.ts";
+import { ShownValue } from "./shown-value.tsx";
+import { labelOf, recordPath } from "./record-key.ts";
+import { RecordStory } from "./record-story.tsx";
+import type { ResourceShape } from "./shape.ts";
+import "./resources.css";
+
+/** Shows a record, and what happened to it. */
+export function RecordPage({
+  shape,
+  id,
+}: {
+  readonly shape: ResourceShape;
+  readonly id: string;
+}): JSX.Element {
+  const { name } = shape;
+  const query = useRecord(name, id);
+  const [isDeleting, setDeleting] = useState(false);
+  const [, navigate] = useLocation();
+  const rights = useRights();
+  const list = `/resources/${name}`;
+  const label = query.data === undefined ? null : labelOf(query.data.data);
+  const mayWrite = rights.has(`${name}:write`);
+  return (
+    <Page
+      title={label ?? `${name} ${id}`}
+      crumbs={[
+        { title: "Resources", href: "/resources" },
+        { title: name, href: list },
+      ]}
+      status={label !== null && <span className="muted">{id}</span>}
+      actions={
+        shape.canDelete && mayWrite && query.data !== undefined && !query.isError ? (
+          <Button icon="trash" onPress={() => setDeleting(true)}>
+            Delete
+          </Button>
+        ) : undefined
+      }
+    >
+      <div className="record-grid">
+        <Card title="Record">
+          <QueryView query={query} lines={8}>
+            {(answer) =>
+              shape.update === null || !mayWrite ? (
+                <RecordFacts record={answer.data} />
+              ) : (
+                <Editor shape={shape} id={id} answer={answer} />
+              )
+            }
+          </QueryView>
+        </Card>
+        <RecordStory resource={name} id={id} />
+      </div>
+      {isDeleting && query.data !== undefined && (
+        <DeleteDialog
+          resource={name}
+          id={id}
+          answer={query.data}
+          onClose={() => setDeleting(false)}
+          onDeleted={() => {
+            toast(`Deleted ${name} ${id}.`);
+            navigate(list);
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+function recordKey(name: string, id: string): readonly string[] {
+  return ["record", name, id];
+}
+
+/** Reads a record with its tag. What is being edited is not read again behind the back. */
+function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>> {
+  return useQuery({
+    queryKey: recordKey(name, id),
+    queryFn: ({ signal }) => apiAnswer<JsonRecord>(recordPath(name, id), { signal }),
+    refetchOnWindowFocus: false,
+  });
+}
+
+function RecordFacts({ record }: { readonly record: JsonRecord }): JSX.Element {
+  return (
+    <div className="stack">
+      <Facts
+        facts={Object.entries(record).map(([name, value]) => [name, <ShownValue key={name} value={value} />])}
+      />
+      <JsonView value={record} label="The record as JSON" />
+    </div>
+  );
+}
+
+/** Shows what a record has and no form changes. */
+function Unchangeable({
+  record,
+  shape,
+}: {
+  readonly record: JsonRecord;
+  readonly shape: ResourceShape;
+}): JSX.Element | null {
+  const paths = shape.paths.length > 0 ? shape.paths : Object.keys(record);
+  const facts = paths
+    .filter((path) => shape.update?.some(({ shownAt }) => shownAt === path) !== true)
+    .map((path) => [path, <ShownValue key={path} value={valueAt(record, path)} />] as const);
+  if (facts.length === 0) return null;
+  return (
+    <div className="record-facts">
+      <Facts facts={facts} />
+    </div>
+  );
+}
+
+function Editor({
+  shape,
+  id,
+  answer,
+}: {
+  readonly shape: ResourceShape;
+  readonly id: string;
+  readonly answer: Answer<JsonRecord>;
+}): JSX.Element {
+  const { name } = shape;
+  const fields = shape.update ?? [];
+  // What the form began with; a newer answer comes in by saving or by taking theirs.
+  const [base, setBase] = useState(answer);
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const draft = useDraft(fields, base.data);
+  const queries = useQueryClient();
+  const begin = (next: Answer<JsonRecord>): void => {
+    setBase(next);
+    draft.reset(next.data);
+    queries.setQueryData(recordKey(name, id), next);
+  };
+  const send = async (body: JsonRecord, etag: string | null): Promise<void> => {
+    const saved = await apiAnswer<JsonRecord>(recordPath(name, id), {
+      method: "PATCH",
+      body,
+      ...(etag === null ? {} : { headers: { "If-Match": etag } }),
+    });
+    begin(saved);
+    toast("Saved.");
+    void queries.invalidateQueries({ queryKey: ["story", name, id] });
+    void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+  };
+  const save = async (): Promise<void> => {
+    const mine = draft.body();
+    if (Object.keys(mine).length === 0) {
+      toast("There is nothing to save.");
+      return;
+    }
+    try {
+      await send(mine, base.etag);
+    } catch (error) {
+      if (!isStatus(error, 412)) throw error;
+      const now = await apiAnswer<JsonRecord>(recordPath(name, id));
+      setConflict({ before: base.data, theirs: now.data, theirEtag: now.etag, mine });
+    }
+  };
+  return (
+    <div className="stack">
+      <Unchangeable record={base.data} shape={shape} />
+      <RecordForm fields={fields} draft={draft} submitLabel="Save" onSubmit={save}>
+        {draft.hasChanges && <Button onPress={() => draft.reset(base.data)}>Discard</Button>}
+      </RecordForm>
+      <details>
+        <summary>The record as JSON</summary>
+        <JsonView value={base.data} label="The record as JSON" />
+      </details>
+      {conflict !== null && (
+        <ConflictDialog
+          conflict={conflict}
+          fields={fields}
+          onClose={() => setConflict(null)}
+          onTakeTheirs={() => {
+            begin({ data: conflict.theirs, etag: conflict.theirEtag, status: 200 });
+            setConflict(null);
+          }}
+          onOverwrite={async () => {
+            await send(conflict.mine, conflict.theirEtag);
+            setConflict(null);
+          }}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,189 @@
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { Link } from "wouter";
+import { isStatus } from "../../api/api-error.ts";
+import { api, queryString } from "../../api/client.ts";
+import type { Delivery, Json, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
+import { Value } from "../../parts/code.tsx";
+import { Card } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { isSame } from "./conflict.tsx";
+
+const pageSize = 100;
+const mostPages = 5;
+const refetchMilliseconds = 5_000;
+
+interface Story {
+  readonly events: readonly ServiceEvent[];
+  /** Whether there are more events than are shown. */
+  readonly isCut: boolean;
+  /** Null for a token that may not see deliveries. */
+  readonly deliveries: readonly Delivery[] | null;
+}
+
+/** Shows what happened to a record, the newest first, and who was notified. */
+export function RecordStory({
+  resource,
+  id,
+}: {
+  readonly resource: string;
+  readonly id: string;
+}): JSX.Element {
+  const query = useQuery({
+    queryKey: ["story", resource, id],
+    queryFn: ({ signal }) => readStory(resource, id, signal),
+    refetchInterval: refetchMilliseconds,
+  });
+  return (
+    <Card title="What happened" note="Each change of this record, and who was notified">
+      <QueryView query={query}>
+        {(story) =>
+          story.events.length === 0 ? (
+            <Empty icon="events" title="No event is kept of this record">
+              Its resource tells nothing of changes, or they are older than what is kept.
+            </Empty>
+          ) : (
+            <>
+              {story.deliveries === null && (
+                <p className="small muted">
+                  Your token lacks the scope <code>webhooks</code>, so deliveries are not shown.
+                </p>
+              )}
+              {story.isCut && (
+                <p className="small muted">Only the first {story.events.length} events are shown.</p>
+              )}
+              <ol className="story">
+                {story.events.map((event, index) => (
+                  <Chapter
+                    key={event.uuid}
+                    event={event}
+                    before={story.events[index + 1]}
+                    deliveries={story.deliveries}
+                  />
+                ))}
+              </ol>
+            </>
+          )
+        }
+      </QueryView>
+    </Card>
+  );
+}
+
+async function readStory(resource: string, id: string, signal: AbortSignal): Promise<Story> {
+  const [{ events, isCut }, deliveries] = await Promise.all([
+    readEvents(resource, id, signal),
+    readDeliveries(resource, id, signal),
+  ]);
+  return { events: events.toReversed(), isCut, deliveries };
+}
+
+/** The feed begins with the oldest event, and one record has few. */
+async function readEvents(
+  resource: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<{ readonly events: readonly ServiceEvent[]; readonly isCut: boolean }> {
+  const events: ServiceEvent[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < mostPages; page += 1) {
+    const query = queryString({ resource, record_id: id, per_page: pageSize, after });
+    const answer = await api<{
+      readonly data: readonly ServiceEvent[];
+      readonly next_cursor: string;
+      readonly next_page_url: string | null;
+    }>(`/events${query}`, { signal });
+    events.push(...answer.data);
+    if (answer.next_page_url === null) return { events, isCut: false };
+    after = answer.next_cursor;
+  }
+  return { events, isCut: true };
+}
+
+async function readDeliveries(
+  resource: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<readonly Delivery[] | null> {
+  try {
+    const query = queryString({ resource, record_id: id, per_page: pageSize, count: "none" });
+    return (await api<{ readonly data: readonly Delivery[] }>(`/webhook-deliveries${query}`, { signal }))
+      .data;
+  } catch (error) {
+    if (isStatus(error, 403)) return null;
+    throw error;
+  }
+}
+
+function Chapter({
+  event,
+  before,
+  deliveries,
+}: {
+  readonly event: ServiceEvent;
+  readonly before: ServiceEvent | undefined;
+  readonly deliveries: readonly Delivery[] | null;
+}): JSX.Element {
+  const own = deliveries?.filter((delivery) => delivery.event_uuid === event.uuid);
+  return (
+    <li>
+      <div className="row">
+        <TriggerBadge trigger={event.event} />
+        <Link href={`/events/${event.uuid}`} className="small">
+          <Time value={event.occurred_at} />
+        </Link>
+      </div>
+      {event.event === "on_update" && <Changes before={before?.data ?? null} after={event.data} />}
+      {event.problem !== undefined && <p className="small muted">{event.problem}</p>}
+      {own !== undefined && (
+        <div className="tellings">
+          {own.length === 0 ? (
+            <p className="small muted">No webhook was notified.</p>
+          ) : (
+            own.map((delivery) => (
+              <Link key={delivery.id} href={`/deliveries/${delivery.id}`}>
+                <span title={delivery.url}>{hostOf(delivery.url)}</span>
+                {delivery.attempt > 1 && <span className="muted">{delivery.attempt} attempts</span>}
+                <StatusBadge status={delivery.status} />
+              </Link>
+            ))
+          )}
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** Says which fields changed, from what to what. */
+function Changes({
+  before,
+  after,
+}: {
+  readonly before: JsonRecord | null;
+  readonly after: JsonRecord | null;
+}): JSX.Element | null {
+  if (before === null || after === null) return null;
+  const changed = Object.entries(after).filter(
+    ([name, value]) => !isSame(before[name], value) && name !== "updated_at",
+  );
+  if (changed.length === 0) return null;
+  return (
+    <ul className="changes">
+      {changed.map(([name, value]) => (
+        <li key={name} className="break">
+          {name}: <del>{valueOf(before[name])}</del> → <ins>{valueOf(value)}</ins>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function valueOf(value: Json | undefined): JSX.Element {
+  return <Value value={value} />;
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url;
+}

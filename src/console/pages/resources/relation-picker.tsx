@@ -1,0 +1,137 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { ComboBox } from "react-aria-components/ComboBox";
+import { Input } from "react-aria-components/Input";
+import { ListBox, ListBoxItem } from "react-aria-components/ListBox";
+import { Popover } from "react-aria-components/Popover";
+import { Link } from "wouter";
+import { api, queryString } from "../../api/client.ts";
+import type { JsonRecord } from "../../api/types.ts";
+import { Field, type FieldProps } from "../../parts/field.tsx";
+import { idOf, labelOf, recordPath } from "./record-key.ts";
+import { useShapes, type ResourceShape } from "./shape.ts";
+
+const mostShown = 20;
+
+interface Choice {
+  readonly id: string;
+  readonly title: string;
+}
+
+/**
+ * Chooses a record of another resource, by searching it or by its id. Arrow keys go through what
+ * was found.
+ */
+export function RelationPicker({
+  resource,
+  value,
+  onChange,
+  ...field
+}: FieldProps & {
+  readonly resource: string;
+  /** Id of the record; "" for none. */
+  readonly value: string;
+  readonly onChange: (id: string) => void;
+}): JSX.Element {
+  const shape = useShapes().data?.get(resource);
+  const [text, setText] = useState<string | null>(null);
+  const chosen = useTitle(resource, value);
+  const shown = text ?? (value === "" ? "" : (chosen ?? value));
+  const found = useFound(shape, text ?? "");
+  return (
+    <Field {...field} hint={hintOf(field.hint, resource, value)}>
+      {(control) => (
+        <ComboBox
+          aria-label={field.label}
+          allowsCustomValue
+          allowsEmptyCollection
+          menuTrigger="focus"
+          items={found}
+          inputValue={shown}
+          onInputChange={(next) => {
+            // It also tells what it shows by itself.
+            if (next !== shown) setText(next);
+          }}
+          onChange={(key) => {
+            if (key === null) return;
+            onChange(String(key));
+            setText(null);
+          }}
+          onBlur={() => {
+            if (text === null) return;
+            onChange(found.find(({ title }) => title === text.trim())?.id ?? text.trim());
+            setText(null);
+          }}
+        >
+          <Input className="input" placeholder={`Search ${resource}, or type an id`} {...control} />
+          <Popover className="popover picker-popover" offset={4}>
+            <ListBox<Choice>
+              className="menu picker-list"
+              renderEmptyState={() => (
+                <p className="menu-title">Nothing found. An id can be typed as it is.</p>
+              )}
+            >
+              {({ id, title }) => (
+                <ListBoxItem id={id} textValue={title} className="menu-item">
+                  {title}
+                </ListBoxItem>
+              )}
+            </ListBox>
+          </Popover>
+        </ComboBox>
+      )}
+    </Field>
+  );
+}
+
+function hintOf(hint: FieldProps["hint"], resource: string, value: string): JSX.Element {
+  return (
+    <>
+      {hint !== undefined && <>{hint} · </>}
+      {value === "" ? (
+        <>One of {resource}</>
+      ) : (
+        <Link href={`/resources/${resource}/${encodeURIComponent(value)}`}>
+          Open {resource} {value}
+        </Link>
+      )}
+    </>
+  );
+}
+
+/** Searches a resource; one without search gives its first records. */
+function useFound(shape: ResourceShape | undefined, text: string): readonly Choice[] {
+  const search = shape?.isSearchable === true && text !== "" ? text.slice(0, 100) : undefined;
+  const { data } = useQuery({
+    queryKey: ["picker", shape?.name, search],
+    enabled: shape !== undefined,
+    queryFn: async ({ signal }) => {
+      const query = queryString({ cursor: "", per_page: mostShown, search });
+      return await api<{ readonly data: readonly JsonRecord[] }>(`/resources/${shape?.name ?? ""}${query}`, {
+        signal,
+      });
+    },
+    placeholderData: (before) => before,
+  });
+  if (shape === undefined) return [];
+  return (data?.data ?? []).flatMap((record) => {
+    const id = idOf(record, shape);
+    return id === null ? [] : [{ id, title: titleOf(record, id) }];
+  });
+}
+
+/** Reads what the chosen record is called; undefined while it is not known, or may not be read. */
+function useTitle(resource: string, id: string): string | undefined {
+  const { data } = useQuery({
+    queryKey: ["picker", resource, "one", id],
+    enabled: id !== "",
+    queryFn: () => api<JsonRecord>(recordPath(resource, id)),
+    staleTime: 60_000,
+  });
+  return data === undefined ? undefined : titleOf(data, id);
+}
+
+function titleOf(record: JsonRecord, id: string): string {
+  const label = labelOf(record);
+  return label === null ? id : `${label} (${id})`;
+}

@@ -1,0 +1,64 @@
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { ResourceEntry } from "../../api/types.ts";
+import { TriggerBadge } from "../../parts/badge.tsx";
+import { DataTable, type Column } from "../../parts/data-table.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+
+/** Reads the resources that are served. */
+export function useResources(): UseQueryResult<readonly ResourceEntry[]> {
+  return useQuery({
+    queryKey: ["resources"],
+    queryFn: async () => (await api<{ readonly data: readonly ResourceEntry[] }>("/resources")).data,
+    staleTime: 60_000,
+  });
+}
+
+const columns: readonly Column<ResourceEntry>[] = [
+  { key: "name", title: "Resource", render: ({ name }) => name },
+  { key: "model", title: "Model", render: ({ model }) => <code>{model}</code> },
+  {
+    key: "triggers",
+    title: "Tells webhooks when a record is",
+    render: ({ triggers }) =>
+      triggers.length === 0 ? (
+        <span className="muted">never</span>
+      ) : (
+        <span className="row">
+          {triggers.map((trigger) => (
+            <TriggerBadge key={trigger} trigger={trigger} />
+          ))}
+        </span>
+      ),
+  },
+];
+
+export function ResourceList(): JSX.Element {
+  const query = useResources();
+  return (
+    <Page title="Resources">
+      <Card isFlush>
+        <QueryView query={query}>
+          {(resources) =>
+            resources.length === 0 ? (
+              <Empty icon="resources" title="No resource is served yet">
+                Write a mapping file for a table, or have <code>svc-admin import</code> write them, then
+                reload.
+              </Empty>
+            ) : (
+              <DataTable
+                label="Resources"
+                columns={columns}
+                rows={resources}
+                rowKey={({ name }) => name}
+                rowHref={({ name }) => `/resources/${name}`}
+              />
+            )
+          }
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}

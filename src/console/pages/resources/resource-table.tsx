@@ -1,0 +1,148 @@
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { JsonRecord } from "../../api/types.ts";
+import { useRights } from "../../app/caller.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { DataTable, Pager, type Column } from "../../parts/data-table.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { SearchBox } from "../../parts/search-box.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { listQuery, useList } from "../../parts/use-list.ts";
+import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { ColumnsButton, Conditions, FilterButton } from "./filter-bar.tsx";
+import { valueAt } from "./form-fields.ts";
+import { idOf } from "./record-key.ts";
+import type { ResourceShape } from "./shape.ts";
+import { ShownValue } from "./shown-value.tsx";
+import "./resources.css";
+
+const firstColumns = 8;
+
+/** Shows the records of a resource. Filters, order, search, columns and page are in the URL. */
+export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX.Element {
+  const url = useUrlState();
+  const query = useList<JsonRecord>(`/resources/${encodeURIComponent(shape.name)}`, url.search);
+  const rights = useRights();
+  const rows = query.data?.data ?? [];
+  const paths = shape.paths.length > 0 ? shape.paths : keysOf(rows);
+  const asked = (url.search.get("columns") ?? "").split(",").filter((path) => paths.includes(path));
+  const shown = asked.length > 0 ? asked : paths.slice(0, firstColumns);
+  const mayCreate = shape.create !== null && rights.has(`${shape.name}:write`);
+  const create = mayCreate && (
+    <LinkButton kind="primary" icon="plus" href={`/resources/${shape.name}/new`}>
+      New record
+    </LinkButton>
+  );
+  return (
+    <Page title={shape.name} crumbs={[{ title: "Resources", href: "/resources" }]} actions={create}>
+      <Card isFlush>
+        <div className="toolbar">
+          {shape.isSearchable && (
+            <SearchBox
+              label={`Search ${shape.name}`}
+              value={url.search.get("search") ?? ""}
+              onSearch={(text) => url.change({ search: text === "" ? null : text })}
+            />
+          )}
+          {shape.filters.length > 0 && <FilterButton filters={shape.filters} url={url} />}
+          <ColumnsButton paths={paths} shown={shown} url={url} />
+          <Button kind="quiet" icon="refresh" aria-label="Load again" onPress={() => void query.refetch()} />
+        </div>
+        <Conditions url={url} />
+        <QueryView query={query} lines={10}>
+          {(page) =>
+            page.data.length === 0 && page.next_cursor === null ? (
+              <NoRecords name={shape.name} url={url} create={create} />
+            ) : (
+              <>
+                <DataTable
+                  label={shape.name}
+                  columns={shown.map((path) => columnOf(path, shape))}
+                  rows={page.data}
+                  rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
+                  {...linkOf(shape, page.data)}
+                  url={url}
+                  isStale={query.isPlaceholderData}
+                />
+                <Pager page={page} url={url} total={<Total name={shape.name} search={url.search} />} />
+              </>
+            )
+          }
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function NoRecords({
+  name,
+  url,
+  create,
+}: {
+  readonly name: string;
+  readonly url: UrlState;
+  readonly create: JSX.Element | false;
+}): JSX.Element {
+  const isNarrowed = [...url.search.keys()].some((key) => key === "search" || key.startsWith("filter["));
+  if (isNarrowed)
+    return (
+      <Empty
+        title={`None of ${name} fits`}
+        action={<Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>}
+      >
+        Take a filter away, or search for less.
+      </Empty>
+    );
+  return (
+    <Empty icon="resources" title={`There are no ${name} that you may see`} action={create}>
+      {create === false ? "Those who may create them make the first one." : "Create the first one."}
+    </Empty>
+  );
+}
+
+/** Counts the whole list, in a request of its own: a page by cursor has no count. */
+function Total({ name, search }: { readonly name: string; readonly search: URLSearchParams }): JSX.Element {
+  const query = new URLSearchParams(listQuery(search));
+  for (const parameter of ["cursor", "sort"]) query.delete(parameter);
+  query.set("per_page", "1");
+  query.set("count", "estimated");
+  const text = query.toString();
+  const path = `/resources/${encodeURIComponent(name)}`;
+  const { data } = useQuery({
+    queryKey: [path, "count", text],
+    queryFn: () => api<{ readonly total: number; readonly total_is_estimate?: boolean }>(`${path}?${text}`),
+  });
+  if (data === undefined) return <span>…</span>;
+  const about = data.total_is_estimate === true ? "about " : "";
+  return (
+    <span>
+      {about}
+      {data.total.toLocaleString("en")} {data.total === 1 ? "record" : "records"}
+    </span>
+  );
+}
+
+function linkOf(
+  shape: ResourceShape,
+  rows: readonly JsonRecord[],
+): { readonly rowHref?: (row: JsonRecord) => string } {
+  if (rows.some((row) => idOf(row, shape) === null)) return {};
+  return { rowHref: (row) => `/resources/${shape.name}/${encodeURIComponent(idOf(row, shape) ?? "")}` };
+}
+
+function keysOf(rows: readonly JsonRecord[]): readonly string[] {
+  return [...new Set(rows.flatMap((row) => Object.keys(row)))];
+}
+
+function columnOf(path: string, shape: ResourceShape): Column<JsonRecord> {
+  const filter = shape.filters.find((one) => one.path === path);
+  const isNumeric = filter?.isNumeric === true && !/(^|[._])id$/.test(path);
+  return {
+    key: path,
+    title: path,
+    isNumeric,
+    ...(shape.sortable.has(path) && { sortBy: path }),
+    render: (row) => <ShownValue value={valueAt(row, path)} isChoice={(filter?.choices.length ?? 0) > 0} />,
+  };
+}

@@ -1,0 +1,142 @@
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { isStatus } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import { formFields, type FormField } from "./form-fields.ts";
+
+/** A JSON schema, as far as the console reads it. */
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly format?: string;
+  readonly description?: string;
+  readonly maxLength?: number;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly "x-resource"?: string;
+  readonly "x-shown"?: string;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly schema: Schema;
+}
+
+interface Document {
+  readonly tags: readonly { readonly name: string; readonly "x-key"?: readonly string[] }[];
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, { readonly parameters?: readonly Parameter[] }>>>
+  >;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+export interface FilterShape {
+  readonly path: string;
+  readonly operators: readonly string[];
+  /** Values of an enum or a boolean; empty for all else. */
+  readonly choices: readonly string[];
+  readonly isNumeric: boolean;
+}
+
+/** What a resource can do and shows, by the OpenAPI document. */
+export interface ResourceShape {
+  readonly name: string;
+  /** Paths of the key in a record, in the order of `{id}`; null when a record does not show it. */
+  readonly keys: readonly string[] | null;
+  /** Paths of a record that hold values; empty where a module makes the records. */
+  readonly paths: readonly string[];
+  readonly sortable: ReadonlySet<string>;
+  readonly filters: readonly FilterShape[];
+  readonly isSearchable: boolean;
+  readonly create: readonly FormField[] | null;
+  readonly update: readonly FormField[] | null;
+  readonly canDelete: boolean;
+}
+
+/**
+ * Reads what the resources are. Where the document is switched off, null: records are then shown
+ * and changed as JSON.
+ */
+export function useShapes(): UseQueryResult<ReadonlyMap<string, ResourceShape> | null> {
+  return useQuery({
+    queryKey: ["openapi"],
+    staleTime: 60_000,
+    queryFn: async () => {
+      try {
+        return shapesOf(await api<Document>("/openapi.json"));
+      } catch (error) {
+        if (isStatus(error, 404)) return null;
+        throw error;
+      }
+    },
+  });
+}
+
+/** Gives a shape that promises nothing but a key named `id`. */
+export function unknownShape(name: string): ResourceShape {
+  return {
+    name,
+    keys: ["id"],
+    paths: [],
+    sortable: new Set(),
+    filters: [],
+    isSearchable: false,
+    create: [],
+    update: [],
+    canDelete: true,
+  };
+}
+
+function shapesOf(document: Document): ReadonlyMap<string, ResourceShape> {
+  const names = document.tags
+    .map(({ name }) => name)
+    .filter((name) => `/resources/${name}` in document.paths);
+  return new Map(names.map((name) => [name, shapeOf(name, document)]));
+}
+
+function shapeOf(name: string, { tags, paths, components: { schemas } }: Document): ResourceShape {
+  const list = paths[`/resources/${name}`] ?? {};
+  const single = paths[`/resources/${name}/{id}`] ?? {};
+  const parameters = list["get"]?.parameters ?? [];
+  const of = (wanted: string): Schema | undefined => parameters.find((one) => one.name === wanted)?.schema;
+  const bodyOf = (kind: string): readonly FormField[] => {
+    const schema = schemas[`${name}.${kind}`];
+    return schema === undefined ? [] : formFields(schema);
+  };
+  return {
+    name,
+    keys: tags.find((tag) => tag.name === name)?.["x-key"] ?? null,
+    paths: leaves(texts(of("fields"))),
+    sortable: new Set(texts(of("sort"))),
+    isSearchable: of("search") !== undefined,
+    filters: parameters.flatMap(({ name: parameter, schema }) => {
+      const path = /^filter\[(.+)\]$/.exec(parameter)?.[1];
+      return path === undefined ? [] : [filterOf(path, schema)];
+    }),
+    create: "post" in list ? bodyOf("create") : null,
+    update: "patch" in single ? bodyOf("update") : null,
+    canDelete: "delete" in single,
+  };
+}
+
+function texts(schema: Schema | undefined): readonly string[] {
+  return (schema?.items?.enum ?? []).map(String);
+}
+
+/** Leaves out what only holds others: `customer` beside `customer.name`. */
+function leaves(paths: readonly string[]): readonly string[] {
+  return paths.filter((path) => !paths.some((other) => other.startsWith(`${path}.`)));
+}
+
+function filterOf(path: string, { properties = {} }: Schema): FilterShape {
+  const one = properties["ne"] ?? properties["eq"];
+  const isBoolean = one?.type === "boolean";
+  return {
+    path,
+    isNumeric: one?.type === "integer" || one?.type === "number",
+    operators: Object.keys(properties),
+    choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map(String),
+  };
+}
