@@ -42,7 +42,7 @@ function hintsOf(
 ): JsonSchema {
   const relation = relations.find(
     ({ kind, localField, resource, foreignField }) =>
-      kind === "one" && localField === name && isKey(definitions.get(resource), foreignField),
+      kind === "one" && localField === name && isLoneKey(definitions.get(resource), foreignField),
   );
   const own = places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name);
   const there =
@@ -59,7 +59,7 @@ function hintsOf(
 }
 
 /** Returns whether a field alone is the key: other references name no `{id}`. */
-function isKey(definition: Definition | undefined, name: string): boolean {
+function isLoneKey(definition: Definition | undefined, name: string): boolean {
   const keys = definition?.fields.filter((field) => field.isKey) ?? [];
   return keys.length === 1 && keys[0]?.name === name;
 }

@@ -17,6 +17,8 @@ export const audience = "orders-api";
 export interface IssuerClient {
   readonly id: string;
   readonly claims?: Readonly<Record<string, unknown>>;
+  /** Of a public client, in which people sign in with a browser; without it, a program. */
+  readonly redirectUri?: string;
 }
 
 /** What an issuer signs with. */
@@ -43,6 +45,8 @@ export interface Issuer {
   key(): IssuerKey;
   /** Signs with another key from now on; the one before is not published any more. */
   rotate(alg?: string): Promise<void>;
+  /** Adds a client. Who is signed in at the issuer is so no longer. */
+  register(client: IssuerClient): void;
   /** Answers in the place of the provider; undefined: the provider does again. */
   answerWith(listener: RequestListener | undefined): void;
   stop(): Promise<void>;
@@ -54,22 +58,40 @@ async function makeKey(alg: string): Promise<IssuerKey> {
   return { privateKey, jwk: { ...(await exportJWK(privateKey)), kid, alg, use: "sig" } };
 }
 
+const programs = {
+  client_secret: "secret",
+  grant_types: ["client_credentials"],
+  response_types: [],
+  redirect_uris: [],
+};
+
+/** Registers a page, which keeps no secret. */
+function peopleAt(redirectUri: string): object {
+  return {
+    application_type: "native",
+    token_endpoint_auth_method: "none",
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    redirect_uris: [redirectUri],
+  };
+}
+
 function providerFor(url: string, key: IssuerKey, clients: readonly IssuerClient[]): RequestListener {
   const provider = new Provider(url, {
     jwks: { keys: [key.jwk] },
-    clients: clients.map(({ id }) => ({
+    clients: clients.map(({ id, redirectUri }) => ({
       client_id: id,
-      client_secret: "secret",
-      grant_types: ["client_credentials"],
       id_token_signed_response_alg: key.jwk.alg,
-      response_types: [],
-      redirect_uris: [],
+      ...(redirectUri === undefined ? programs : peopleAt(redirectUri)),
     })),
-    scopes: ["read", "write", "admin", "webhooks", "notes:read", "notes:write", "profile"],
+    // A page asks for its tokens from another origin.
+    clientBasedCORS: () => true,
+    issueRefreshToken: () => true,
+    scopes: ["openid", "email", "read", "write", "admin", "webhooks", "notes:read", "notes:write", "profile"],
     extraTokenClaims: (_ctx: unknown, { clientId }: { readonly clientId: string }) =>
       clients.find(({ id }) => id === clientId)?.claims,
     features: {
-      devInteractions: { enabled: false },
+      devInteractions: { enabled: clients.some(({ redirectUri }) => redirectUri !== undefined) },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -88,6 +110,7 @@ function providerFor(url: string, key: IssuerKey, clients: readonly IssuerClient
 
 /** Starts a provider with its clients. */
 export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256"): Promise<Issuer> {
+  const registered = [...clients];
   let key = await makeKey(alg);
   let keyRequests = 0;
   let answering: RequestListener | undefined;
@@ -98,7 +121,7 @@ export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  provider = providerFor(url, key, clients);
+  provider = providerFor(url, key, registered);
 
   return {
     url,
@@ -132,7 +155,11 @@ export async function startIssuer(clients: readonly IssuerClient[], alg = "ES256
     },
     async rotate(other = alg) {
       key = await makeKey(other);
-      provider = providerFor(url, key, clients);
+      provider = providerFor(url, key, registered);
+    },
+    register(client) {
+      registered.push(client);
+      provider = providerFor(url, key, registered);
     },
     answerWith(listener) {
       answering = listener;

@@ -18,7 +18,7 @@ export function UserMenu(): JSX.Element {
     <Menu
       label="You"
       trigger={
-        <AriaButton className="who" aria-label={`You: ${name}`}>
+        <AriaButton className="who">
           <span className="who-face" aria-hidden="true">
             {name.slice(0, String.fromCodePoint(name.codePointAt(0) ?? 63).length).toUpperCase()}
           </span>

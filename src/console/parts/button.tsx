@@ -26,8 +26,10 @@ export function Button({
   children,
   ...rest
 }: ButtonProps): JSX.Element {
+  // One that is disabled would lose the focus.
+  const quiet = isBusy ? { type: "button" as const, onPress: () => undefined, "data-pending": true } : {};
   return (
-    <AriaButton {...rest} isPending={isBusy} className={classOf(kind, children)}>
+    <AriaButton {...rest} {...quiet} className={classOf(kind, children)}>
       {isBusy ? <span className="spinner" aria-hidden="true" /> : icon !== undefined && <Icon name={icon} />}
       {children}
     </AriaButton>

@@ -11,25 +11,28 @@ export interface ChartLine {
   readonly values: readonly number[];
 }
 
+export interface ChartProps {
+  readonly label: string;
+  /** Seconds since 1970, rising. */
+  readonly times: readonly number[];
+  readonly lines: readonly ChartLine[];
+}
+
 const heightPixels = 220;
 
 /**
  * Draws counts over time. The legend says the values under the pointer; what a screen reader gets
  * is `label`.
  */
-export function Chart({
-  label,
-  times,
-  lines,
-}: {
-  readonly label: string;
-  /** Seconds since 1970, rising. */
-  readonly times: readonly number[];
-  readonly lines: readonly ChartLine[];
-}): JSX.Element {
-  const frame = useRef<HTMLDivElement>(null);
+export function Chart(props: ChartProps): JSX.Element {
   const theme = useTheme();
   const isDark = useSystemDark();
+  // Colours are read once, so another theme is another plot.
+  return <Plot key={`${theme} ${isDark}`} {...props} />;
+}
+
+function Plot({ label, times, lines }: ChartProps): JSX.Element {
+  const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = frame.current;
     if (element === null) return undefined;
@@ -46,8 +49,7 @@ export function Chart({
       observer.disconnect();
       plot.destroy();
     };
-    // Colours are read once, so another theme is another plot.
-  }, [times, lines, theme, isDark]);
+  }, [times, lines]);
   return <div className="chart" ref={frame} role="img" aria-label={label} />;
 }
 

@@ -50,13 +50,13 @@ export function Field({
         </div>
       )}
       {isWrong && (
-        <ul id={`${id}-errors`} className="field-errors small" role="alert">
+        <div id={`${id}-errors`} className="field-errors small" role="alert">
           {errors.map((error) => (
-            <li key={error} className="break">
+            <p key={error} className="break">
               <Icon name="alert" size={14} /> {error}
-            </li>
+            </p>
           ))}
-        </ul>
+        </div>
       )}
     </div>
   );

@@ -1,9 +1,10 @@
 import { useMemo, type JSX } from "react";
 import type { Series, Stats } from "../../api/types.ts";
-import { Chart } from "../../parts/chart.tsx";
+import { Chart, type ChartProps } from "../../parts/chart.tsx";
 import { Card } from "../../parts/page.tsx";
 import { Segments } from "../../parts/segments.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
+import { sum } from "./sum.ts";
 
 const spans = [
   ["hour", "Hour"],
@@ -39,7 +40,7 @@ export function Rates({ stats }: { readonly stats: Stats }): JSX.Element {
   );
 }
 
-function chartOf(series: Series): Pick<Parameters<typeof Chart>[0], "times" | "lines"> {
+function chartOf(series: Series): Omit<ChartProps, "label"> {
   const from = Date.parse(series.from) / 1_000;
   return {
     times: series.changes.map((_, index) => from + index * series.step_seconds),
@@ -52,6 +53,5 @@ function chartOf(series: Series): Pick<Parameters<typeof Chart>[0], "times" | "l
 }
 
 function summaryOf({ changes, deliveries, failures }: Series, span: Span): string {
-  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
   return `Chart: in the last ${span} ${sum(changes)} changes, ${sum(deliveries)} deliveries and ${sum(failures)} failed attempts`;
 }

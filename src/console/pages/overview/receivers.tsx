@@ -3,7 +3,7 @@ import type { ReceiverState, Stats } from "../../api/types.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card } from "../../parts/page.tsx";
-import { reasonOf } from "../../parts/reasons.ts";
+import { reasonOf } from "./reasons.ts";
 import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 

@@ -1,6 +1,7 @@
 import type { JSX, ReactNode } from "react";
 import type { Stats } from "../../api/types.ts";
 import { formatSeconds } from "../../parts/time.tsx";
+import { sum } from "./sum.ts";
 
 /** Four figures of the last hour and of now. */
 export function Tiles({ stats: { now, of, rates, backlog } }: { readonly stats: Stats }): JSX.Element {
@@ -52,10 +53,6 @@ function Tile({
       <p className="small muted">{children}</p>
     </div>
   );
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 function count(value: number): string {

@@ -44,6 +44,7 @@ export function RecordForm({
   const isJson = draft.json !== null || fields.length === 0;
   const byField = messagesByField(error, isJson ? [] : fields);
   const submit = async (): Promise<void> => {
+    if (isBusy) return;
     setBusy(true);
     setError(null);
     try {

@@ -1,0 +1,14 @@
+/** What keeps a receiver from its deliveries, by the words of the API. */
+const reasons: Readonly<Record<string, string>> = {
+  owner: "Paused by its owner.",
+  gone: "It answered 410: it is gone.",
+  failing: "Switched off after nothing but failures.",
+  user: "Its user is disabled.",
+  rate_limit: "More comes than its rate limit lets through.",
+  no_slot: "All of its slots are taken.",
+};
+
+/** Says a reason in a sentence. The last error of a receiver that fails is one already. */
+export function reasonOf(reason: string | null): string {
+  return reason === null ? "No reason is known." : (reasons[reason] ?? reason);
+}

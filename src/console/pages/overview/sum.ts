@@ -1,0 +1,4 @@
+/** Adds up numbers. */
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

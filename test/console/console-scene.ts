@@ -1,0 +1,125 @@
+import { createRequire } from "node:module";
+import { mkdir, readFile } from "node:fs/promises";
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { startBrowser, type TestBrowser } from "../support/browser.ts";
+import { startReceiver, type TestReceiver } from "../support/receiver.ts";
+import { startService, type ServiceOptions, type TestService } from "../support/service.ts";
+
+/** A page of the console, with what must not be found on it. */
+export interface ConsolePage {
+  readonly page: Page;
+  /** Violations of the policy, errors of the console, requests to elsewhere. */
+  faults(): readonly string[];
+  close(): Promise<void>;
+}
+
+/** A service with its console in a browser, and a receiver. */
+export interface ConsoleScene {
+  readonly service: TestService;
+  readonly receiver: TestReceiver;
+  /** Opens a path of the console, signed in; without a token, signed out. */
+  open(token: string | null, path: string, options?: { readonly width?: number }): Promise<ConsolePage>;
+  stop(): Promise<void>;
+}
+
+/** Widths of a window and of a telephone. */
+export const widths = [1280, 390] as const;
+
+/** Runs where a text of the tests is taken for code. */
+const alarm = "window.isAttacked = true";
+/** Texts that must be shown as they are, and do nothing. */
+export const hostile = [
+  `<script>${alarm}</script>`,
+  `"><img src=x onerror="${alarm}">`,
+  `{{constructor.constructor('${alarm}')()}}`,
+  `'); ${alarm}; ('`,
+] as const;
+
+export async function startConsole(options: Omit<ServiceOptions, "mode">): Promise<ConsoleScene> {
+  const [service, browser, receiver] = await Promise.all([
+    startService({ mode: "servers", ...options }),
+    startBrowser(),
+    startReceiver(),
+  ]);
+  const origin = new URL(service.baseUrl).origin;
+  return {
+    service,
+    receiver,
+    open: (token, path, { width = 1280 } = {}) => openPage(browser, { origin, token, path, width }),
+    async stop() {
+      await browser.close();
+      await receiver.close();
+      await service.stop();
+    },
+  };
+}
+
+async function openPage(
+  browser: TestBrowser,
+  { origin, token, path, width }: { origin: string; token: string | null; path: string; width: number },
+): Promise<ConsolePage> {
+  const { page, faults, requests } = await browser.open();
+  const errors: string[] = [];
+  page.on("console", (message) => {
+    // An answer that is none of the 2xx is one too, and the page says so by itself.
+    const isAnswer = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && !isAnswer) errors.push(message.text());
+  });
+  page.setDefaultTimeout(30_000);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.setViewportSize({ width, height: 900 });
+  if (token !== null)
+    // Only once: a page that is loaded again has what it has kept itself.
+    await page.addInitScript(`
+      if (window.name !== "opened")
+        sessionStorage.setItem("svc-console.session", ${JSON.stringify(JSON.stringify({ token, refreshToken: null }))});
+      window.name = "opened";`);
+  await page.goto(`${origin}/console${path}`);
+  return {
+    page,
+    faults: () => [...faults, ...errors, ...requests.filter((url) => !url.startsWith(`${origin}/`))],
+    close: () => page.context().close(),
+  };
+}
+
+const axe = readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/**
+ * Expects a page as everybody can use it: nothing serious for axe, nothing beyond its width, no fault, and no hostile
+ * text at work.
+ */
+export async function expectSound(shown: ConsolePage): Promise<void> {
+  const { page } = shown;
+  await page.evaluate(await axe);
+  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
+    readonly violations: readonly Violation[];
+  };
+  const serious = violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`,
+    );
+  expect(serious).to.deep.equal([]);
+  const [isWider, isAttacked] = (await page.evaluate(
+    "[document.documentElement.scrollWidth > document.documentElement.clientWidth, window.isAttacked === true]",
+  )) as [boolean, boolean];
+  expect(isWider, "wider than the window").to.equal(false);
+  expect(isAttacked, "a hostile text ran").to.equal(false);
+  expect(shown.faults()).to.deep.equal([]);
+}
+
+/** Pictures are written only when asked for: `TEST_PICTURES=1`. */
+export async function picture({ page }: ConsolePage, name: string): Promise<void> {
+  if (process.env["TEST_PICTURES"] === undefined) return;
+  const folder = process.env["TEST_PICTURES_FOLDER"] ?? "docs/images";
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+}

@@ -1,0 +1,216 @@
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+async function save(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Save" }).click();
+}
+
+describe("a record in the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+    scene.receiver.answer = { status: 200, body: "thanks" };
+  });
+
+  it("is made by the keyboard alone, with its relation found by name, and the server's messages at their fields", async () => {
+    const name = "Katherine Johnson";
+    const { body: customer } = await ada.request("POST", "/resources/customers", {
+      name,
+      email: `k${ada.id}@example.com`,
+    });
+    const shown = await scene.open(ada.token, "/resources/orders/new");
+    const { page } = shown;
+    const { keyboard } = page;
+
+    await page.getByLabel("reference").focus();
+    await keyboard.press("Enter");
+    await page.getByText("The reference field is required.").waitFor();
+    await page.getByText("The customer id field is required.").waitFor();
+    await until(() => page.evaluate("document.activeElement.getAttribute('aria-invalid') === 'true'"), {
+      what: "focus is at the first wrong field",
+    });
+    await expectSound(shown);
+    await picture(shown, "console-record-messages");
+
+    await keyboard.type(`K-${ada.id}`);
+    await keyboard.press("Tab");
+    await keyboard.type("-5");
+    await keyboard.press("Enter");
+    await page.getByText("The amount field must be at least 0.").waitFor();
+    await page.getByLabel("amount").fill("12.50");
+    await keyboard.press("Tab");
+    await keyboard.press("Tab");
+    await keyboard.type("Katherine");
+    await page.getByRole("option", { name: `${name} (${customer.id})` }).waitFor();
+    await keyboard.press("ArrowDown");
+    await keyboard.press("Enter");
+    await until(async () => (await page.getByLabel("customer_id").inputValue()).startsWith(name), {
+      what: "the customer is chosen",
+    });
+    await page.getByRole("button", { name: "Create" }).focus();
+    await keyboard.press("Enter");
+    await page.getByRole("heading", { name: `K-${ada.id}` }).waitFor();
+
+    const { data } = (await ada.request("GET", "/resources/orders")).body;
+    expect(data[0]).to.deep.include({
+      reference: `K-${ada.id}`,
+      amount: "12.50",
+      customer: { id: customer.id, name },
+    });
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("shows what happened to it, and who was notified", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
+    const order = await createOrder(ada, { notes: "first" });
+    await ada.request("PATCH", `/resources/orders/${order.id}`, { status: "paid" });
+    await deliveryOf(ada, webhook.id, "delivered");
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, `/resources/orders/${order.id}`, { width });
+      const { page } = shown;
+      const story = page.getByRole("region", { name: "What happened" });
+      await story.getByText("updated").waitFor();
+      await story.getByText("created").waitFor();
+      await until(async () => (await story.getByText("delivered").count()) === 2, {
+        what: "both are delivered",
+      });
+      expect(await story.locator(".changes").innerText()).to.equal("status: open → paid");
+      await expectSound(shown);
+      if (width === 1280) await picture(shown, "console-record");
+      expect(await story.locator(".tellings a").first().getAttribute("href")).to.match(
+        /\/console\/deliveries\/\d+$/,
+      );
+      await shown.close();
+    }
+  });
+
+  it("sends only what was changed", async () => {
+    const order = await createOrder(ada, { notes: "keep me" });
+    const etag = (await ada.request("GET", `/resources/orders/${order.id}`)).headers.get("etag");
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    const sent: unknown[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "PATCH") sent.push([request.postDataJSON(), request.headers()["if-match"]]);
+    });
+    await page.getByLabel("amount").fill("99");
+    await save(page);
+    await page.getByText("Saved.").waitFor();
+
+    expect(sent).to.have.length(1);
+    expect(sent[0]).to.deep.equal([{ amount: 99 }, etag]);
+    expect((await ada.request("GET", `/resources/orders/${order.id}`)).body).to.include({
+      amount: "99.00",
+      notes: "keep me",
+    });
+    await shown.close();
+  });
+
+  it("shows a conflict as a difference, and takes theirs or overwrites", async () => {
+    const order = await createOrder(ada, { amount: 1 });
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    const path = `/resources/orders/${order.id}`;
+    await page.getByLabel("amount").fill("3");
+    await ada.request("PATCH", path, { amount: 2, notes: hostile[1] });
+    await save(page);
+
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("row", { name: "amount 1.00 2.00 3" }).waitFor();
+    await dialog
+      .getByRole("row", { name: /^notes/ })
+      .getByText(hostile[1])
+      .waitFor();
+    await expectSound(shown);
+    await picture(shown, "console-conflict");
+    expect((await ada.request("GET", path)).body.amount).to.equal("2.00");
+
+    await dialog.getByRole("button", { name: "Take theirs" }).click();
+    await until(async () => (await page.getByLabel("amount").inputValue()) === "2.00", {
+      what: "theirs is shown",
+    });
+    expect(await page.getByLabel("notes").inputValue()).to.equal(hostile[1]);
+
+    await page.getByLabel("amount").fill("5");
+    await ada.request("PATCH", path, { status: "paid" });
+    await save(page);
+    await dialog.getByRole("button", { name: "Overwrite with mine" }).click();
+    await page.getByText("Saved.").waitFor();
+    expect((await ada.request("GET", path)).body).to.include({ amount: "5.00", status: "paid" });
+    await shown.close();
+  });
+
+  it("says what a delete does, and does it", async () => {
+    await subscribeOrders(ada, `${scene.receiver.url}/hook`, { events: ["on_delete"] });
+    const order = await createOrder(ada);
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("This cannot be undone").waitFor();
+    await dialog.getByText("one of your own among them").waitFor();
+    await expectSound(shown);
+
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    expect((await ada.request("GET", `/resources/orders/${order.id}`)).status).to.equal(200);
+    await page.getByRole("button", { name: "Delete" }).click();
+    await dialog.getByRole("button", { name: "Delete the record" }).click();
+    await page.getByText(`Deleted orders ${order.id}.`).waitFor();
+    expect((await ada.request("GET", `/resources/orders/${order.id}`)).status).to.equal(404);
+
+    await page.goto(new URL(`/console/resources/orders/${order.id}`, page.url()).href);
+    await page.getByText("There is nothing here").waitFor();
+    await page.getByRole("region", { name: "What happened" }).getByText("deleted").waitFor();
+    await shown.close();
+  });
+
+  it("says why a delete is refused", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const order = await createOrder(admin);
+    const shown = await scene.open(admin.token, `/resources/customers/${order.customer.id}`);
+    await shown.page.getByRole("button", { name: "Delete" }).click();
+    await shown.page.getByRole("button", { name: "Delete the record" }).click();
+
+    await shown.page.getByRole("dialog").getByRole("alert").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("of somebody else is refused in words", async () => {
+    const other = await scene.service.createUser();
+    const order = await createOrder(other);
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+
+    await shown.page.getByText("You may not see this").waitFor();
+    expect(await shown.page.getByText(order.reference).count()).to.equal(0);
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("that may be read and not changed says so, and keeps what was typed", async () => {
+    const { body: customer } = await ada.request("POST", "/resources/customers", {
+      name: "Mary",
+      email: `m${ada.id}@example.com`,
+    });
+    const shown = await scene.open(ada.token, `/resources/customers/${customer.id}`);
+    await shown.page.getByLabel("name").fill("Mary Jackson");
+    await save(shown.page);
+
+    await shown.page.locator("form").getByRole("alert").waitFor();
+    expect(await shown.page.getByLabel("name").inputValue()).to.equal("Mary Jackson");
+    await shown.close();
+  });
+});

@@ -1,0 +1,178 @@
+import { expect } from "chai";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, shopResources } from "./console-shop.ts";
+
+/** A module in place of `transform`: what it makes has no schema. */
+const noteResources = {
+  "notes.yaml": `
+name: notes
+model: Note
+triggers: []
+fields: { id: { type: Int, id: true }, text: { type: String }, meta: { type: Json, optional: true }, user_id: { type: Int } }
+createRules: { text: required|string, meta: nullable }
+updateRules: { text: sometimes|required|string, meta: nullable }
+ownerColumn: user_id`,
+};
+
+describe("the resources of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: { ...shopResources, ...noteResources } });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+  });
+
+  it("are listed, with what they tell webhooks", async () => {
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/resources", { width });
+      await shown.page.getByRole("row", { name: /orders Order created updated deleted/ }).waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+
+  it("say what to do next while they are empty", async () => {
+    const shown = await scene.open(ada.token, "/resources/orders");
+    const { page } = shown;
+    await page.getByText("There are no orders that you may see").waitFor();
+    await expectSound(shown);
+
+    await page.getByRole("link", { name: "New record" }).last().click();
+    await page.getByRole("heading", { name: "New record of orders" }).waitFor();
+    await shown.close();
+  });
+
+  it("are a table whose filters, order, search, columns and page are in the URL", async () => {
+    for (const amount of [10, 20, 30]) await createOrder(ada, { amount, notes: `about ${amount}` });
+    const shown = await scene.open(ada.token, "/resources/orders");
+    const { page } = shown;
+    await page.getByText("3 records").waitFor();
+
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByLabel("Field").selectOption("amount");
+    await page.getByLabel("Condition").selectOption("gte");
+    await page.getByLabel("Value").fill("20");
+    await page.getByRole("button", { name: "Add the filter" }).click();
+    await page.getByText("2 records").waitFor();
+    await page.getByRole("button", { name: "amount", exact: true }).click();
+    await page
+      .getByRole("columnheader", { name: "amount" })
+      .and(page.locator("[aria-sort=ascending]"))
+      .waitFor();
+    await page.getByRole("button", { name: "amount", exact: true }).click();
+    await page.locator("[aria-sort=descending]").waitFor();
+    await page.getByRole("button", { name: "Columns" }).click();
+    await page.getByLabel("notes").uncheck();
+    await page.keyboard.press("Escape");
+    await expectSound(shown);
+    const url = new URL(page.url());
+    expect(Object.fromEntries(url.searchParams)).to.include({ "filter[amount][gte]": "20", sort: "-amount" });
+    expect(url.searchParams.get("columns")).not.to.contain("notes");
+    await picture(shown, "console-resources");
+
+    await page.reload();
+    await page.getByText("2 records").waitFor();
+    const amounts = await page.locator("tbody tr td:nth-child(4)").allInnerTexts();
+    expect(amounts).to.deep.equal(["30.00", "20.00"]);
+    await page.getByRole("searchbox").fill("about 30");
+    await page.getByText("1 record", { exact: true }).waitFor();
+    await page.getByRole("button", { name: /Remove the filter amount/ }).click();
+    await until(() => !page.url().includes("filter"), { what: "the filter is gone from the URL" });
+    await page.goBack();
+    await page.getByRole("button", { name: /Remove the filter amount/ }).waitFor();
+    await shown.close();
+  });
+
+  it("turn keyset pages, forward and back", async () => {
+    for (let count = 0; count < 27; count += 1) await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources/orders?sort=id");
+    const { page } = shown;
+    await page.getByText("27 records").waitFor();
+    const first = await page.locator("tbody tr").first().innerText();
+
+    await page.getByRole("button", { name: "Next" }).click();
+    await until(async () => (await page.locator("tbody tr").count()) === 2, { what: "the second page" });
+    expect(page.url()).to.contain("cursor=");
+    await page.getByRole("button", { name: "Previous" }).click();
+    await until(async () => (await page.locator("tbody tr").count()) === 25, { what: "the first page" });
+
+    expect(await page.locator("tbody tr").first().innerText()).to.equal(first);
+    await shown.close();
+  });
+
+  it("say what is wrong with a list that the URL asks for, with a way out", async () => {
+    const shown = await scene.open(ada.token, "/resources/orders?filter[amuont]=1");
+    await shown.page.getByText("There is no field amuont; did you mean amount?").waitFor();
+    await shown.page.getByRole("button", { name: "Remove the filter amuont is 1" }).click();
+    await shown.page.getByText("There are no orders that you may see").waitFor();
+    await shown.close();
+  });
+
+  it("name a resource that is not there", async () => {
+    const shown = await scene.open(ada.token, "/resources/odrers");
+    await shown.page.getByText("There is no resource odrers").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("show hostile texts as they are, in every place", async () => {
+    for (const notes of hostile) await createOrder(ada, { notes, name: notes.slice(0, 100) });
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/resources/orders", { width });
+      await shown.page.getByText("4 records").waitFor();
+      await shown.page.getByText(hostile[0], { exact: true }).first().waitFor();
+      await expectSound(shown);
+
+      await shown.page.locator("a.row-link").first().click();
+      await shown.page.getByLabel("notes").waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+    const shown = await scene.open(
+      ada.token,
+      `/resources/orders?search=${encodeURIComponent(hostile[1].slice(0, 90))}`,
+    );
+    await shown.page.getByRole("searchbox").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("name the scope that a token lacks", async () => {
+    const { body } = await ada.request("POST", "/tokens", { name: "narrow", scopes: ["customers:read"] });
+    const shown = await scene.open(body.token, "/resources/orders");
+
+    await shown.page.getByText("Your token may not see this").waitFor();
+    await shown.page.getByText("orders:read").waitFor();
+    expect(await shown.page.getByRole("link", { name: "New record" }).count()).to.equal(0);
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("can be made as JSON", async () => {
+    const shown = await scene.open(ada.token, "/resources/notes/new");
+    const { page } = shown;
+    await page.getByLabel("text").fill("Hello");
+    await page.getByRole("radio", { name: "JSON" }).click();
+    const body = page.getByLabel("Body");
+    expect(JSON.parse(await body.inputValue())).to.deep.equal({ text: "Hello" });
+
+    await body.fill('{ "text": "Hello", ');
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("This is no JSON").waitFor();
+    await body.fill('{ "text": "Hello", "meta": { "plan": ["pro", 1] } }');
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("Created notes").waitFor();
+
+    const { data } = (await ada.request("GET", "/resources/notes")).body;
+    expect(data[0]).to.deep.include({ text: "Hello", meta: { plan: ["pro", 1] } });
+    await expectSound(shown);
+    await shown.close();
+  });
+});

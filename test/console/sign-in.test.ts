@@ -1,0 +1,208 @@
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { audience, startIssuer, type Issuer } from "../support/issuer.ts";
+import { request, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, shopResources } from "./console-shop.ts";
+
+/** Signs in at the issuer's own pages, and consents where it asks. */
+async function signInAt(page: Page, login: string): Promise<void> {
+  await page.locator("input[name=login]").fill(login);
+  await page.locator("input[name=password]").fill("any");
+  await page.locator("button[type=submit]").click();
+  await page.getByText("Continue").click();
+}
+
+function originOf({ service }: ConsoleScene): string {
+  return new URL(service.baseUrl).origin;
+}
+
+/** Revokes the token that the user has from the start. */
+async function revoke(user: TestUser): Promise<void> {
+  const { data } = (await user.request("GET", "/tokens")).body;
+  expect((await user.request("DELETE", `/tokens/${data[0].id}`)).status).to.equal(204);
+}
+
+/** What the tab has kept of the session. */
+async function sessionIn(
+  page: Page,
+): Promise<{ readonly token: string; readonly refreshToken: string | null }> {
+  return JSON.parse(String(await page.evaluate("sessionStorage.getItem('svc-console.session')")));
+}
+
+describe("signing in to the console", function () {
+  this.timeout(240_000);
+  let issuer: Issuer;
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    issuer = await startIssuer([]);
+    scene = await startConsole({
+      resources: shopResources,
+      auth: {
+        jwt: {
+          issuer: issuer.url,
+          audience: [audience],
+          clientId: "console",
+          jwksUrl: undefined,
+          algorithms: ["ES256"],
+          userClaim: "sub",
+          nameClaim: "name",
+          emailClaim: "email",
+          adminClaim: undefined,
+          adminValue: undefined,
+          provision: true,
+          allowedNetworks: ["127.0.0.0/8"],
+        },
+      },
+    });
+    issuer.register({ id: "console", redirectUri: `${originOf(scene)}/console/signed-in` });
+  });
+  after(async () => {
+    await scene?.stop();
+    await issuer?.stop();
+  });
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+  });
+
+  it("takes a token, keeps it for the tab, and goes on where the link led", async () => {
+    const order = await createOrder(ada);
+    for (const width of widths) {
+      const shown = await scene.open(null, `/resources/orders/${order.id}`, { width });
+      await shown.page.getByLabel("Token").fill("svc_wrong");
+      await shown.page.keyboard.press("Enter");
+      await shown.page.getByText("The token is not valid.").waitFor();
+      await expectSound(shown);
+      if (width === 1280) await picture(shown, "console-sign-in");
+
+      await shown.page.getByLabel("Token").fill(ada.token);
+      await shown.page.keyboard.press("Enter");
+      await shown.page.getByRole("heading", { name: order.reference }).waitFor();
+      expect(await shown.page.evaluate("JSON.stringify({ ...localStorage }) + document.cookie")).to.equal(
+        "{}",
+      );
+      await shown.page.reload();
+      await shown.page.getByRole("heading", { name: order.reference }).waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+
+  it("leads back there when the token is revoked, and keeps what was typed", async () => {
+    const order = await createOrder(ada);
+    const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
+    const shown = await scene.open(other.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill("typed before");
+    await ada.request("DELETE", `/tokens/${other.id}`);
+    await page.getByRole("button", { name: "Save" }).click();
+
+    const dialog = page.getByRole("dialog", { name: "Sign in again" });
+    await dialog.getByText(/revoked/).waitFor();
+    await expectSound(shown);
+    await page.keyboard.press("Escape");
+    await dialog.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.getByLabel("notes").inputValue()).to.equal("typed before");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+
+    expect((await ada.request("GET", `/resources/orders/${order.id}`)).body.notes).to.equal("typed before");
+    await shown.close();
+  });
+
+  it("shows another user nothing of what was there", async () => {
+    const order = await createOrder(ada);
+    const bob = await scene.service.createUser({ name: "Bob" });
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill("a secret of Ada's");
+    await revoke(ada);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("dialog").getByLabel("Token").fill(bob.token);
+    page.on("dialog", (dialog) => void dialog.accept());
+    await page.keyboard.press("Enter");
+
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    expect(await page.content()).not.to.contain("a secret of Ada's");
+    await shown.close();
+  });
+
+  it("signs out, and forgets the token", async () => {
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.getByRole("button", { name: /Ada/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+
+    expect(await page.evaluate("JSON.stringify({ ...sessionStorage })")).to.equal("{}");
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("goes through the issuer by authorization code with PKCE, and comes back", async () => {
+    const shown = await scene.open(null, "/resources/orders?sort=id");
+    const { page } = shown;
+    const asked: URL[] = [];
+    page.on("request", (sent) => {
+      if (sent.url().startsWith(`${issuer.url}/auth`)) asked.push(new URL(sent.url()));
+    });
+    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    await signInAt(page, `subject-${ada.id}`);
+    await page.getByRole("heading", { name: "orders" }).waitFor();
+
+    expect(page.url()).to.equal(`${originOf(scene)}/console/resources/orders?sort=id`);
+    expect(asked[0]?.searchParams.get("code_challenge_method")).to.equal("S256");
+    const stored = await sessionIn(page);
+    expect(stored.token.split(".")).to.have.length(3);
+    const who = await request({ url: `${scene.service.baseUrl}/whoami`, method: "GET", token: stored.token });
+    expect(who.status).to.equal(200);
+    expect(stored.refreshToken).to.be.a("string");
+
+    // A token that the API no longer takes is renewed, without a word.
+    await page.evaluate(
+      `sessionStorage.setItem("svc-console.session", JSON.stringify({ ...${JSON.stringify(stored)}, token: "spent" }))`,
+    );
+    await page.reload();
+    await page.getByText("There are no orders that you may see").waitFor();
+    const renewed = await sessionIn(page);
+    expect(renewed.token.split(".")).to.have.length(3);
+    await shown.close();
+  });
+
+  it("goes through the issuer in a window of its own when there is something to lose", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const subject = `window-${ada.id}`;
+    expect((await admin.request("PUT", `/users/${ada.id}`, { subject })).status).to.equal(200);
+    const order = await createOrder(ada);
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill("typed before");
+    await revoke(ada);
+    await page.getByRole("button", { name: "Save" }).click();
+
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    const popup = await opened;
+    await signInAt(popup, subject);
+    await until(() => popup.isClosed(), { what: "the window closes by itself" });
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await page.getByLabel("notes").inputValue()).to.equal("typed before");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    await shown.close();
+  });
+
+  it("takes no code that was not asked for in this tab", async () => {
+    const shown = await scene.open(null, "/signed-in?code=abc&state=of-somebody-else");
+    await shown.page.getByText("This sign-in was not begun in this tab.").waitFor();
+    await expectSound(shown);
+    await shown.page.getByRole("button", { name: "Begin again" }).click();
+    await shown.page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+    await shown.close();
+  });
+});
