@@ -1,4 +1,5 @@
 import type { Sql } from "../db/sql.ts";
+import type { DeliveryStatus } from "./delivery.ts";
 import { recordText, recordWholeText } from "./store-texts.ts";
 import type { DeliveryStore } from "./store.ts";
 
@@ -6,10 +7,10 @@ import type { DeliveryStore } from "./store.ts";
 export async function recordOutcomes(
   sql: Sql,
   { outcomes: given, landed, isWhole = false }: Parameters<DeliveryStore["record"]>[0],
-): Promise<ReadonlySet<string>> {
+): ReturnType<DeliveryStore["record"]> {
   // In the order of ids, in which all statements lock deliveries.
   const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
-  const written = await sql<{ id: string }>(isWhole ? recordWholeText : recordText, [
+  const written = await sql<{ id: string; status: DeliveryStatus }>(isWhole ? recordWholeText : recordText, [
     outcomes.map(({ id }) => id),
     outcomes.map(({ status }) => status),
     outcomes.map(({ attemptsBefore }) => attemptsBefore),
@@ -33,5 +34,5 @@ export async function recordOutcomes(
     outcomes.map(({ result }) => result?.firstByteMs ?? null),
     outcomes.map(({ trigger }) => trigger ?? "scheduled"),
   ]);
-  return new Set(written.map(({ id }) => id));
+  return new Map(written.map(({ id, status }) => [id, status]));
 }

@@ -268,7 +268,7 @@ const recordingText = (isWhole: boolean): string => `
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
   )
-  SELECT id FROM written WHERE ${withoutWaiting}`;
+  SELECT id, status FROM written WHERE ${withoutWaiting}`;
 export const recordText = recordingText(false);
 export const recordWholeText = recordingText(true);
 

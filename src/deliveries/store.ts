@@ -235,8 +235,8 @@ export interface DeliveryStore {
   /** Returns the JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
   /**
-   * Writes outcomes and their attempts, and ends flights. Returns the ids of the deliveries that
-   * were written. Deliveries that an ended flight still has are due: a crash of the database has
+   * Writes outcomes and their attempts, and ends flights. Returns the deliveries that were written,
+   * with their status: one that was cancelled during its POST stays cancelled. Deliveries that an ended flight still has are due: a crash of the database has
    * lost their earlier writes.
    *
    * @param options.isWhole Whether the outcomes are those of all deliveries of these flights.
@@ -245,7 +245,7 @@ export interface DeliveryStore {
     readonly outcomes: readonly Outcome[];
     readonly landed: readonly string[];
     readonly isWhole?: boolean;
-  }): Promise<ReadonlySet<string>>;
+  }): Promise<ReadonlyMap<string, DeliveryStatus>>;
   /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
     readonly returns: readonly ReturnFromFlight[];

@@ -35,6 +35,8 @@ const lostAfterMs = 5_000;
  */
 const failingFrom = 10;
 const strangersEveryMs = 300_000;
+/** After this time, an event that was read is looked for in the outbox again. */
+const freshForMs = 100;
 
 /**
  * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms,
@@ -220,12 +222,13 @@ function begin(
   { isProbe } = { isProbe: false },
 ): void {
   const { window, busy, underWay, options } = state;
+  const readAtMs = now();
   busy.add(resource);
   for (const event of events) window.enter(event);
   const done = options
     .present(resource, events)
     .finally(() => busy.delete(resource))
-    .then((presented) => publish(state, { resource, events, presented, isProbe }))
+    .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
       for (const { id } of events) retryLater(state, id);
       options.log.error({ err: error, resource }, "relay failed; trying again");
@@ -240,6 +243,7 @@ interface Group {
   readonly events: readonly OutboxEvent[];
   readonly presented: PresentedAll;
   readonly isProbe: boolean;
+  readonly readAtMs: number;
 }
 
 async function publish(state: RelayState, group: Group): Promise<void> {
@@ -269,20 +273,40 @@ async function publish(state: RelayState, group: Group): Promise<void> {
     const answer = answers[index];
     return answer?.kind === "presented" ? [{ event, data: answer.data, previous: answer.previous }] : [];
   });
-  const unpublished = await publishEvents(state.options, resource, ready);
+  const wanted = await stillWaiting(state, ready, group.readAtMs);
+  const unpublished = await publishEvents(state.options, resource, wanted);
   for (const id of unpublished) retryLater(state, id);
   log.info(
     {
       event: "relay.turn",
       resource,
       read: events.length,
-      published: ready.length - unpublished.length,
+      published: wanted.length - unpublished.length,
       eventUuids: uuidsOf(events),
       oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
       publishMs: Math.round(now() - startedAt),
     },
     "relay turn",
   );
+}
+
+/**
+ * Leaves out the events that have left the outbox since they were read: their record may be erased.
+ * No statement for what was read a moment ago.
+ */
+async function stillWaiting(
+  { window, failed, options }: RelayState,
+  ready: readonly PresentedEvent[],
+  readAtMs: number,
+): Promise<readonly PresentedEvent[]> {
+  if (ready.length === 0 || now() - readAtMs < freshForMs) return ready;
+  const waiting = await options.outbox.waiting(ready.map(({ event }) => event.id));
+  return ready.filter(({ event: { id } }) => {
+    if (waiting.has(id)) return true;
+    window.leave(id);
+    failed.forget(id);
+    return false;
+  });
 }
 
 /** Returns whether events that were all refused mean that their resource fails as a whole. */

@@ -26,7 +26,7 @@ describe("createDeliveryStore", () => {
   const scene = useStoreScene();
   const { newDelivery, insert, addFlight } = scene;
 
-  const record = (...outcomes: readonly Outcome[]): Promise<ReadonlySet<string>> =>
+  const record = (...outcomes: readonly Outcome[]): ReturnType<DeliveryStore["record"]> =>
     scene.store.record({ outcomes, landed: [] });
   it("has new deliveries wait for the disk, and what is found again after a crash not", async () => {
     const seen: Record<string, unknown> = {};
@@ -181,7 +181,7 @@ describe("createDeliveryStore", () => {
         landed: [landed],
       });
 
-      expect([...written]).to.deep.equal([String(delivery.id)]);
+      expect([...written]).to.deep.equal([[String(delivery.id), "retrying"]]);
       expect(await scene.work.deliveryOf(delivery.id)).to.include({
         status: "retrying",
         attempt: 1,

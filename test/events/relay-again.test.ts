@@ -18,6 +18,22 @@ describe("createRelay", () => {
       [writer, count],
     );
 
+  it("publishes no event that has left the outbox while its record was made: it was erased", async () => {
+    await addEvents(2);
+    start({
+      async present(resource, events) {
+        await scene.core.sql("DELETE FROM svc.outbox WHERE event_id = $1", [events[0]?.id]);
+        scene.skewMs += 1_000;
+        return present(resource, events);
+      },
+    });
+
+    await untilPublished(1);
+    await untilTurns(3);
+
+    expect(published()).to.deep.equal(["2"]);
+  });
+
   describe("a resource of which nothing can be shown", () => {
     for (const [what, answer] of [
       ["for a fault of its own", { kind: "none", reason: "no scope", isPassing: false }],

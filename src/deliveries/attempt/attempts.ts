@@ -190,14 +190,16 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
     attempt: delivery.attempt + 1,
     lagMs: delivery.isManual ? undefined : lagMs,
   });
-  const isWritten = await writer.record(delivery.flight, outcome);
+  const status = await writer.record(delivery.flight, outcome);
+  const isWritten = status !== undefined;
   const line = attemptLine({ delivery, outcome, result, isWritten, lagMs, bytesOut });
   if (result.error === undefined) log.info(line, "delivery attempt");
   else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;
   options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   if (step.kind === "retry") onQueued(step.delayMs);
-  if (step.kind === "failed") {
+  // One that was cancelled during its POST has no dead letter: its record may be erased.
+  if (status === "failed") {
     const lastError = outcome.lastError ?? null;
     await deadLetter(options, deadDeliveryMessage({ ...delivery, lastError, ...payload }), delivery.id);
   }

@@ -4,6 +4,7 @@ import { pause } from "../../kit/worker.ts";
 import { databaseFaultOf } from "../../db/prisma-errors.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { land, landingOf, type Flight } from "../flights.ts";
+import type { DeliveryStatus } from "../delivery.ts";
 import type { DeliveryStore, Outcome, Return } from "../store.ts";
 
 export interface OutcomeWriterOptions {
@@ -22,8 +23,10 @@ export interface OutcomeWriterOptions {
  * flight would be made twice.
  */
 export interface OutcomeWriter {
-  /** Writes an outcome. Returns false when another process has written one. */
-  record(flight: Flight, outcome: Outcome): Promise<boolean>;
+  /**
+   * Writes an outcome. Returns the status then; undefined when another process has written one.
+   */
+  record(flight: Flight, outcome: Outcome): Promise<DeliveryStatus | undefined>;
   /** Puts a delivery back into the queue, without waiting for it. */
   putBack(flight: Flight, back: Return): void;
   /**
@@ -54,7 +57,7 @@ const recordRetryMs = 500;
 
 export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWriter {
   const state: State = { ...options, pending: new Set(), isStopping: false };
-  const records: Batcher<Write<Outcome>, boolean> = createBatcher({
+  const records: Batcher<Write<Outcome>, DeliveryStatus | undefined> = createBatcher({
     maxItems: mostAtOnce,
     handle: (writes) => recordAll(state, writes),
   });
@@ -80,14 +83,17 @@ export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWrite
   };
 }
 
-async function recordAll(state: State, writes: readonly Write<Outcome>[]): Promise<readonly boolean[]> {
+async function recordAll(
+  state: State,
+  writes: readonly Write<Outcome>[],
+): Promise<readonly (DeliveryStatus | undefined)[]> {
   const flights = writes.map(({ flight }) => flight);
   const outcomes = writes.map(({ item }) => item);
   const landed = landingOf(flights);
   const isWhole = !flights.some(({ isPartlyWritten }) => isPartlyWritten);
   const written = await state.store.record({ outcomes, landed, isWhole });
   endOthers(state, flights, landed);
-  return outcomes.map(({ id }) => written.has(id));
+  return outcomes.map(({ id }) => written.get(id));
 }
 
 async function putBackAll(state: State, writes: readonly Write<Return>[]): Promise<readonly undefined[]> {

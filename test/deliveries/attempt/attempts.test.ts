@@ -190,6 +190,19 @@ describe("createAttempts", () => {
       expect(dead?.headers).to.include({ "x-svc-reason": "127.0.0.1:9 answered 500." });
     });
 
+    it("publishes none of a delivery that was cancelled during it, whose record may be erased", async () => {
+      open(async () => {
+        await scene.core.sql("UPDATE svc.deliveries SET status = 'cancelled', last_error = 'gone'");
+        return failure();
+      });
+
+      await startAll();
+      await scene.attempts.drain();
+
+      expect(await current()).to.include({ status: "cancelled", attempt: 3, deadLetteredAt: null });
+      expect(scene.broker.published).to.deep.equal([]);
+    });
+
     it("leaves an unconfirmed dead letter to the sweep", async () => {
       scene.broker.refuses = ({ exchange }) => exchange === exchanges.dead;
       open(failure);
