@@ -342,9 +342,9 @@ function byName(one: Documented, other: Documented): number {
 
 /** Commands that do something, by their words; `--json` is common to all. */
 function commandsOf(command: Command, words: readonly string[] = []): readonly Documented[] {
-  if (command.commands.length > 0) {
-    return command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
-  }
+  const below = command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
+  // One with arguments does something by itself, too.
+  if (below.length > 0 && command.registeredArguments.length === 0) return below;
   const options = command.options.map(({ long }) => long ?? "").filter((long) => long !== "--json");
-  return [{ name: words.join(" "), options: options.toSorted() }];
+  return [{ name: words.join(" "), options: options.toSorted() }, ...below];
 }

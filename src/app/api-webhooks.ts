@@ -51,9 +51,10 @@ export function addWebhooks(
     ...options,
     tests: createTestDeliveries({
       sql,
+      transact,
       send: (post, user) => sender.send(post, user),
       openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
-      now: () => performance.now(),
+      timeoutMs: config.webhooks.timeoutMs,
     }),
     isOwn: async (id, userId) => (await findSubscription(sql, id, userId)) !== undefined,
   });

@@ -1,8 +1,9 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Pool } from "pg";
-import { parseId, parseTime } from "../kit/cli-arguments.ts";
+import { parseCount, parseId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
+import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { triggers, type Trigger } from "../mapping/definition.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
@@ -16,6 +17,7 @@ import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 export interface DeliveryCommandsContext {
   readonly database: { readonly pool: Pool };
   readonly sql: Sql;
+  readonly actor: Actor;
   readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
   close(): Promise<void>;
 }
@@ -42,7 +44,7 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .option("--created-after <time>", "made after a time, or within a duration such as 24h", parseTime)
     .option("--created-before <time>", "made before a time", parseTime)
     .option("--url <url>", "that go to exactly this URL")
-    .option("--limit <count>", "at most so many", countOf, 100)
+    .option("--limit <count>", "at most so many", parseCount, 100)
     .option("--json", "print JSON")
     .action((given: ListOptions) => list(options, given));
   deliveries
@@ -207,9 +209,4 @@ function parseRowId(text: string): string {
   const id = rowIdOf(text);
   if (id === undefined) throw new InvalidArgumentError("A delivery id is a positive integer.");
   return id;
-}
-
-function countOf(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError("It must be an integer from 1 to 99999.");
-  return Number(text);
 }

@@ -1,3 +1,5 @@
+import { actingCte, actorText } from "../db/audit.ts";
+import type { Actor } from "../kit/actor.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { AttemptTrigger } from "./delivery.ts";
@@ -73,6 +75,7 @@ export interface DeliveryHistory {
   discardHeld(options: {
     readonly subscriptionId: number;
     readonly userId: number;
+    readonly actor: Actor;
     /** To be a part of; default: one of its own. */
     readonly transaction?: Sql | undefined;
   }): Promise<number | undefined>;
@@ -101,8 +104,8 @@ const mostLookedThrough = 50_000;
 const mostCounted = 10_000;
 
 const discardText = `
-  WITH own AS (
-    SELECT id FROM svc.subscriptions WHERE id = $1 AND user_id = $2
+  WITH ${actingCte("$4")}, own AS (
+    SELECT id FROM svc.subscriptions, acting WHERE id = $1 AND user_id = $2
   ), newest AS (
     SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
     ORDER BY subscription_id DESC, id DESC LIMIT 1
@@ -110,10 +113,14 @@ const discardText = `
     INSERT INTO svc.discards AS discard (subscription_id, up_to) SELECT own.id, newest.id FROM own CROSS JOIN newest
     ON CONFLICT (subscription_id) DO UPDATE SET up_to = greatest(discard.up_to, EXCLUDED.up_to), asked_at = now()
   )
-  SELECT (SELECT count(*)::int FROM (
+  SELECT held, CASE WHEN held > 0 THEN
+    svc.record_audit('webhook.held_discarded', 'webhook', id::text, jsonb_build_object('held', held)) END AS entry
+  FROM (
+    SELECT own.id, (SELECT count(*)::int FROM (
       SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
       LIMIT $3) AS counted) AS held
-  FROM own`;
+    FROM own OFFSET 0
+  ) AS counted`;
 
 const attemptsText = `
   SELECT number, started_at AS "startedAt", duration_ms AS "durationMs", status_code AS "statusCode", error,
@@ -189,8 +196,9 @@ export function createDeliveryHistory({
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },
-    async discardHeld({ subscriptionId, userId, transaction = sql }) {
-      const [row] = await transaction<{ held: number }>(discardText, [subscriptionId, userId, mostCounted]);
+    async discardHeld({ subscriptionId, userId, actor, transaction = sql }) {
+      const values = [subscriptionId, userId, mostCounted, actorText(actor)];
+      const [row] = await transaction<{ held: number }>(discardText, values);
       return row?.held;
     },
     retry({ transaction, ...asked }) {

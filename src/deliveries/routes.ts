@@ -1,5 +1,6 @@
 import { AppError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { actorOf } from "../http/actor.ts";
 import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
@@ -98,8 +99,12 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        const asked = { subscriptionId: id ?? 0, userId: ctx.state.caller.id, transaction: transaction?.sql };
-        const held = id === undefined ? undefined : await history.discardHeld(asked);
+        const { caller } = ctx.state;
+        const whose = { subscriptionId: id ?? 0, userId: caller.id, actor: actorOf(ctx) };
+        const held =
+          id === undefined
+            ? undefined
+            : await history.discardHeld({ ...whose, transaction: transaction?.sql });
         if (held === undefined)
           throw new AppError("webhook.not_found", "The webhook subscription could not be found.");
         return { status: 202, headers: {}, json: JSON.stringify({ held }) };

@@ -235,9 +235,9 @@ export interface DeliveryStore {
   /** Returns the JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
   /**
-   * Writes outcomes and their attempts, and ends flights. Returns the deliveries that were written,
-   * with their status: one that was cancelled during its POST stays cancelled. Deliveries that an ended flight still has are due: a crash of the database has
-   * lost their earlier writes.
+   * Writes outcomes and their attempts, and ends flights. Returns the status of each delivery that
+   * was written: one that was cancelled during its POST stays so. Deliveries that an ended flight
+   * still has are due: a crash of the database has lost their earlier writes.
    *
    * @param options.isWhole Whether the outcomes are those of all deliveries of these flights.
    */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { setBounded } from "../kit/bounded-map.ts";
-import type { Sql } from "../db/sql.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 import type { SealedSigning, Signing } from "../subscriptions/signing.ts";
+import { flightMsOf } from "./attempt/attempts.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { Sender } from "./attempt/send.ts";
 import { signedHeaders } from "./attempt/sign.ts";
@@ -23,10 +23,10 @@ export interface TestDeliveries {
 }
 
 const gapMs = 1_000;
-/** Pings in flight of one user, and of all users. */
+/** Pings in flight of one user over all processes, and of all users in this one. */
 const mostOfUser = 2;
-const mostOfAll = 16;
-const mostRemembered = 10_000;
+const mostOfAll = 64;
+const tooMany = { kind: "tooMany", retryAfterSeconds: 1 } as const;
 
 interface Target extends SealedSigning {
   readonly url: string;
@@ -42,39 +42,63 @@ const findText = `
   FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
   WHERE subscription.id = $1`;
 
+// The next statement counts what the tests before it have written.
+const lockText = "SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE";
+
+const beginText = `
+  WITH over AS (
+    DELETE FROM svc.tests WHERE user_id = $3 AND ends_at < now() - interval '1 minute'
+  )
+  INSERT INTO svc.tests (id, subscription_id, user_id, ends_at)
+  SELECT $1::uuid, $2::int, $3::int, now() + $4 * interval '1 millisecond'
+  WHERE (SELECT count(*) FROM svc.tests WHERE user_id = $3 AND ends_at > now()) < ${mostOfUser}
+    AND NOT EXISTS (
+      SELECT FROM svc.tests WHERE user_id = $3 AND subscription_id = $2 AND started_at > now() - interval '${gapMs} milliseconds')
+  RETURNING 1`;
+
+const endText = "UPDATE svc.tests SET ends_at = now() WHERE id = $1";
+
+/**
+ * Creates the sender of pings. The limits of a webhook and of a user hold over all processes, by
+ * rows of `svc.tests`: a user whose receivers hang has two tests at a time. `mostOfAll` bounds the
+ * connections of this process.
+ */
 export function createTestDeliveries({
   sql,
+  transact,
   send,
   openSigning,
-  now,
+  timeoutMs,
 }: {
   readonly sql: Sql;
+  readonly transact: Transact;
   readonly send: Sender["send"];
   readonly openSigning: (sealed: SealedSigning) => Signing;
-  /** In ms, never going back. */
-  readonly now: () => number;
+  /** Limit of an attempt. */
+  readonly timeoutMs: number;
 }): TestDeliveries {
-  const sentAtMs = new Map<number, number>();
-  const inFlight = new Map<number, number>();
   let count = 0;
   return {
     async send(subscriptionId) {
       const [target] = await sql<Target & Record<string, unknown>>(findText, [subscriptionId]);
       if (target === undefined) return { kind: "unknown" };
-      const { userId } = target;
-      const own = inFlight.get(userId) ?? 0;
-      const isSoon = now() - (sentAtMs.get(subscriptionId) ?? -Infinity) < gapMs;
-      if (isSoon || own >= mostOfUser || count >= mostOfAll) return { kind: "tooMany", retryAfterSeconds: 1 };
-      setBounded(sentAtMs, [subscriptionId, now()], mostRemembered);
-      inFlight.set(userId, own + 1);
+      if (count >= mostOfAll) return tooMany;
+      const id = randomUUID();
       count += 1;
       try {
-        return await ping(target, send, openSigning);
+        const begun = await transact(async (own) => {
+          await own(lockText, [target.userId]);
+          return own(beginText, [id, subscriptionId, target.userId, flightMsOf(timeoutMs)]);
+        });
+        if (begun.length === 0) return tooMany;
+        try {
+          return await ping(target, send, openSigning);
+        } finally {
+          // Otherwise it ends by itself.
+          await sql(endText, [id]).catch(() => undefined);
+        }
       } finally {
         count -= 1;
-        const left = (inFlight.get(userId) ?? 1) - 1;
-        if (left === 0) inFlight.delete(userId);
-        else inFlight.set(userId, left);
       }
     },
   };

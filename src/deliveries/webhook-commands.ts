@@ -3,7 +3,7 @@ import type { Config } from "../config/load.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
-import { parseId } from "../kit/cli-arguments.ts";
+import { parseCount, parseId } from "../kit/cli-arguments.ts";
 import {
   printDone,
   printRow,
@@ -85,7 +85,7 @@ function addList(group: Command, { open, terminal }: WebhookCommandsOptions): vo
     .command("list")
     .description("list webhooks, newest first")
     .option("--user <id>", "only those of the user", parseId)
-    .option("--limit <count>", "at most so many", countOf, 100)
+    .option("--limit <count>", "at most so many", parseCount, 100)
     .option("--json", "print JSON")
     .action(({ user, limit, json = false }: Options) =>
       withOpened(open, async ({ database, sql }) => {
@@ -130,18 +130,21 @@ function addState(
 function addTest(group: Command, { open, createSender, terminal }: WebhookCommandsOptions): void {
   one(group, "test", "send a ping to the receiver of a webhook").action(
     (id: number, { json = false }: Json) =>
-      withOpened(open, async ({ config, sql }) => {
+      withOpened(open, async ({ config, sql, database }) => {
         await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
         const sender = createSender(config.webhooks);
         try {
           const tests = createTestDeliveries({
             sql,
+            transact: createTransact(database.pool),
             send: (post, user) => sender.send(post, user),
             openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
-            now: () => performance.now(),
+            timeoutMs: config.webhooks.timeoutMs,
           });
           const answer = await tests.send(id);
+          if (answer.kind === "tooMany")
+            throw new OperatorError("A webhook is tested at most once a second. Try again then.");
           if (answer.kind !== "made") throw new OperatorError("The ping could not be sent now; try again.");
           const row = { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
           printRow(terminal, row, { json, width: widestValue });
@@ -237,9 +240,4 @@ function graceOf(text: string): number {
   const seconds = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
   if (seconds <= longestGrace) return seconds;
   throw new InvalidArgumentError(`It must be a whole number of seconds from 0 to ${longestGrace}.`);
-}
-
-function countOf(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError("It must be an integer from 1 to 99999.");
-  return Number(text);
 }

@@ -22,6 +22,12 @@ export const parseTime = argument(
   "Expected a duration such as 24h or 30d, or a time such as 2026-03-28T14:30Z.",
 );
 
+/** Parses how many rows a list may have. Throws commander's usage error for anything else. */
+export const parseCount = argument(
+  (text) => (/^[1-9]\d{0,4}$/.test(text) ? Number(text) : undefined),
+  "It must be an integer from 1 to 99999.",
+);
+
 function timeOf(text: string): Date | undefined {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);

@@ -4,6 +4,7 @@ import { addDeliveryCommands, type DeliveryCommandsContext } from "../../src/del
 import { eraseRecord } from "../../src/deliveries/erase.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { testOperator as actor } from "../support/actors.ts";
+import { auditOf } from "../support/audit.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
@@ -69,6 +70,23 @@ describe("POST /webhooks/{id}/replay", () => {
       "SELECT count(*) AS all, count(DISTINCT event_id) AS events FROM svc.deliveries WHERE subscription_id = $1",
       [id],
     );
+
+  /** Runs `svc-admin deliveries replay`, at a terminal. */
+  async function run(...given: readonly string[]): Promise<{ stdout: string; stderr: string }> {
+    const { database, sql } = service.infrastructure;
+    const terminal = createMemoryTerminal([]);
+    const program = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
+    const open = async (): Promise<DeliveryCommandsContext> => ({
+      database,
+      sql,
+      config: { webhooks: { manualRetryLimit: 5 } },
+      actor,
+      close: async () => undefined,
+    });
+    addDeliveryCommands(program, { open, terminal });
+    await program.parseAsync(["deliveries", "replay", ...given], { from: "user" });
+    return terminal.read();
+  }
 
   it("sends events that the webhook never got, in their order, once each", async () => {
     const notes = await createNotes(5);
@@ -284,26 +302,65 @@ describe("POST /webhooks/{id}/replay", () => {
     }
   });
 
+  it("leaves a row of the audit trail for what its owner does, and none for what changes nothing", async () => {
+    const { id } = await subscribe(ada, receiver);
+    const asked = { since, status: ["failed"] };
+    // In the past: it ends at once. Paused again by hand, as a long one would be.
+    const job = await started(id, { ...asked, until: "2020-01-02" });
+    await untilState(job, "done");
+    const { sql } = service.infrastructure;
+    await sql("UPDATE svc.replays SET state = 'paused' WHERE id = $1", [job]);
+    const move = (name: string): Promise<Answer> => ada.request("POST", `/webhook-replays/${job}/${name}`);
+
+    const entries = await auditOf(sql, async () => {
+      await move("pause");
+      await move("cancel");
+      await move("cancel");
+      await move("resume");
+      await untilState(await started(id, asked), "done");
+    });
+
+    expect(entries.map(({ action, details }) => [action, details.replay])).to.deep.equal([
+      ["webhook.replay_cancelled", job],
+      ["webhook.replay_started", job + 1],
+    ]);
+    for (const entry of entries)
+      expect(entry).to.include({ actor_kind: "user", actor_id: ada.id, subject_id: String(id) });
+    expect(entries[1]?.details.asked).to.deep.include({ status: ["failed"] });
+  });
+
+  it("is steered by svc-admin", async () => {
+    const { id } = await subscribe(ada, receiver);
+    const { sql } = service.infrastructure;
+    const job = await started(id, { since, until: "2020-01-02" });
+    await untilState(job, "done");
+    await sql("UPDATE svc.replays SET state = 'paused' WHERE id = $1", [job]);
+
+    const list = await run("list", "--webhook", String(id));
+    const json = JSON.parse((await run("list", "--webhook", String(id), "--json")).stdout);
+    const entries = await auditOf(sql, () => run("cancel", String(job)));
+
+    expect(list.stdout).to.contain("paused").and.contain("0 of 0");
+    expect(Math.max(...list.stdout.split("\n").map(({ length }) => length))).to.be.at.most(100);
+    expect(json.map(({ id: one, state }: Answer["body"]) => [one, state])).to.deep.equal([[job, "paused"]]);
+    expect(entries.map(({ action, actor_kind: kind }) => [action, kind])).to.deep.equal([
+      ["webhook.replay_cancelled", "operator"],
+    ]);
+    expect(String(await run("resume", String(job)).catch(String))).to.contain(
+      `The replay ${job} has ended: it is cancelled.`,
+    );
+    expect(String(await run("pause", "999999").catch(String))).to.contain(
+      "There is no replay with the id 999999",
+    );
+    expect(String(await run(String(id)).catch(String))).to.contain("required option '--since <time>'");
+  });
+
   it("is a command too, with a bar on a terminal", async () => {
     const notes = await createNotes(2);
     const { id } = await subscribe(ada, receiver);
-    const { database, sql } = service.infrastructure;
-    const terminal = createMemoryTerminal([]);
-    const run = async (...given: readonly string[]): Promise<ReturnType<typeof terminal.read>> => {
-      const program = new Command().exitOverride();
-      const config = { webhooks: { manualRetryLimit: 5 } };
-      const open = async (): Promise<DeliveryCommandsContext> => ({
-        database,
-        sql,
-        config,
-        close: async () => undefined,
-      });
-      addDeliveryCommands(program, { open, terminal });
-      await program.parseAsync(["deliveries", "replay", String(id), ...given], { from: "user" });
-      return terminal.read();
-    };
 
     const counted = await run(
+      String(id),
       "--since",
       "1h",
       "--status",
@@ -313,7 +370,7 @@ describe("POST /webhooks/{id}/replay", () => {
       "--dry-run",
       "--json",
     );
-    const { stdout, stderr } = await run("--since", "1h", "--status", "never,failed");
+    const { stdout, stderr } = await run(String(id), "--since", "1h", "--status", "never,failed");
 
     // An operator's count is that of every user's events.
     expect(JSON.parse(counted.stdout).count).to.be.at.least(2);
@@ -326,7 +383,7 @@ describe("POST /webhooks/{id}/replay", () => {
       ["--resource", "nothing"],
       ["--until", "2h"],
     ])
-      expect(await run("--since", "1h", ...wrong).catch(String), wrong[0]).to.match(
+      expect(await run(String(id), "--since", "1h", ...wrong).catch(String), wrong[0]).to.match(
         /OperatorError|Error: The/,
       );
   });

@@ -79,6 +79,8 @@ describe("svc-admin webhooks", () => {
     const id = String(webhook.id);
     expect(await json("test", id)).to.include({ status_code: 200, error: null, trigger: "test" });
     receiver.answer = { status: 503 };
+    expect((await run("test", id)).stderr).to.contain("A webhook is tested at most once a second.");
+    await scene.core.sql("DELETE FROM svc.tests");
     const failed = await run("test", id);
     expect(failed).to.include({
       status: 1,

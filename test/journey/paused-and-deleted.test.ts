@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { auditOf } from "../support/audit.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
@@ -107,9 +108,19 @@ for (const mode of modes) {
 
       expect((await stranger.request("POST", `/webhooks/${id}/discard-held`)).status).to.equal(404);
       expect((await ada.request("POST", `/webhooks/${id}/discard-held`, { all: true })).status).to.equal(422);
-      const answer = await ada.request("POST", `/webhooks/${id}/discard-held`);
+      let answer: Answer | undefined;
+      const discard = async (): Promise<Answer> =>
+        (answer = await ada.request("POST", `/webhooks/${id}/discard-held`));
+      const [entry, ...more] = await auditOf(service.infrastructure.sql, discard);
 
-      expect([answer.status, answer.body]).to.deep.equal([202, { held: 1 }]);
+      expect([answer?.status, answer?.body]).to.deep.equal([202, { held: 1 }]);
+      expect(entry).to.include({ action: "webhook.held_discarded", actor_kind: "user", actor_id: ada.id });
+      expect(entry).to.deep.include({
+        subject_kind: "webhook",
+        subject_id: String(id),
+        details: { held: 1 },
+      });
+      expect(more).to.deep.equal([]);
       const cancelled = await untilDelivery(ada, id, "cancelled");
       expect(cancelled.last_error).to.equal("The owner dropped what was held.");
       await createNote(ada, "kept");

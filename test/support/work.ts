@@ -119,7 +119,7 @@ export function createWork(prisma: PrismaClient): Work {
     events: () => prisma.event.findMany({ orderBy: { id: "asc" } }),
     deliveries: () => prisma.delivery.findMany({ orderBy: { id: "asc" } }),
     async clear() {
-      await prisma.$executeRaw`TRUNCATE svc.users, svc.tokens, svc.subscriptions, svc.events, svc.outbox, svc.event_data, svc.relays, svc.deliveries,
+      await prisma.$executeRaw`TRUNCATE svc.users, svc.tests, svc.tokens, svc.subscriptions, svc.events, svc.outbox, svc.event_data, svc.relays, svc.deliveries,
         svc.delivery_queue, svc.flights, svc.attempts`;
     },
   };

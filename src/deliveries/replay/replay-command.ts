@@ -1,27 +1,29 @@
 import { setTimeout } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Pool } from "pg";
-import { parseId, parseTime } from "../../kit/cli-arguments.ts";
-import { printDone, printRow, withOpened, type Terminal } from "../../kit/cli-output.ts";
-import { createIndexSql, type Sql } from "../../db/sql.ts";
+import { parseCount, parseId, parseTime } from "../../kit/cli-arguments.ts";
+import { printDone, printRow, printRows, withOpened, type Terminal } from "../../kit/cli-output.ts";
+import { createIndexSql, createTransact, type Sql } from "../../db/sql.ts";
+import type { Actor } from "../../kit/actor.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
-import { createReplay, findReplay } from "./replay-store.ts";
+import { createReplay, findReplay, findReplays, moveReplay } from "./replay-store.ts";
 import { presentReplay, type AskedReplay, type Replay } from "./replay.ts";
 
 export interface ReplayCommandOptions {
   readonly open: () => Promise<{
     readonly database: { readonly pool: Pool };
     readonly sql: Sql;
+    readonly actor: Actor;
     close(): Promise<void>;
   }>;
   readonly terminal: Terminal;
 }
 
 interface Given {
-  readonly since: Date;
+  readonly since?: Date;
   readonly until?: Date;
   readonly status?: string;
   readonly events?: string;
@@ -30,34 +32,111 @@ interface Given {
   readonly json?: boolean;
 }
 
-/** Adds `deliveries replay` (docs/svc-admin.md, "Commands"). */
-export function addReplayCommand(deliveries: Command, { open, terminal }: ReplayCommandOptions): void {
-  deliveries
+/** Adds `deliveries replay` and what steers replays (docs/svc-admin.md, "Commands"). */
+export function addReplayCommand(deliveries: Command, options: ReplayCommandOptions): void {
+  const { open, terminal } = options;
+  const group = deliveries
     .command("replay")
     .description("deliver the events of a time again to a webhook")
     .argument("<webhook>", "id of the webhook", parseId)
-    .requiredOption("--since <time>", "events from a time on, or within a duration such as 24h", parseTime)
+    .option("--since <time>", "events from a time on, or within a duration such as 24h", parseTime)
     .option("--until <time>", "events before a time; default: now", parseTime)
     .option("--status <status>", "failed (the default), delivered, cancelled, never; several with commas")
     .option("--events <triggers>", "of these triggers only, with commas")
     .option("--resource <name>", "of one resource only")
     .option("--dry-run", "only count, before filter and access are judged")
     .option("--json", "print JSON, and do not wait for the end")
-    .action((id: number, given: Given) =>
-      withOpened(open, async ({ sql, database }) => {
+    .action((id: number, given: Given, command: Command) => {
+      // Not said of the option: the commands below would require it too.
+      const { since } = given;
+      if (since === undefined) return command.error("error: required option '--since <time>' not specified");
+      return withOpened(open, async ({ sql, database, actor }) => {
         const subscription = await findReplayedSubscription(sql, id);
         if (subscription === undefined)
           throw new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
-        const asked = await readAsked(sql, subscription, given);
-        await replay({ sql, listSql: createIndexSql(database.pool), terminal }, subscription, {
+        const asked = await readAsked(sql, subscription, { ...given, since });
+        const listSql = createIndexSql(database.pool);
+        await replay({ sql, listSql, terminal, actor }, subscription, {
           asked,
           given,
         });
+      });
+    });
+  addList(group, options);
+  for (const [name, state] of Object.entries(moves)) addMove(group, options, { name, state });
+}
+
+const moves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
+/** Together with their borders 98 columns. */
+const widths = [5, 8, 10, 17, 6, 16, 14];
+
+function addList(group: Command, { open, terminal }: ReplayCommandOptions): void {
+  group
+    .command("list")
+    .description("list replays, newest first")
+    .option("--webhook <id>", "of one webhook", parseId)
+    .option("--limit <count>", "at most so many", parseCount, 100)
+    .option("--json", "print JSON")
+    .action(({ webhook, limit }: { webhook?: number; limit: number }, command: Command) =>
+      withOpened(open, async ({ sql }) => {
+        const json = isForMachines(command);
+        const replays = await findReplays(sql, { subscriptionId: webhook, limit });
+        const rows = replays.map(json ? presentReplay : summaryOf);
+        printRows(terminal, rows, { json, empty: "There are no such replays.", widths });
       }),
     );
 }
 
-async function readAsked(sql: Sql, subscription: ReplayedSubscription, given: Given): Promise<AskedReplay> {
+/** The command above has an option of the same name, and takes it. */
+function isForMachines(command: Command): boolean {
+  return command.optsWithGlobals<{ readonly json?: boolean }>().json ?? false;
+}
+
+/** Returns the columns that fit on a line of a terminal. */
+function summaryOf(replay: Replay): Readonly<Record<string, unknown>> {
+  const { id, subscriptionId, state, done, total, isEstimate, failed, createdAt, reason } = replay;
+  return {
+    id,
+    webhook: subscriptionId,
+    state,
+    done: `${done} of ${isEstimate ? "about " : ""}${total}`,
+    failed,
+    created_at: createdAt.toISOString().slice(0, 16).replace("T", " "),
+    reason,
+  };
+}
+
+function addMove(
+  group: Command,
+  { open, terminal }: ReplayCommandOptions,
+  { name, state }: { readonly name: string; readonly state: (typeof moves)[keyof typeof moves] },
+): void {
+  group
+    .command(name)
+    .description(`${name} a replay`)
+    .argument("<replay>", "id of the replay", parseId)
+    .option("--json", "print JSON")
+    .action((id: number, _: unknown, command: Command) =>
+      withOpened(open, async ({ sql, database, actor }) => {
+        const found = await findReplay(sql, String(id));
+        if (found === undefined)
+          throw new OperatorError(
+            `There is no replay with the id ${id}. See: svc-admin deliveries replay list`,
+          );
+        const moved = await createTransact(database.pool)((own) =>
+          moveReplay(own, found.id, { state, actor }),
+        );
+        if (moved === undefined) throw new OperatorError(`The replay ${id} has ended: it is ${found.state}.`);
+        printRow(terminal, presentReplay(moved), { json: isForMachines(command) });
+      }),
+    );
+}
+
+async function readAsked(
+  sql: Sql,
+  subscription: ReplayedSubscription,
+  given: Given & { readonly since: Date },
+): Promise<AskedReplay> {
   const { since, until, status, events, resource } = given;
   const installed = await sql<{ name: string }>("SELECT name FROM svc.installed_resources");
   const body = {
@@ -78,7 +157,17 @@ async function readAsked(sql: Sql, subscription: ReplayedSubscription, given: Gi
 }
 
 async function replay(
-  { sql, listSql, terminal }: { readonly sql: Sql; readonly listSql: Sql; readonly terminal: Terminal },
+  {
+    sql,
+    listSql,
+    terminal,
+    actor,
+  }: {
+    readonly sql: Sql;
+    readonly listSql: Sql;
+    readonly terminal: Terminal;
+    readonly actor: Actor;
+  },
   subscription: ReplayedSubscription,
   { asked, given: { dryRun = false, json = false } }: { readonly asked: AskedReplay; readonly given: Given },
 ): Promise<void> {
@@ -97,9 +186,11 @@ async function replay(
     const row = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
     return printDone(terminal, { row, sentence, json });
   }
-  const made = await createReplay(sql, subscription, { asked, plan: { ...plan, isEstimate: true } });
+  const made = await createReplay(sql, subscription, { asked, plan: { ...plan, isEstimate: true }, actor });
   if (made === undefined)
-    throw new OperatorError("This webhook has a replay that has not ended: wait for it, or cancel it.");
+    throw new OperatorError(
+      "This webhook has a replay that has not ended: wait for it, or cancel it. See: svc-admin deliveries replay list",
+    );
   const shown = json || terminal.ask === undefined ? made : await follow(sql, terminal, made);
   printRow(terminal, presentReplay(shown), { json });
 }

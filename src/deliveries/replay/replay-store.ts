@@ -1,4 +1,6 @@
+import { actingCte, actorText } from "../../db/audit.ts";
 import type { Sql, Transact } from "../../db/sql.ts";
+import type { Actor } from "../../kit/actor.ts";
 import { keepFromPruning } from "../prune.ts";
 import type { ReplayedSubscription } from "./find-replayed.ts";
 import type { ReplayPlan } from "./plan-replay.ts";
@@ -162,6 +164,18 @@ async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promi
   return row?.count ?? 0;
 }
 
+/** Returns the newest replays, of one subscription or of all. */
+export async function findReplays(
+  sql: Sql,
+  { subscriptionId, limit }: { readonly subscriptionId: number | undefined; readonly limit: number },
+): Promise<readonly Replay[]> {
+  const where = subscriptionId === undefined ? "" : "WHERE replay.subscription_id = $2";
+  return sql<Replay & Record<string, unknown>>(
+    `SELECT ${columns} FROM svc.replays AS replay ${where} ORDER BY replay.id DESC LIMIT $1`,
+    subscriptionId === undefined ? [limit] : [limit, subscriptionId],
+  );
+}
+
 export async function findReplay(sql: Sql, id: string): Promise<Replay | undefined> {
   return (await sql<Replay & Record<string, unknown>>(findText, [id]))[0];
 }
@@ -171,27 +185,40 @@ const dropText = `
   DELETE FROM svc.replays WHERE subscription_id = $1 AND state IN ('done', 'cancelled') AND updated_at < now() - interval '30 days'`;
 
 const createText = `
-  INSERT INTO svc.replays AS replay (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
-  VALUES ($1, $2, $3::jsonb, $4, $5, $6, $7)
-  ON CONFLICT (subscription_id) WHERE state IN ('running', 'paused') DO NOTHING
-  RETURNING ${columns}`;
+  WITH ${actingCte("$8")}, made AS (
+    INSERT INTO svc.replays AS replay (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
+    SELECT $1::int, $2::int, $3::jsonb, $4::bigint, $5::bigint, $6::bigint, $7::bool FROM acting
+    ON CONFLICT (subscription_id) WHERE state IN ('running', 'paused') DO NOTHING
+    RETURNING ${columns}
+  )
+  SELECT made.*, svc.record_audit('webhook.replay_started', 'webhook', "subscriptionId"::text,
+    jsonb_build_object('replay', id, 'asked', asked)) AS entry
+  FROM made`;
 
 /** Starts a replay. Returns undefined when the subscription has one that has not ended. */
 export async function createReplay(
   sql: Sql,
   { id, user }: ReplayedSubscription,
-  { asked, plan }: { readonly asked: AskedReplay; readonly plan: ReplayPlan },
+  { asked, plan, actor }: { readonly asked: AskedReplay; readonly plan: ReplayPlan; readonly actor: Actor },
 ): Promise<Replay | undefined> {
   await sql(dropText, [id]);
   const { after, untilId, total, isEstimate } = plan;
-  const values = [id, user.id, JSON.stringify(asked), after, untilId, total, isEstimate];
+  const values = [id, user.id, JSON.stringify(asked), after, untilId, total, isEstimate, actorText(actor)];
   return (await sql<Replay & Record<string, unknown>>(createText, values))[0];
 }
 
 const moveText = `
-  UPDATE svc.replays AS replay SET state = $2, held_until = NULL, updated_at = now()
-  WHERE id = $1 AND (state IN ('running', 'paused') OR state = $2)
-  RETURNING ${columns}`;
+  WITH ${actingCte("$3")}, was AS MATERIALIZED (
+    SELECT id, state FROM svc.replays WHERE id = $1 FOR UPDATE
+  ), moved AS (
+    UPDATE svc.replays AS replay SET state = $2, held_until = NULL, updated_at = now()
+    FROM acting, was WHERE replay.id = was.id AND (was.state IN ('running', 'paused') OR was.state = $2)
+    RETURNING ${columns}, was.state AS before
+  )
+  SELECT moved.*, CASE WHEN before <> state THEN
+    svc.record_audit('webhook.replay_' || CASE state WHEN 'running' THEN 'resumed' ELSE state END, 'webhook', "subscriptionId"::text,
+      jsonb_build_object('replay', id)) END AS entry
+  FROM moved`;
 
 const dropWaitingText = `
   UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = 'The replay was cancelled.', updated_at = now()
@@ -204,9 +231,9 @@ const dropWaitingText = `
 export async function moveReplay(
   sql: Sql,
   id: string,
-  state: Exclude<ReplayState, "done">,
+  { state, actor }: { readonly state: Exclude<ReplayState, "done">; readonly actor: Actor },
 ): Promise<Replay | undefined> {
-  const [moved] = await sql<Replay & Record<string, unknown>>(moveText, [id, state]);
+  const [moved] = await sql<Replay & Record<string, unknown>>(moveText, [id, state, actorText(actor)]);
   // A statement of its own sees what the last portion has made.
   if (moved !== undefined && state === "cancelled") await sql(dropWaitingText, [moved.subscriptionId, id]);
   return moved;

@@ -1,5 +1,6 @@
 import type { Sql, Transact } from "../../db/sql.ts";
 import type { InTransaction } from "../../db/transaction.ts";
+import { actorOf } from "../../http/actor.ts";
 import { readJsonBody, refuseFields } from "../../http/body.ts";
 import type { AnswerPost } from "../../http/idempotency.ts";
 import type { ApiRouter } from "../../http/state.ts";
@@ -59,7 +60,11 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
           return { status: 200, headers: {}, json: JSON.stringify(json) };
         }
-        const made = await createReplay(transaction?.sql ?? sql, subscription, { asked, plan });
+        const made = await createReplay(transaction?.sql ?? sql, subscription, {
+          asked,
+          plan,
+          actor: actorOf(ctx),
+        });
         if (made === undefined)
           throw new AppError(
             "replay.conflict",
@@ -87,7 +92,8 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
   for (const [name, state] of Object.entries(moves))
     router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
       const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
-      const move = (own: Sql): Promise<Replay | undefined> => moveReplay(own, id, state);
+      const move = (own: Sql): Promise<Replay | undefined> =>
+        moveReplay(own, id, { state, actor: actorOf(ctx) });
       refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
       await answerPost(ctx, {
         inTransaction,

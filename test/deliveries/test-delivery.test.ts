@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import { createTransact } from "../../src/db/sql.ts";
+import type { Sender } from "../../src/deliveries/attempt/send.ts";
+import {
+  createTestDeliveries,
+  type TestAnswer,
+  type TestDeliveries,
+} from "../../src/deliveries/test-delivery.ts";
+import { openSigning } from "../../src/subscriptions/signing.ts";
+import { useCoreScene } from "../support/core-scene.ts";
+import { until } from "../support/wait.ts";
+import { secretBox } from "../support/work.ts";
+
+const result = { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false };
+
+describe("createTestDeliveries", () => {
+  const scene = useCoreScene();
+  let processes: readonly [TestDeliveries, TestDeliveries];
+  let hanging: (() => void)[];
+  let doesHang: boolean;
+
+  const send: Sender["send"] = async () => {
+    if (doesHang) await new Promise<void>((resolve) => hanging.push(resolve));
+    return { kind: "made", result };
+  };
+  beforeEach(() => {
+    [hanging, doesHang] = [[], false];
+    const { sql, database } = scene.core;
+    const create = (): TestDeliveries =>
+      createTestDeliveries({
+        sql,
+        transact: createTransact(database.pool),
+        send,
+        openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+        timeoutMs: 30_000,
+      });
+    processes = [create(), create()];
+  });
+
+  const kindOf = async (answer: Promise<TestAnswer>): Promise<string> => (await answer).kind;
+  const webhooksOf = async (count: number): Promise<readonly number[]> => {
+    const user = await scene.work.addUser();
+    const made = [];
+    for (let index = 0; index < count; index += 1)
+      made.push(await scene.work.addSubscription({ userId: user.id }));
+    return made.map(({ id }) => id);
+  };
+
+  it("tests a webhook at most once a second, over all processes", async () => {
+    const [id = 0] = await webhooksOf(1);
+    const [one, other] = processes;
+
+    expect(await kindOf(one.send(id))).to.equal("made");
+    expect(await kindOf(other.send(id))).to.equal("tooMany");
+    await scene.core.sql("UPDATE svc.tests SET started_at = started_at - interval '1 second'");
+    expect(await kindOf(other.send(id))).to.equal("made");
+  });
+
+  it("has two tests of a user at a time over all processes, and others beside them", async () => {
+    doesHang = true;
+    const ids = await webhooksOf(6);
+    const [other = 0] = await webhooksOf(1);
+    const asked = ids.map((id, index) => kindOf((processes[index % 2] as TestDeliveries).send(id)));
+    await until(() => hanging.length === 2, { what: "two tests under way" });
+    const kinds: string[] = [];
+    for (const one of asked) void one.then((kind) => kinds.push(kind));
+    await until(() => kinds.length === 4, { what: "the others to be refused" });
+
+    expect(kinds).to.deep.equal(["tooMany", "tooMany", "tooMany", "tooMany"]);
+    doesHang = false;
+    expect(await kindOf(processes[0].send(other))).to.equal("made");
+    for (const end of hanging) end();
+    expect((await Promise.all(asked)).filter((kind) => kind === "made")).to.have.length(2);
+    await scene.core.sql("UPDATE svc.tests SET started_at = started_at - interval '1 second'");
+    expect(await kindOf(processes[1].send(ids[5] ?? 0))).to.equal("made");
+  });
+
+  it("counts no test of a process that has died", async () => {
+    doesHang = true;
+    const [first = 0, second = 0, third = 0] = await webhooksOf(3);
+    void processes[0].send(first);
+    void processes[0].send(second);
+    await until(() => hanging.length === 2, { what: "two tests under way" });
+    doesHang = false;
+
+    expect(await kindOf(processes[1].send(third))).to.equal("tooMany");
+    await scene.core.sql("UPDATE svc.tests SET ends_at = ends_at - interval '45 seconds'");
+    expect(await kindOf(processes[1].send(third))).to.equal("made");
+    for (const end of hanging) end();
+  });
+
+  it("keeps no row of tests that are over for long", async () => {
+    const ids = await webhooksOf(2);
+    await processes[0].send(ids[0] ?? 0);
+    await scene.core.sql(
+      "UPDATE svc.tests SET ends_at = ends_at - interval '2 minutes', started_at = started_at - interval '2 minutes'",
+    );
+
+    await processes[0].send(ids[1] ?? 0);
+
+    expect(await scene.core.sql("SELECT subscription_id AS id FROM svc.tests")).to.deep.equal([
+      { id: ids[1] },
+    ]);
+  });
+});
