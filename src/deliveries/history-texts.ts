@@ -12,6 +12,8 @@ export interface DeliveryFilter {
   readonly narrowing?: Narrowing | undefined;
   /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
+  /** A record with few events: theirs, by the index of events. */
+  readonly record?: { readonly resources: readonly string[]; readonly recordId: string } | undefined;
   /** Least and greatest id, as decimal strings. */
   readonly fromId?: string | undefined;
   readonly toId?: string | undefined;
@@ -121,7 +123,7 @@ function idsOfOne(
   { skip, take }: PageText,
   parameters: Parameters,
 ): string {
-  const { userId, subscriptionId, status, eventId, fromId, toId } = filter;
+  const { userId, subscriptionId, status, eventId, record, fromId, toId } = filter;
   const user = userId === undefined ? undefined : `${parameters.add(userId)}::int`;
   const subscription = subscriptionId === undefined ? undefined : `${parameters.add(subscriptionId)}::int`;
   const state = status === undefined || status === "held" ? undefined : `${parameters.add(status)}::text`;
@@ -132,11 +134,12 @@ function idsOfOne(
   const direction = order.toUpperCase();
   const page = `OFFSET ${skip} LIMIT ${take}`;
 
-  if (eventId !== undefined) {
+  if (eventId !== undefined || record !== undefined) {
     // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
     // delivery of all.
     const where = [
-      `event_id = ${parameters.add(eventId)}::bigint`,
+      eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
+      record === undefined ? [] : `event_id = ANY(ARRAY(${eventsOfRecord(record, parameters)}))`,
       subscription === undefined ? [] : `subscription_id = ${subscription}`,
       user === undefined ? [] : `user_id + 0 = ${user}`,
       state === undefined ? [] : `status = ${state}`,
@@ -179,6 +182,28 @@ function idsOfOne(
   ].flat();
   return `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id", direction)} ${page}`;
 }
+
+function eventsOfRecord(
+  { resources, recordId }: NonNullable<DeliveryFilter["record"]>,
+  { add }: Parameters,
+): string {
+  return `SELECT id FROM svc.events WHERE resource = ANY(${add(resources)}::text[]) AND record_id = ${add(recordId)}`;
+}
+
+/** Counts the events of a record, up to $3. */
+export const countOfRecordText = `
+  SELECT count(*)::int AS count FROM (
+    SELECT FROM svc.events WHERE resource = ANY($1::text[]) AND record_id = $2 LIMIT $3) AS counted`;
+
+// Goes from one resource to the next by the index, however many events each has.
+export const resourcesText = `
+  WITH RECURSIVE found AS (
+    (SELECT resource FROM svc.events ORDER BY resource LIMIT 1)
+    UNION ALL
+    SELECT (SELECT event.resource FROM svc.events AS event WHERE event.resource > found.resource ORDER BY event.resource LIMIT 1)
+    FROM found WHERE found.resource IS NOT NULL
+  )
+  SELECT resource FROM found WHERE resource IS NOT NULL`;
 
 /**
  * Unfinished deliveries are in the queue or in one of the few flights, or in both while a flight

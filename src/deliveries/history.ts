@@ -4,14 +4,16 @@ import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { AttemptTrigger } from "./delivery.ts";
 import {
+  countOfRecordText,
   listText,
+  resourcesText,
   estimateText,
   countText,
   type DeliveryFilter,
   type DeliveryOrder,
 } from "./history-texts.ts";
 import { columns, findDelivery, withEvent, type DeliveryRow } from "./delivery-row.ts";
-import { boundsOf, firstSinceText, narrowText } from "./narrow-texts.ts";
+import { boundsOf, firstSinceText, narrowText, type Narrowing } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
@@ -99,6 +101,9 @@ export interface DeliveryHistory {
  * cursor the next page looks on from there.
  */
 const mostLookedThrough = 50_000;
+
+/** Events of a record by which its deliveries are found. */
+const mostOfRecord = 10_000;
 
 /** Larger totals are estimates: counting millions takes a second. */
 const mostCounted = 10_000;
@@ -230,6 +235,7 @@ async function readNarrow(
   const [fromId, toId] = [await firstSince(from), await firstSince(to)];
   const within: DeliveryFilter = {
     ...indexed,
+    record: await recordOf(listSql, narrowing),
     fromId: latest(indexed.fromId, fromId),
     toId: earliest(indexed.toId, toId),
   };
@@ -245,6 +251,20 @@ async function readNarrow(
     [ids],
   );
   return { rows: sorted(rows, order), count, lookedTo: lookedTo ?? undefined };
+}
+
+/**
+ * Returns how to find the deliveries of a record by their events. Undefined where no record is
+ * asked for, or it has so many events that looking through the newest deliveries costs less.
+ */
+async function recordOf(listSql: Sql, { recordId, resource }: Narrowing): Promise<DeliveryFilter["record"]> {
+  if (recordId === undefined) return undefined;
+  const resources =
+    resource === undefined
+      ? (await listSql<{ resource: string }>(resourcesText)).map((row) => row.resource)
+      : [resource];
+  const [row] = await listSql<{ count: number }>(countOfRecordText, [resources, recordId, mostOfRecord + 1]);
+  return (row?.count ?? 0) > mostOfRecord ? undefined : { resources, recordId };
 }
 
 function latest(given: string | undefined, found: bigint | undefined): string | undefined {

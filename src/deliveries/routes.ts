@@ -93,6 +93,20 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     });
   });
 
+  addDiscardRoute(router, options);
+
+  async function findDelivery(id: string | undefined): Promise<DeliveryRow> {
+    const key = rowIdOf(id);
+    const delivery = key === undefined ? undefined : await history.find(key);
+    if (delivery === undefined) throw unknownDelivery();
+    return delivery;
+  }
+}
+
+function addDiscardRoute(
+  router: ApiRouter,
+  { history, bodyLimitBytes, inTransaction, answerPost }: DeliveryRoutesOptions,
+): void {
   router.post("/webhooks/:id/discard-held", async (ctx) => {
     const id = idOf(ctx.params["id"]);
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
@@ -111,13 +125,6 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
       },
     });
   });
-
-  async function findDelivery(id: string | undefined): Promise<DeliveryRow> {
-    const key = rowIdOf(id);
-    const delivery = key === undefined ? undefined : await history.find(key);
-    if (delivery === undefined) throw unknownDelivery();
-    return delivery;
-  }
 }
 
 function isOwn(ctx: ApiContext, delivery: DeliveryRow): boolean {

@@ -193,6 +193,18 @@ describe("GET /webhook-deliveries", () => {
       expect((await walk(query)).ids).to.deep.equal(ids);
     });
 
+  it("finds the deliveries of a record by its events, and looks through no others", async () => {
+    for (const [query, pages, ...ids] of [
+      ["record_id=9", 1],
+      ["record_id=1&resource=orders", 1],
+      ["record_id=1&resource=notes", 2, 6, 3],
+      ["record_id=1&event=on_update", 2, 3, 2],
+      ["record_id=1&filter[id][lt]=3", 1, 2],
+    ] as const)
+      expect(await walk(query), query).to.deep.equal({ ids, pages });
+    expect((await walk("record_id=1", api.ben)).ids).to.deep.equal([7]);
+  });
+
   it("goes back over pages on which nothing was found", async () => {
     const { pages } = await walk("resource=orders&per_page=1");
     expect(pages).to.be.at.least(3);

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { Command } from "commander";
 import { addDeliveryCommands, type DeliveryCommandsContext } from "../../src/deliveries/commands.ts";
 import { eraseRecord } from "../../src/deliveries/erase.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf } from "../support/audit.ts";
@@ -346,13 +347,12 @@ describe("POST /webhooks/{id}/replay", () => {
     expect(entries.map(({ action, actor_kind: kind }) => [action, kind])).to.deep.equal([
       ["webhook.replay_cancelled", "operator"],
     ]);
-    expect(String(await run("resume", String(job)).catch(String))).to.contain(
-      `The replay ${job} has ended: it is cancelled.`,
-    );
-    expect(String(await run("pause", "999999").catch(String))).to.contain(
-      "There is no replay with the id 999999",
-    );
-    expect(String(await run(String(id)).catch(String))).to.contain("required option '--since <time>'");
+    for (const [given, fault] of [
+      [["resume", String(job)], `The replay ${job} has ended: it is cancelled.`],
+      [["pause", "999999"], "There is no replay with the id 999999"],
+      [[String(id)], "required option '--since <time>'"],
+    ] as const)
+      expect(await run(...given).catch(messageOf)).to.contain(fault);
   });
 
   it("is a command too, with a bar on a terminal", async () => {

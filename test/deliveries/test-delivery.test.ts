@@ -13,6 +13,8 @@ import { secretBox } from "../support/work.ts";
 
 const result = { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false };
 
+const kindOf = async (answer: Promise<TestAnswer>): Promise<string> => (await answer).kind;
+
 describe("createTestDeliveries", () => {
   const scene = useCoreScene();
   let processes: readonly [TestDeliveries, TestDeliveries];
@@ -37,7 +39,6 @@ describe("createTestDeliveries", () => {
     processes = [create(), create()];
   });
 
-  const kindOf = async (answer: Promise<TestAnswer>): Promise<string> => (await answer).kind;
   const webhooksOf = async (count: number): Promise<readonly number[]> => {
     const user = await scene.work.addUser();
     const made = [];

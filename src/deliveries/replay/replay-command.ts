@@ -93,8 +93,8 @@ function isForMachines(command: Command): boolean {
 }
 
 /** Returns the columns that fit on a line of a terminal. */
-function summaryOf(replay: Replay): Readonly<Record<string, unknown>> {
-  const { id, subscriptionId, state, done, total, isEstimate, failed, createdAt, reason } = replay;
+function summaryOf(one: Replay): Readonly<Record<string, unknown>> {
+  const { id, subscriptionId, state, done, total, isEstimate, failed, createdAt, reason } = one;
   return {
     id,
     webhook: subscriptionId,
