@@ -255,7 +255,7 @@ async function readNarrow(
 
 /**
  * Returns how to find the deliveries of a record by their events. Undefined where no record is
- * asked for, or it has so many events that looking through the newest deliveries costs less.
+ * asked for. Undefined too for one with so many events that a look through deliveries costs less.
  */
 async function recordOf(listSql: Sql, { recordId, resource }: Narrowing): Promise<DeliveryFilter["record"]> {
   if (recordId === undefined) return undefined;
