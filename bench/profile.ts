@@ -1,5 +1,5 @@
 /**
- * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import tsx bench/profile.ts [list|show|create]`. The
+ * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import tsx bench/profile.ts [list|show|create|order|batch]`. The
  * generator runs flat out with 16 connections; a dispatcher runs beside it.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { LoadJob, LoadResult, RequestSpec } from "./load.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram } from "./program.ts";
-import { createRequest, listRequest, showRequest } from "./request-specs.ts";
+import { batchRequest, createRequest, listRequest, orderRequests, showRequest } from "./request-specs.ts";
 import type { BenchContext } from "./requests.ts";
 import { progress, runToEnd, type AtEnd } from "./run-to-end.ts";
 import { prepareSurroundings } from "./surroundings.ts";
@@ -17,6 +17,8 @@ const requests: Readonly<Record<string, RequestSpec>> = {
   list: listRequest,
   show: showRequest,
   create: createRequest,
+  order: orderRequests.create,
+  batch: batchRequest,
 };
 
 const durationMs = 15_000;

@@ -20,6 +20,8 @@ const asText = { getTypeParser: () => (text: string) => text };
  * and fields, so that the first shapes are kept, and later ones are parsed each time.
  */
 const maxNames = 1000;
+/** Characters of all named texts: a plan takes up to a hundred times its text. */
+const maxCharacters = 500_000;
 
 /**
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
@@ -27,6 +29,7 @@ const maxNames = 1000;
  */
 export function createStatementNames(isEmbedded: boolean): (text: string) => string | undefined {
   const names = new Map<string, string>();
+  let characters = 0;
   return (text) => {
     if (isEmbedded) return undefined;
     let name = names.get(text);
@@ -34,10 +37,12 @@ export function createStatementNames(isEmbedded: boolean): (text: string) => str
     if (
       name === undefined &&
       names.size < maxNames &&
+      characters + text.length <= maxCharacters &&
       (!text.endsWith("*/") || text.endsWith(unsampledComment))
     ) {
       name = `svc_${createHash("sha256").update(text).digest("base64url").slice(0, 24)}`;
       names.set(text, name);
+      characters += text.length;
     }
     return name;
   };

@@ -18,3 +18,18 @@ export function createInTransaction(pool: Pool, names: (text: string) => string 
       work({ sql: sqlOver(client, names), text: createTextSql(client, names) }),
     );
 }
+
+/**
+ * Does a part of a transaction. Returns undefined when it failed, as if it had never been tried.
+ */
+export async function attempt<T>(sql: Sql, work: () => Promise<T>): Promise<T | undefined> {
+  await sql("SAVEPOINT attempt");
+  try {
+    const result = await work();
+    await sql("RELEASE attempt");
+    return result;
+  } catch {
+    await sql("ROLLBACK TO attempt; RELEASE attempt");
+    return undefined;
+  }
+}

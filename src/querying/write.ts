@@ -22,22 +22,59 @@ export interface WriteOptions {
 export async function insertRecord(
   data: Row,
   judge: Condition,
-  { sql, statement, comment }: WriteOptions,
+  options: WriteOptions,
 ): Promise<{ readonly raw: Raw; readonly isFit: boolean }> {
-  const { definition } = statement.root;
+  const [row] = await insertTogether([data], options);
+  return { raw: row as Raw, isFit: await isFit(row as Raw, judge, options) };
+}
+
+/**
+ * How many records one statement inserts. Few sizes, since each is a text that connections keep.
+ */
+const sizes = [100, 25, 5, 1];
+
+/**
+ * Inserts records, and reads them back in their order. One statement inserts those that follow each
+ * other and set the same fields.
+ *
+ * @param most Most records of one statement.
+ */
+export async function insertRecords(
+  many: readonly Row[],
+  most: number,
+  options: WriteOptions,
+): Promise<readonly Raw[]> {
+  const rows: Raw[] = [];
+  const shapes = many.map((data) => Object.keys(data).join());
+  while (rows.length < many.length) {
+    const start = rows.length;
+    const end = shapes.findIndex((shape, index) => index > start && shape !== shapes[start]);
+    // A record that sets nothing has no list of values, and there cannot be two of them.
+    const left = Math.min(shapes[start] === "" ? 1 : most, (end < 0 ? many.length : end) - start);
+    const size = sizes.find((one) => one <= left) ?? 1;
+    rows.push(...(await insertTogether(many.slice(start, start + size), options)));
+  }
+  return rows;
+}
+
+/** @param many Set the same fields. */
+async function insertTogether(many: readonly Row[], options: WriteOptions): Promise<readonly Raw[]> {
+  const { definition } = options.statement.root;
   const parameters = createParameters();
-  const columns = definition.fields.flatMap((field) => {
-    const value = insertedText(field, data, definition, parameters);
-    return value === undefined ? [] : [[quoteName(field.column), value] as const];
-  });
-  const values =
-    columns.length === 0
-      ? "DEFAULT VALUES"
-      : `(${columns.map(([name]) => name).join(", ")}) VALUES (${columns.map(([, value]) => value).join(", ")})`;
-  const write = `INSERT INTO ${quoteTable(definition.table)} AS t ${values}`;
-  const [row] = await written(write, parameters, { sql, statement, comment });
-  if (row === undefined) throw new Error(`The insert into ${definition.table} returned no row`);
-  return { raw: row, isFit: await isFit(row, judge, { sql, statement }) };
+  const lists = many.map((data) =>
+    definition.fields.flatMap((field) => {
+      const value = insertedText(field, data, definition, parameters);
+      return value === undefined ? [] : [[quoteName(field.column), value] as const];
+    }),
+  );
+  const names = (lists[0] ?? []).map(([name]) => name).join(", ");
+  const values = lists.map((columns) => `(${columns.map(([, value]) => value).join(", ")})`);
+  const source = names === "" ? "DEFAULT VALUES" : `(${names}) VALUES ${values.join(", ")}`;
+  const write = `INSERT INTO ${quoteTable(definition.table)} AS t ${source}`;
+  const rows = await written(write, parameters, options, many.length);
+  if (rows.length !== many.length)
+    throw new Error(`The insert into ${definition.table} returned ${rows.length} rows of ${many.length}`);
+  return rows;
 }
 
 /** Asked in a statement of its own, which sees the new record. */
@@ -93,14 +130,20 @@ async function written(
   write: string,
   parameters: Parameters,
   { sql, statement, comment }: WriteOptions,
+  count = 1,
 ): Promise<readonly Raw[]> {
   const { root, columns, from } = statement;
   if (leadsBack(statement)) return writtenAndRead(write, parameters, { sql, statement, comment });
   const table = `${quoteTable(root.definition.table)} AS t`;
+  const joins = from.slice(table.length);
+  const returned = `WITH t AS (${write} RETURNING t.*) SELECT ${columns} FROM`;
   const text =
     from === table
       ? `${write} RETURNING ${columns}${comment}`
-      : `WITH t AS (${write} RETURNING t.*) SELECT ${columns} FROM t${from.slice(table.length)}${comment}`;
+      : count === 1
+        ? `${returned} t${joins}${comment}`
+        : // A join may change the order.
+          `${returned} (SELECT *, row_number() OVER () AS svc_place FROM t) AS t${joins} ORDER BY t.svc_place${comment}`;
   const rows: Raw[] = await sql(text, parameters.values);
   await readManys(sql, statement, rows);
   return rows;
@@ -115,6 +158,16 @@ async function writtenAndRead(
   const columns = definition.keys.map((key) => columnText("t", key)).join(", ");
   const [key] = await sql(`${write} RETURNING ${columns}${comment}`, parameters.values);
   return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
+}
+
+/**
+ * Whether several new records can be read back by one statement, which sees all of them: no
+ * relation leads to another new one.
+ */
+export function isReadTogether({ root, withManys }: SelectionStatement): boolean {
+  return (
+    withManys.length === 0 && ![...root.ones.values()].some((one) => hasTable(one, root.definition.table))
+  );
 }
 
 function leadsBack({ root, aliases }: SelectionStatement): boolean {

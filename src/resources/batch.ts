@@ -1,4 +1,5 @@
 import { maxPresentedBytes } from "../broker/message-limit.ts";
+import type { JsonObject } from "../http/body.ts";
 import { hasEntityTag, recordChanged, type EntityTags } from "../http/conditional.ts";
 import { AppError } from "../kit/errors.ts";
 import type { BatchOperation } from "./batch-body.ts";
@@ -20,42 +21,78 @@ export interface Batch {
 }
 
 /**
- * Does the operations one by one, so that each sees what those before it have written.
+ * Does the operations in their order, so that each sees what those before it have written. Creates
+ * that follow each other are written together where that makes no difference.
  *
  * @returns The body of the answer.
  * @throws What the first operation with a fault throws, its errors by their place in the batch.
  */
-export async function runBatch({ operations, records, request, reserve, now }: Batch): Promise<string> {
+export async function runBatch(batch: Batch): Promise<string> {
+  const { operations, reserve, now } = batch;
   const deadline = now() + limitMs;
   const results: string[] = [];
   let bytes = 0;
-  for (const [index, operation] of operations.entries()) {
+  const take = async (given: readonly string[]): Promise<void> => {
+    for (const result of given) {
+      bytes += Buffer.byteLength(result);
+      refuseTooLarge(bytes);
+      await reserve(bytes);
+      results.push(result);
+    }
+  };
+  /** Up to here, creates are made one by one: some of them could not be made together. */
+  let oneByOne = 0;
+  while (results.length < operations.length) {
+    const index = results.length;
     if (now() > deadline)
       throw new AppError("server.unavailable", "Server Error", {
         cause: new Error(
           `The batch took longer than ${limitMs / 1000} s, at operation ${index} of ${operations.length}`,
         ),
       });
+    const creates = index < oneByOne ? [] : createsFrom(operations, index);
+    oneByOne = Math.max(oneByOne, index + creates.length);
     try {
-      const result = await run(operation, records, request);
-      bytes += Buffer.byteLength(result);
-      refuseTooLarge(bytes);
-      await reserve(bytes);
-      results.push(result);
+      const together = creates.length > 1 ? await createTogether(batch, creates) : undefined;
+      await take(together ?? [await run(operations[index] as BatchOperation, batch)]);
     } catch (thrown) {
-      throw faultOfOperation(operation, index, thrown);
+      throw faultOfOperation(operations[results.length] as BatchOperation, results.length, thrown);
     }
   }
   return `{"data":[${results.join(",")}]}`;
 }
 
+/** Most creates that are made together, so that a fault of one costs the others little. */
+const mostTogether = 100;
+
+/** Returns the bodies of the creates that follow each other from here. */
+function createsFrom(operations: readonly BatchOperation[], start: number): readonly JsonObject[] {
+  const bodies: JsonObject[] = [];
+  for (const operation of operations.slice(start, start + mostTogether)) {
+    if (operation.method !== "create") break;
+    bodies.push(operation.data);
+  }
+  return bodies;
+}
+
+/** Undefined, and nothing written, when they have to be made one by one. */
+async function createTogether(
+  { records, request }: Batch,
+  bodies: readonly JsonObject[],
+): Promise<readonly string[] | undefined> {
+  const made = await records.createMany(request, bodies);
+  return made?.map(createdText);
+}
+
+function createdText(json: string): string {
+  return `{"status":201,"record":${json}}`;
+}
+
 async function run(
   operation: BatchOperation,
-  records: RecordOperations,
-  request: WriteRequest,
+  { records, request }: Pick<Batch, "records" | "request">,
 ): Promise<string> {
-  if (operation.method === "create")
-    return `{"status":201,"record":${(await records.create(request, operation.data)).json}}`;
+  if (operation.method === "create") return createdText((await records.create(request, operation.data)).json);
   const target = { id: operation.id, check: checkOf(operation.ifMatch) };
   if (operation.method === "delete") {
     await records.remove(request, target);

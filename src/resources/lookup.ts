@@ -33,48 +33,82 @@ export function createLookup({
   readonly access: AccessConditions;
   readonly isInTransaction?: boolean;
 }): (caller: Caller) => Lookup {
-  const byTable = new Map([...definitions.values()].map((definition) => [definition.table, definition]));
   const asker: Asker = isInTransaction ? createGuardedAsker(sql) : (questions) => ask(sql, questions);
 
   /** Questions of the current turn of the event loop: one statement asks those of one body. */
   let waiting: Waiting[] = [];
+  /** Those of them that any body may ask. */
+  let shared = new Map<string, Promise<boolean>>();
 
   function answer(): void {
     const questions = waiting;
     waiting = [];
+    shared = new Map();
     for (let start = 0; start < questions.length; start += maxQuestions)
       void answerTogether(asker, questions.slice(start, start + maxQuestions));
-  }
-
-  /** Outside the target's base query nothing can be referred to, where its access is said. */
-  function referable(definition: Definition, caller: Caller): Condition {
-    const { reference } = definition.access;
-    if (reference.kind === "everyone" || isAdminFor(definition, caller)) return always;
-    const scope = conditionOf(definition, definitions, baseQueryOf(definition).where);
-    return allOf([scope, access.of(definition, ["reference"], caller)]);
   }
 
   return (caller) => ({
     async exists({ target, column, value, except, isReference = false }) {
       const text = textOf(value);
       if (text === undefined) return false;
-      const definition = definitions.get(target) ?? byTable.get(shortTable(target));
+      const definition = findTarget(definitions, target);
       const left = definition?.name === own.name && except !== undefined ? except : undefined;
-      return new Promise((resolve, reject) => {
+      const condition =
+        isReference && definition !== undefined
+          ? referable(definition, { definitions, access }, caller)
+          : always;
+      const isShared = isAlways(condition) && left === undefined;
+      const id = JSON.stringify([target, column, text]);
+      const known = isShared ? shared.get(id) : undefined;
+      if (known !== undefined) return known;
+      const answered = new Promise<boolean>((resolve, reject) => {
         if (waiting.length === 0) queueMicrotask(answer);
         waiting.push({
           table: quoteTable(definition?.table ?? target),
           column: columnOf(definition, column),
           text,
-          condition: isReference && definition !== undefined ? referable(definition, caller) : always,
+          condition,
           isSafe: fits(definition, column, text),
           other: left === undefined ? undefined : otherOf(own, left),
           resolve,
           reject,
         });
       });
+      if (isShared) shared.set(id, answered);
+      return answered;
     },
   });
+}
+
+/** What decides on references. */
+export interface Referring {
+  readonly definitions: Definitions;
+  readonly access: AccessConditions;
+}
+
+/**
+ * Returns the records that may be referred to. Outside the target's base query there is none, where
+ * its access is said.
+ */
+export function referable(
+  definition: Definition,
+  { definitions, access }: Referring,
+  caller: Caller,
+): Condition {
+  const { reference } = definition.access;
+  if (reference.kind === "everyone" || isAdminFor(definition, caller)) return always;
+  const scope = conditionOf(definition, definitions, baseQueryOf(definition).where);
+  return allOf([scope, access.of(definition, ["reference"], caller)]);
+}
+
+/** @param target A resource, or the table of one. Undefined for a table that no resource has. */
+export function findTarget(definitions: Definitions, target: string): Definition | undefined {
+  const known = definitions.get(target);
+  if (known !== undefined) return known;
+  const table = shortTable(target);
+  // As a map would: the last of several.
+  return [...definitions.values()].findLast((definition) => definition.table === table);
 }
 
 /** Statements of more questions would seldom be the same twice, and are prepared by their text. */

@@ -12,7 +12,8 @@ import { baseQueryOf } from "./query.ts";
 import { idOf, parseId } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
-import type { Found, RecordStore, Shape } from "./record-store.ts";
+import { areCheckedTogether, refuseEqual } from "./together.ts";
+import type { Found, ManyStore, RecordStore, Shape } from "./record-store.ts";
 import {
   compileRules,
   createRulesOf,
@@ -27,6 +28,13 @@ export interface Reach {
   readonly store: RecordStore;
   /** Answers the rules `unique` and `exists`. */
   readonly lookup: Lookup;
+  /** Within a transaction. */
+  readonly together?: Together;
+}
+
+export interface Together extends ManyStore {
+  /** Returns undefined when `work` failed; nothing of it is left. */
+  attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
 }
 
 /** An operation of a caller's. */
@@ -60,6 +68,13 @@ export interface RecordOperations {
   refuseCreate(caller: Caller): void;
   show(request: Request, id: string): Promise<string>;
   create(request: WriteRequest, body: JsonObject): Promise<{ readonly id: string; readonly json: string }>;
+  /**
+   * Creates records together, where that makes no difference.
+   *
+   * @returns Their JSON. Undefined, with nothing written, when they have to be created one by
+   *   one: a fault then gets its place.
+   */
+  createMany(request: Request, bodies: readonly JsonObject[]): Promise<readonly string[] | undefined>;
   /** @param readBody Called when the record may be changed. */
   update(request: WriteRequest, target: Target, readBody: () => Promise<JsonObject>): Promise<Updated>;
   remove(request: Request, target: Target): Promise<void>;
@@ -80,12 +95,7 @@ interface Resource {
 /** Compiles what does not depend on the request, once. */
 export function createRecordOperations(resource: Resource): RecordOperations {
   const { definition, access } = resource;
-  const createRules = lazily(() =>
-    callCode({ definition, name: "createRules", call: () => compileRules(createRulesOf(definition)) }),
-  );
-  const updateRules = lazily(() =>
-    callCode({ definition, name: "updateRules", call: () => compileRules(updateRulesOf(definition)) }),
-  );
+  const { createRules, updateRules } = lazyRules(definition);
   const { settable, changeable } = writtenFields(definition);
 
   async function show(request: Request, id: string): Promise<string> {
@@ -120,6 +130,9 @@ export function createRecordOperations(resource: Resource): RecordOperations {
         isUndone: isLarge,
       });
     },
+
+    createMany: (request, bodies) =>
+      createTogether(resource, request, bodies, { rules: createRules(), fields: settable }),
 
     async update(request, { id, check }, readBody) {
       const { reach, caller, isLarge } = request;
@@ -159,12 +172,51 @@ export function createRecordOperations(resource: Resource): RecordOperations {
   };
 }
 
+/** See `RecordOperations.createMany`. */
+async function createTogether(
+  resource: Resource,
+  request: Request,
+  bodies: readonly JsonObject[],
+  checks: { readonly rules: CompiledRules; readonly fields: readonly Field[] },
+): Promise<readonly string[] | undefined> {
+  const { definition, access } = resource;
+  const { caller, reach } = request;
+  const { together } = reach;
+  const creatable = access.of(definition, ["create"], caller);
+  const isApart = areCheckedTogether({ own: definition, ...resource }, checks.rules, caller);
+  if (together === undefined || isNever(creatable) || !isApart) return undefined;
+  return together.attempt(async () => {
+    const validations = bodies.map(async (body) => validated(resource, request, body, checks));
+    // All of them: none may ask the database after a fault has ended the attempt.
+    await Promise.allSettled(validations);
+    const many = (await Promise.all(validations)).map((values) => ({
+      ...values,
+      ...ownerOf(definition, values, caller),
+    }));
+    refuseEqual(definition, many);
+    const { include } = baseQueryOf(definition);
+    const present = (record: Found): string => sendable(definition, record, true);
+    const made = await together.createMany(many, { access: creatable, include, present });
+    if (made === undefined) throw new Error("They are created one by one");
+    return made;
+  });
+}
+
 /** Returns the fields that a create may set, and those that an update may change. */
 function writtenFields({
   fields,
 }: Definition): Readonly<Record<"settable" | "changeable", readonly Field[]>> {
   const settable = fields.filter(({ isGenerated }) => isGenerated !== true);
   return { settable, changeable: settable.filter(({ isKey }) => !isKey) };
+}
+
+function lazyRules(
+  definition: Definition,
+): Readonly<Record<"createRules" | "updateRules", () => CompiledRules>> {
+  const rulesOf = { createRules: createRulesOf, updateRules: updateRulesOf };
+  const compiled = (name: keyof typeof rulesOf): (() => CompiledRules) =>
+    lazily(() => callCode({ definition, name, call: () => compileRules(rulesOf[name](definition)) }));
+  return { createRules: compiled("createRules"), updateRules: compiled("updateRules") };
 }
 
 /** Computes at the first call; a failure is tried again, and costs a request, not the start. */

@@ -79,3 +79,12 @@ export interface RecordStore {
   /** False when there was nothing to delete, or nothing of that version. */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }
+
+/** Creates several records at a time. Within a transaction only: what fails leaves it broken. */
+export interface ManyStore {
+  /** Returns undefined when they have to be created one by one. */
+  createMany<T>(
+    many: readonly Row[],
+    options: Omit<Written<T>, "data" | "isUndone">,
+  ): Promise<readonly T[] | undefined>;
+}

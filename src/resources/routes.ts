@@ -1,4 +1,5 @@
 import type { Sql } from "../db/sql.ts";
+import { attempt } from "../db/transaction.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
@@ -10,8 +11,8 @@ import { parseKey } from "./coerce.ts";
 import { databaseWithin } from "./database-within.ts";
 import { createListOperation } from "./list-route.ts";
 import { createLookup } from "./lookup.ts";
+import type { Together } from "./record-operations.ts";
 import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
-import type { RecordStore } from "./record-store.ts";
 import { takingTurns, type ResourceTurns } from "./store-turns.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
@@ -83,7 +84,7 @@ interface Served {
 function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   const { definitions, database, sql, resourceTurns, access, inTransaction } = options;
   const views = createViews(definition, definitions);
-  const storeOver = (over: RecordDatabase): RecordStore =>
+  const storeOver = (over: RecordDatabase): ReturnType<typeof createStore> =>
     createStore({ definition, definitions, views, database: over });
   const store = takingTurns(storeOver(database), definition.name, resourceTurns);
   const list = createListOperation({ definition, store, ...options });
@@ -95,7 +96,9 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
       if (transaction === undefined) return { store, lookup: lookupFor(caller) };
       const { sql: sqlWithin, text } = transaction;
       const looking = { own: definition, definitions, sql: sqlWithin, access, isInTransaction: true };
-      return { store: storeOver(databaseWithin(database, text)), lookup: createLookup(looking)(caller) };
+      const within = storeOver(databaseWithin(database, text));
+      const together: Together = { ...within, attempt: (work) => attempt(sqlWithin, work) };
+      return { store: within, lookup: createLookup(looking)(caller), together };
     },
     inTransaction: (work) => resourceTurns.records.run(definition.name, () => inTransaction(work)),
   });

@@ -1,7 +1,7 @@
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql, TextTransact } from "../db/text-sql.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
 import { orderOf } from "../querying/prisma-include.ts";
@@ -20,7 +20,13 @@ import {
 import type { Raw } from "../querying/selection.ts";
 import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
-import { deleteRecord, insertRecord, updateRecord } from "../querying/write.ts";
+import {
+  deleteRecord,
+  insertRecord,
+  insertRecords,
+  isReadTogether,
+  updateRecord,
+} from "../querying/write.ts";
 import type { Where } from "./access.ts";
 import {
   exactly,
@@ -32,7 +38,7 @@ import {
   type RecordPage,
 } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
-import type { Found, Guard, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
+import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, Written } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
 import { forbidden, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
@@ -69,7 +75,7 @@ interface Context extends StoreOptions {
  * one more for each relation to many. The Prisma client answers where a code module gives arguments
  * that only it knows.
  */
-export function createStore(options: StoreOptions): RecordStore {
+export function createStore(options: StoreOptions): RecordStore & ManyStore {
   const { definition, definitions, database } = options;
   let byPrisma: RecordStore | undefined;
   const fallback = (): RecordStore => {
@@ -83,6 +89,7 @@ export function createStore(options: StoreOptions): RecordStore {
     listByCursor: (query, part) => listByCursor(context, query, part),
     find: (key, where, shape, access) => find(context, key, { where, shape, access }),
     create: (written) => create(context, written),
+    createMany: (many, written) => createMany(context, many, written),
     version: async (key) => readVersion(database.records, definition, keyCondition(definition, key)),
     update: (key, written) => update(context, key, written),
     remove: (key, where, access, version) => remove(context, key, { where, access, version }),
@@ -156,6 +163,24 @@ async function create<T>(context: Context, options: Written<T>): Promise<T> {
     if (!inserted.isFit) throw forbidden();
     return foundBy(view, inserted);
   });
+}
+
+/** Most records of one statement that reads records of others too, which may be large. */
+const mostRelated = 25;
+
+async function createMany<T>(
+  { views, database }: Context,
+  many: readonly Row[],
+  { include, access, present }: Omit<Written<T>, "data" | "isUndone">,
+): Promise<readonly T[] | undefined> {
+  const view = views.of(include);
+  // Whether a new record fits its rule of access may depend on those before it.
+  if (view === undefined || !isAlways(access) || !isReadTogether(view.statement)) return undefined;
+  const { statement } = view;
+  const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
+  const writing = { sql: database.records, statement, comment: database.comment() };
+  const raws = await insertRecords(many, most, writing);
+  return raws.map((raw) => present(foundBy(view, { raw, isFit: true })));
 }
 
 async function update<T>(

@@ -12,6 +12,7 @@ function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Bat
       show: () => Promise.resolve(json),
       refuseCreate: () => undefined,
       create: () => Promise.resolve({ id: "1", json }),
+      createMany: () => Promise.resolve(undefined),
       update: () => Promise.resolve({ json, isWritten: true }),
       remove: () => Promise.resolve(),
     },

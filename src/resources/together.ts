@@ -1,0 +1,82 @@
+import type { Caller } from "../kit/caller.ts";
+import type { Definition, Row } from "../mapping/definition.ts";
+import type { Condition } from "../querying/condition.ts";
+import { parameterOf } from "../querying/values.ts";
+import { findTarget, referable, type Referring } from "./lookup.ts";
+import type { CompiledRules } from "./rules.ts";
+
+/**
+ * Tells whether the bodies of several creates may be checked before the first of them is written.
+ * No answer of the database may depend on a record that is not there yet.
+ *
+ * The rule `unique` of the resource's own unique field does depend on them. It is let through,
+ * since the database refuses equal values as well.
+ */
+export function areCheckedTogether(
+  { own, ...referring }: Referring & { readonly own: Definition },
+  { fields }: CompiledRules,
+  caller: Caller,
+): boolean {
+  const isApart = (name: string): boolean => {
+    const target = findTarget(referring.definitions, name);
+    if (target === undefined || target.isView || target.table === own.table) return false;
+    return !leadsTo(referable(target, referring, caller), own);
+  };
+  const isOwnUnique = (key: readonly string[], column: string): boolean =>
+    own.fields.some(
+      ({ name, isUnique, isKey }) =>
+        name === column &&
+        key.length === 1 &&
+        key[0] === name &&
+        (isUnique || (isKey && own.keys.length === 1)),
+    );
+  return (
+    own.fields.every(({ references }) => references === undefined || isApart(references.resource)) &&
+    fields.every(({ key, lookups }) =>
+      lookups.every(
+        ({ name, target, column }) =>
+          isApart(target) ||
+          (name === "unique" &&
+            findTarget(referring.definitions, target)?.name === own.name &&
+            isOwnUnique(key, column)),
+      ),
+    )
+  );
+}
+
+/** Whether it looks at records of the resource's table, or of a view, which may show them. */
+function leadsTo(condition: Condition, own: Definition): boolean {
+  switch (condition.kind) {
+    case "all":
+    case "any":
+      return condition.of.some((one) => leadsTo(one, own));
+    case "not":
+    case "notFalse":
+      return leadsTo(condition.of, own);
+    case "related": {
+      const { target } = condition.link;
+      return target.isView || target.table === own.table || leadsTo(condition.of, own);
+    }
+    case "compare":
+    case "in":
+    case "null":
+    case "like":
+    case "list":
+    case "json":
+    case "version":
+      return false;
+  }
+}
+
+/**
+ * Throws for new records with the same value of a unique field. The database may find out at the
+ * commit only.
+ */
+export function refuseEqual({ fields }: Definition, many: readonly Row[]): void {
+  for (const field of fields.filter(({ isUnique }) => isUnique)) {
+    const values = many.map((row) => row[field.name] ?? null).filter((value) => value !== null);
+    const texts = values.map((value) => JSON.stringify(parameterOf(field, value)).toLowerCase());
+    if (new Set(texts).size < texts.length)
+      throw new Error(`Records of the batch have the same ${field.name}`);
+  }
+}
