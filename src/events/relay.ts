@@ -111,8 +111,9 @@ async function beat(state: RelayState): Promise<Share> {
 async function check(state: RelayState): Promise<void> {
   const { window, failed, options } = state;
   const { outbox, broker, requeueAfterMs, log, metrics } = options;
+  if (now() < state.nextCheckMs) return;
   const asked = new Set(window.ids());
-  if (asked.size === 0 || now() < state.nextCheckMs) return;
+  if (asked.size === 0) return;
   state.nextCheckMs = now() + (isHeldUp(state) ? urgentCheckMs : checkMs);
   for (const id of window.note(asked, await outbox.waiting([...asked]))) failed.forget(id);
   if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
