@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ClientBase, Pool, QueryResultRow } from "pg";
 import { AppError } from "../kit/errors.ts";
+import { runDescribed } from "./statement-batch.ts";
 
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -28,14 +29,10 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
     }
     return name;
   };
-  return async (text, values = []) => {
-    const result = await pool.query({
-      text,
-      values: [...values],
-      ...(isEmbedded ? {} : { name: nameOf(text) }),
-    });
-    return result.rows;
-  };
+  return async (text, values = []) =>
+    isEmbedded
+      ? (await pool.query({ text, values: [...values] })).rows
+      : runDescribed(pool, { name: nameOf(text), text, values });
 }
 
 /** @param settings `SET LOCAL` statements. */

@@ -1,4 +1,12 @@
-import { Pool, type ClientBase, type Connection, type Submittable } from "pg";
+import pg, {
+  Pool,
+  Result,
+  types,
+  type ClientBase,
+  type Connection,
+  type QueryResultRow,
+  type Submittable,
+} from "pg";
 
 /** A row as PostgreSQL's texts of its values. */
 export type TextRow = (string | null)[];
@@ -33,13 +41,50 @@ export function sentOf(values: readonly unknown[]): readonly SentValue[] | undef
  * A pool gives up the connection then, as it does after a fault of its own queries.
  */
 export function runBatch(over: Pool | ClientBase, batch: StatementBatch): Promise<readonly TextRow[][]> {
+  return run(over, batch, ({ fields }) => fields);
+}
+
+/**
+ * Runs one prepared statement, and returns its rows as pg does: values by the names of columns, in
+ * JavaScript's types. The server describes them once on each connection, and not at each run.
+ */
+export async function runDescribed<R extends QueryResultRow>(
+  pool: Pool,
+  {
+    name,
+    text,
+    values,
+  }: { readonly name: string; readonly text: string; readonly values: readonly unknown[] },
+): Promise<R[]> {
+  const sent = values.map((value) => utils.prepareValue(value));
+  const batch = { name, text, values: [sent], isDescribed: true };
+  const [rows = []] = await run(pool, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
+  return rows;
+}
+
+/**
+ * What pg exports without a type. It writes values as PostgreSQL takes them, lists and dates too.
+ */
+const { utils } = pg as unknown as { readonly utils: { prepareValue(value: unknown): SentValue } };
+
+interface SentBatch extends StatementBatch {
+  readonly isDescribed?: boolean;
+}
+
+type ReadRow<Row> = (message: { readonly fields: TextRow }, shape: Shape | undefined) => Row;
+
+function run<Row>(
+  over: Pool | ClientBase,
+  batch: SentBatch,
+  readRow: ReadRow<Row>,
+): Promise<readonly Row[][]> {
   return new Promise((resolve, reject) => {
-    const settle = (error: Error | undefined, results: readonly TextRow[][]): void => {
+    const settle = (error: Error | undefined, results: readonly Row[][]): void => {
       if (error === undefined) resolve(results);
       else reject(error);
     };
     if (!(over instanceof Pool)) {
-      over.query(createQuery(batch, settle));
+      over.query(createQuery(batch, readRow, settle));
       return;
     }
     over.connect((fault, client, release) => {
@@ -48,7 +93,7 @@ export function runBatch(over: Pool | ClientBase, batch: StatementBatch): Promis
         return;
       }
       client.query(
-        createQuery(batch, (error, results) => {
+        createQuery(batch, readRow, (error, results) => {
           release(error);
           settle(error, results);
         }),
@@ -62,6 +107,7 @@ interface RawQuery extends Submittable {
   readonly text: string;
   /** The client replaces it by one that ends its timer too. */
   callback: (error: Error | null) => void;
+  handleRowDescription(message: { readonly fields: unknown }): void;
   handleDataRow(message: { readonly fields: TextRow }): void;
   handleCommandComplete(): void;
   handleReadyForQuery(): void;
@@ -73,6 +119,7 @@ interface Sender {
   readonly stream: { cork(): void; uncork(): void };
   parse(query: { readonly name: string; readonly text: string }): void;
   bind(config: { readonly statement: string; readonly values: readonly SentValue[] }): void;
+  describe(config: { readonly type: "P"; readonly name: string }): void;
   execute(config: { readonly portal: string }): void;
   close(statement: { readonly type: "S"; readonly name: string }): void;
   sync(): void;
@@ -81,10 +128,21 @@ interface Sender {
 /** Unsure: its `Parse` may have failed, or its plan is stale. */
 type StatementState = "parsed" | "unsure";
 
-/** The statements that each connection has parsed here, by name. */
-const statements = new WeakMap<Connection, Map<string, StatementState>>();
+/** The columns of a statement, which are as lasting as its plan. */
+interface Shape {
+  addFields(fields: unknown): void;
+  parseRow(values: TextRow): unknown;
+}
 
-function statementsOf(connection: Connection): Map<string, StatementState> {
+interface Statement {
+  readonly state: StatementState;
+  readonly shape?: Shape | undefined;
+}
+
+/** The statements that each connection has parsed here, by name. */
+const statements = new WeakMap<Connection, Map<string, Statement>>();
+
+function statementsOf(connection: Connection): Map<string, Statement> {
   let known = statements.get(connection);
   if (known === undefined) {
     known = new Map();
@@ -93,22 +151,25 @@ function statementsOf(connection: Connection): Map<string, StatementState> {
   return known;
 }
 
-function createQuery(
-  { name, text, values }: StatementBatch,
-  done: (error: Error | undefined, results: readonly TextRow[][]) => void,
+function createQuery<Row>(
+  { name, text, values, isDescribed = false }: SentBatch,
+  readRow: ReadRow<Row>,
+  done: (error: Error | undefined, results: readonly Row[][]) => void,
 ): Submittable {
-  const results: TextRow[][] = values.map(() => []);
-  let known: Map<string, StatementState> | undefined;
+  const results: Row[][] = values.map(() => []);
+  let known: Map<string, Statement> | undefined;
+  let shape: Shape | undefined;
   let current = 0;
   let isDone = false;
+  let unreadable: Error | null = null;
   const query: RawQuery = {
     text,
     callback(error) {
       // The client reports a time limit twice.
       if (isDone) return;
       isDone = true;
-      if (error === null) known?.set(name, "parsed");
-      else if (isStalePlan(error)) known?.set(name, "unsure");
+      if (error === null) known?.set(name, { state: "parsed", shape });
+      else if (isStalePlan(error)) known?.set(name, { state: "unsure" });
       done(error ?? undefined, results);
     },
     submit(connection) {
@@ -116,15 +177,17 @@ function createQuery(
       const sender = connection as unknown as Sender;
       sender.stream.cork();
       try {
-        const state = known.get(name);
+        const { state, shape: before } = known.get(name) ?? {};
+        shape = before;
         // The close of a statement that is not there is no error.
         if (state === "unsure") sender.close({ type: "S", name });
         if (state !== "parsed") {
           sender.parse({ name, text });
-          known.set(name, "unsure");
+          known.set(name, { state: "unsure" });
         }
         for (const one of values) {
           sender.bind({ statement: name, values: one });
+          if (isDescribed && shape === undefined) sender.describe({ type: "P", name: "" });
           sender.execute({ portal: "" });
         }
         sender.sync();
@@ -132,13 +195,22 @@ function createQuery(
         sender.stream.uncork();
       }
     },
-    handleDataRow({ fields }) {
-      results[current]?.push(fields);
+    handleRowDescription({ fields }) {
+      shape = new Result("object", types) as unknown as Shape;
+      shape.addFields(fields);
+    },
+    handleDataRow(message) {
+      // The caller is pg's parser, which what is thrown here would leave in the middle.
+      try {
+        results[current]?.push(readRow(message, shape));
+      } catch (error) {
+        unreadable = error as Error;
+      }
     },
     handleCommandComplete() {
       current += 1;
     },
-    handleReadyForQuery: () => query.callback(null),
+    handleReadyForQuery: () => query.callback(unreadable),
     handleError: (error) => query.callback(error),
   };
   return query;

@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import type { PoolClient } from "pg";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+/** A column of each type that statements of the service read, and one that pg has no parser for. */
+const everyType = `
+  SELECT $1::int AS int, $2::bigint AS big, $3::text AS text, $4::boolean AS flag, $5::bytea AS bytes,
+    $6::timestamptz AS at, $7::text[] AS texts, $8::int[] AS ints, $9::jsonb AS json, $10::float8 AS real,
+    $11::bytea[] AS blobs, $12::uuid AS uuid, NULL::text AS nothing, '1 day'::interval AS period,
+    int4range(1, 3) AS range`;
+const values = [
+  7,
+  2n ** 60n,
+  "é😀",
+  true,
+  Buffer.from([0, 255]),
+  new Date("2026-03-28T14:30:00.123Z"),
+  ["a,b", null, '"q"'],
+  [1, 2],
+  { a: [1, null] },
+  0.1,
+  [Buffer.from([1]), Buffer.from([2, 3])],
+  "00000000-0000-4000-8000-00000000000a",
+];
+
+describe("createSql", () => {
+  let created: TestDatabase;
+  let database: Database;
+  let sql: Sql;
+  /** How often the server described the columns of a statement. */
+  let described = 0;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    database.pool.on("connect", ({ connection }: PoolClient) =>
+      connection.on("rowDescription", () => (described += 1)),
+    );
+    sql = createSql({ pool: database.pool, isEmbedded: false });
+  });
+  beforeEach(() => {
+    described = 0;
+  });
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  it("answers what pg answers, at the first run and at later ones", async () => {
+    const { rows } = await database.pool.query(everyType, values);
+
+    expect(await sql(everyType, values)).to.deep.equal(rows);
+    expect(await sql(everyType, values)).to.deep.equal(rows);
+  });
+
+  it("has a statement described once on a connection", async () => {
+    for (const number of [1, 2, 3]) await sql("SELECT $1::int AS number", [number]);
+
+    expect(described).to.equal(1);
+  });
+
+  it("answers no rows for a statement that returns none", async () => {
+    await sql("CREATE TABLE things (id int, name text)");
+
+    expect(await sql("INSERT INTO things VALUES ($1, $2)", [1, "one"])).to.deep.equal([]);
+    expect(await sql("SELECT id FROM things WHERE id = $1", [2])).to.deep.equal([]);
+  });
+
+  it("reads a table by its new columns after the statement that found it changed", async () => {
+    const read = (): Promise<unknown> => sql("SELECT * FROM things WHERE id = $1", [1]);
+    expect(await read()).to.deep.equal([{ id: 1, name: "one" }]);
+    await sql("ALTER TABLE things ADD COLUMN size int DEFAULT 3");
+
+    await read().catch((error: unknown) => expect(error).to.have.property("code", "0A000"));
+
+    expect(await read()).to.deep.equal([{ id: 1, name: "one", size: 3 }]);
+  });
+
+  it("rejects with the server's fault, and goes on", async () => {
+    const fault = await sql("SELECT $1::int AS number", ["x"]).catch((error: unknown) => error);
+
+    expect(fault).to.have.property("code", "22P02");
+    expect(await sql("SELECT $1::int AS number", [4])).to.deep.equal([{ number: 4 }]);
+  });
+});
