@@ -1,6 +1,7 @@
 import type { Turns } from "../kit/turns.ts";
 import { validationError } from "../kit/errors.ts";
 import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
+import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
@@ -111,13 +112,19 @@ async function cursorPageText(
   });
 }
 
-/** Returns "nothing" when the caller can see no record. */
+/**
+ * Returns "nothing" when the caller can see no record.
+ *
+ * @throws AppError `token.scope` when the token may not read a resource that is included.
+ */
 function queryOf(
   { definition, access, relatedList }: Context,
   ctx: ApiContext,
   asked: ListParameters,
 ): ListQuery | "nothing" {
   const { caller } = ctx.state;
+  const related = asked.include.map((name) => relatedList(name, caller));
+  for (const { link } of related) requireResourceScope(ctx, link.target.name);
   const readable = access.of(definition, ["read"], caller);
   const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
   if (query === "nothing") return query;
@@ -128,7 +135,7 @@ function queryOf(
     filter: access.withinReach(filter, caller),
     sort,
     fields,
-    related: asked.include.map((name) => relatedList(name, caller)),
+    related,
     asked: [...asked.given.keys()].filter((name) => !["page", "per_page", "search"].includes(name)),
   };
 }

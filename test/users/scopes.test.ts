@@ -14,7 +14,12 @@ name: notices
 model: Notice
 triggers: []
 isAdmin: [boss@example.com]
-fields: { id: { type: Int, id: true }, text: { type: String }, user_id: { type: Int } }
+fields:
+  id: { type: Int, id: true }
+  text: { type: String }
+  note_id: { type: Int, optional: true, references: notes.id }
+  user_id: { type: Int }
+includes: [note]
 ownerColumn: user_id`,
 };
 
@@ -93,6 +98,19 @@ describe("scopes over HTTP", () => {
 
   it("answers 404 for an unknown resource before it asks for a scope", async () => {
     expect((await ask(await tokenWith(["webhooks"]), "GET", "/resources/nothing")).status).to.equal(404);
+  });
+
+  it("asks for the scope of each resource whose records a list includes", async () => {
+    const asked = async (scopes: readonly string[]): Promise<unknown[]> => {
+      const { status, body } = await ask(await tokenWith(scopes), "GET", "/resources/notices?include=note");
+      return [status, body.message];
+    };
+
+    const lacking = [403, "This token lacks the scope notes:read."];
+    expect(await asked(["notices:read"])).to.deep.equal(lacking);
+    expect(await asked(["notices:write", "webhooks"])).to.deep.equal(lacking);
+    expect(await asked(["notices:read", "notes:read"])).to.deep.equal([200, undefined]);
+    expect(await asked(["read"])).to.deep.equal([200, undefined]);
   });
 
   it("takes an admin's token without * and admin for that of a user without the flag", async () => {
