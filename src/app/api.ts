@@ -83,7 +83,7 @@ export function createApi({
     ...lists,
     listTurns,
     resourceTurns,
-    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)) },
+    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
     access,
     onChange() {
       relay.wake();

@@ -4,6 +4,8 @@
 export interface Turns<Id extends number | string = number> {
   /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;
+  /** Takes a place when one is free within so long. Returns whether it did. */
+  takeWithin(holder: Id, limitMs: number): Promise<boolean>;
   /** Passes the place to the next of the holder that waits. */
   leave(holder: Id): void;
   /** Runs `act` when the holder has a place. */
@@ -22,19 +24,36 @@ interface Holder {
  */
 export function createTurns<Id extends number | string = number>(places: number): Turns<Id> {
   const holders = new Map<Id, Holder>();
+  /** Returns those that wait; undefined when a place was free. */
+  const takeOrWait = (id: Id): Holder["waiting"] | undefined => {
+    let holder = holders.get(id);
+    if (holder === undefined) {
+      holder = { taken: 0, waiting: [] };
+      holders.set(id, holder);
+    }
+    if (holder.taken === places) return holder.waiting;
+    holder.taken += 1;
+    return undefined;
+  };
   const turns: Turns<Id> = {
     take(id) {
-      let holder = holders.get(id);
-      if (holder === undefined) {
-        holder = { taken: 0, waiting: [] };
-        holders.set(id, holder);
-      }
-      if (holder.taken < places) {
-        holder.taken += 1;
-        return undefined;
-      }
-      const { waiting } = holder;
-      return new Promise((resolve) => waiting.push(resolve));
+      const waiting = takeOrWait(id);
+      return waiting && new Promise((resolve) => waiting.push(resolve));
+    },
+    async takeWithin(id, limitMs) {
+      const waiting = takeOrWait(id);
+      if (waiting === undefined) return true;
+      return new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          waiting.splice(waiting.indexOf(begin), 1);
+          resolve(false);
+        }, limitMs);
+        const begin = (): void => {
+          clearTimeout(timer);
+          resolve(true);
+        };
+        waiting.push(begin);
+      });
     },
     leave(id) {
       const holder = holders.get(id);

@@ -7,6 +7,7 @@ import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
+import { AppError } from "../kit/errors.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
@@ -27,6 +28,8 @@ export interface BatchTurns {
   readonly users: Turns;
   /** All have the same holder. */
   readonly all: Turns<string>;
+  /** How long a batch waits for both. Its answer must come within the 60 s of http/server.ts. */
+  readonly waitMs: number;
 }
 
 export interface RecordRoutesOptions {
@@ -150,19 +153,39 @@ async function answerBatch(
     const json = await runBatch({ operations, records, request, reserve, now: () => performance.now() });
     return { status: 200, headers: {}, json };
   };
+  await inBatchTurn(ctx, batchTurns, () =>
+    answerPost(ctx, {
+      inTransaction,
+      act: (transaction) => (transaction === undefined ? inTransaction(act) : act(transaction)),
+    }),
+  );
+}
+
+/** @throws AppError `server.overloaded` when the batches before it take too long. */
+async function inBatchTurn(
+  ctx: ApiContext,
+  { users, all, waitMs }: BatchTurns,
+  act: () => Promise<void>,
+): Promise<void> {
   const { id } = ctx.state.caller;
+  const deadline = performance.now() + waitMs;
   // One that waits keeps no other request of its user from working.
-  await ctx.state.turn.pause(async () => batchTurns.users.take(id));
+  if (!(await ctx.state.turn.pause(() => users.takeWithin(id, waitMs)))) throw overloaded();
   try {
-    await batchTurns.all.run("", () =>
-      answerPost(ctx, {
-        inTransaction,
-        act: (transaction) => (transaction === undefined ? inTransaction(act) : act(transaction)),
-      }),
-    );
+    if (!(await all.takeWithin("", deadline - performance.now()))) throw overloaded();
+    try {
+      // A client that has left would not know of what is written.
+      if (!ctx.res.destroyed) await act();
+    } finally {
+      all.leave("");
+    }
   } finally {
-    batchTurns.users.leave(id);
+    users.leave(id);
   }
+}
+
+function overloaded(): AppError {
+  return new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "5" } });
 }
 
 /** A batch looks at the clock between its statements only. */

@@ -41,6 +41,7 @@ export async function startApi(
   served: ServedDatabase,
   resources: Definitions = definitions,
   bodyLimitBytes = 10_000,
+  batchWaitMs = 20_000,
 ): Promise<Api> {
   const { log, lines } = createMemoryLog();
   let changes = 0;
@@ -54,7 +55,7 @@ export async function startApi(
     listTurns: createTurns(10),
     resourceTurns: { records: createTurns<string>(10), lists: createTurns<string>(10) },
     ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
-    batchTurns: { users: createTurns(1), all: createTurns<string>(2) },
+    batchTurns: { users: createTurns(1), all: createTurns<string>(2), waitMs: batchWaitMs },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     access: createAccessConditions(resources),
     cursors: createCursors("a secret of the tests"),
