@@ -6,10 +6,19 @@ export function recordIdOf({ key, keys }: Definition, row: string): string {
   const textOf = ({ column }: Field): string => `${row}.${quoteName(column)}::text`;
   if (keys.length === 1) return textOf(key);
   const parts = keys.map((field) => {
-    if (field.type === "Date") return `to_char(${row}.${quoteName(field.column)}, 'YYYY-MM-DD')`;
+    if (field.type === "Date") return dayOf(`${row}.${quoteName(field.column)}`);
     return plainTypes.includes(field.type) ? textOf(field) : percentEncoded(textOf(field));
   });
   return parts.join(" || ',' || ");
+}
+
+/**
+ * Writes a day. Other programs may write `infinity`, which `to_char` makes NULL of, and years before
+ * Christ. Their events have PostgreSQL's text.
+ */
+function dayOf(column: string): string {
+  const isDay = `isfinite(${column}) AND ${column} >= '0001-01-01'`;
+  return `CASE WHEN ${isDay} THEN to_char(${column}, 'YYYY-MM-DD') ELSE ${percentEncoded(`${column}::text`)} END`;
 }
 
 /** Types whose texts have no character that an id would encode. */
