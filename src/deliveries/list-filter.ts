@@ -4,7 +4,7 @@ import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
-import { parseDateText } from "../validation/dates.ts";
+import { parseAskedDate } from "../validation/dates.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { rowIdOf } from "./delivery-json.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
@@ -84,7 +84,7 @@ function textFaultOf(name: string, text: string): string | undefined {
 }
 
 function dateFaultOf(name: string, text: string): string | undefined {
-  return parseDateText(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
+  return parseAskedDate(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
 }
 
 /** Returns what no index serves; undefined when nothing of that is asked for. */
@@ -92,7 +92,7 @@ function narrowingOf(given: ListParameters["given"]): Narrowing | undefined {
   const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
   const event = triggers.find((trigger) => trigger === given.get("event"));
   const [createdAfter, createdBefore] = ["created_after", "created_before"].map((name) =>
-    parseDateText(given.get(name) ?? ""),
+    parseAskedDate(given.get(name) ?? ""),
   );
   const narrowing: Narrowing = {
     ...(resource !== undefined && { resource }),

@@ -44,6 +44,10 @@ function ownCondition(
   const [first = null, second = null] = values;
   const compare = (comparison: Comparison, value: Parameter): Condition =>
     on(shown, { kind: "compare", operator: comparison, value });
+  if (field.type === "DateTime" && !field.isList) {
+    const condition = timeCondition(operator, values, compare);
+    if (condition !== undefined) return condition;
+  }
   const like = (pattern: string): Condition => on(shown, { kind: "like", pattern, isCaseSensitive: false });
   const isOneOf = on(shown, { kind: "in", values });
   switch (operator) {
@@ -77,6 +81,47 @@ function ownCondition(
     case "gte":
       return compare(">=", first);
   }
+}
+
+/**
+ * Compares times as records show them, to the millisecond: a column of an existing table may have
+ * microseconds. Undefined for an operator that does not see them.
+ */
+function timeCondition(
+  operator: Operator,
+  values: readonly Parameter[],
+  compare: (comparison: Comparison, value: Parameter) => Condition,
+): Condition | undefined {
+  const [first = null, second = null] = values;
+  const within = (from: Parameter, to: Parameter): Condition => ({
+    kind: "all",
+    of: [compare(">=", from), compare("<", millisecondAfter(to))],
+  });
+  const isOneOf = (): Condition => {
+    const of = values.map((value) => within(value, value));
+    return of.length === 1 ? (of[0] as Condition) : { kind: "any", of };
+  };
+  switch (operator) {
+    case "eq":
+    case "in":
+      return isOneOf();
+    case "ne":
+    case "not_in":
+      return { kind: "not", of: isOneOf() };
+    case "between":
+      return within(first, second);
+    case "lte":
+      return compare("<", millisecondAfter(first));
+    case "gt":
+      return compare(">=", millisecondAfter(first));
+    default:
+      return undefined;
+  }
+}
+
+/** @param time As `Date.toISOString` writes it. PostgreSQL reads no sign before a year. */
+function millisecondAfter(time: Parameter): string {
+  return new Date(Date.parse(textOf(time)) + 1).toISOString().replace(/^\+0*/, "");
 }
 
 type Test =

@@ -1,7 +1,7 @@
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
 import { isDateText, isIntervalText, isTimeText, temporalExamples } from "../mapping/temporal.ts";
-import { parseDateText } from "../validation/dates.ts";
+import { parseAskedDate } from "../validation/dates.ts";
 import { isInteger, isNumeric, toDecimal } from "../validation/values.ts";
 import type { Parameter } from "./condition.ts";
 import { textOperators, type Operator } from "./operators.ts";
@@ -92,7 +92,7 @@ export function readBoolean(text: string): boolean | undefined {
 }
 
 function readDate(text: string): Read {
-  const date = parseDateText(text);
+  const date = parseAskedDate(text);
   return date === undefined
     ? { fault: "be a date, such as 2026-03-28T14:30:00Z" }
     : { value: date.toISOString() };

@@ -66,7 +66,8 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   Float: Number,
   BigInt,
   Decimal: (text) => new Decimal(text),
-  DateTime: (text) => new Date(text),
+  // A date of JavaScript beyond the year 9999 has a sign.
+  DateTime: (text) => new Date(text.replace(/^(?=\d{5})/, "+0")),
   Date: (text) => new Date(text),
   Time: (text) => new Date(`1970-01-01T${text}Z`),
 };

@@ -48,6 +48,14 @@ export function parseDateText(text: string): Date | undefined {
   return undefined;
 }
 
+/**
+ * Parses a date of a query string. A `+` that was not encoded has become a space there, and an
+ * offset without a sign is nothing else.
+ */
+export function parseAskedDate(text: string): Date | undefined {
+  return parseDateText(text) ?? parseDateText(text.replace(/ (\d{2}:?\d{2})$/, "+$1"));
+}
+
 const relativeDays: Readonly<Record<string, number>> = { today: 0, tomorrow: 1, yesterday: -1 };
 const relativePattern = /^([+-]\d{1,5}) (second|minute|hour|day|week|month|year)s?$/;
 

@@ -65,8 +65,14 @@ describe("the filters of a list", () => {
     ["filter[weight]=1e-3", compare("weight", "=", 0.001)],
     ["filter[urgent]=1", compare("is_urgent", "=", true)],
     ["filter[urgent]=false", compare("is_urgent", "=", false)],
-    ["filter[due_at][gt]=2026-03-28", compare("due_at", ">", "2026-03-28T00:00:00.000Z")],
-    ["filter[due_at]=2026-03-28T14:30:00%2B02:00", compare("due_at", "=", "2026-03-28T12:30:00.000Z")],
+    ["filter[due_at][gt]=2026-03-28", compare("due_at", ">=", "2026-03-28T00:00:00.001Z")],
+    [
+      "filter[due_at]=2026-03-28T14:30:00%2B02:00",
+      all(
+        compare("due_at", ">=", "2026-03-28T12:30:00.000Z"),
+        compare("due_at", "<", "2026-03-28T12:30:00.001Z"),
+      ),
+    ],
     [
       "filter[token]=0A1B2C3D-0000-4000-8000-000000000000",
       compare("token", "=", "0a1b2c3d-0000-4000-8000-000000000000"),

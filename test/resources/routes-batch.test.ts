@@ -398,7 +398,9 @@ describe("POST /resources/{name}/batch", () => {
       await as("ada", "GET /notices/1");
       leaving.abort();
       expect(await left).to.equal("left");
-      await until(() => api.lines.some(({ isAborted }) => isAborted === true), { what: "the server to know" });
+      await until(() => api.lines.some(({ isAborted }) => isAborted === true), {
+        what: "the server to know",
+      });
       await client.query("COMMIT");
 
       expect((await first).status).to.equal(200);
