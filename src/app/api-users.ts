@@ -1,5 +1,6 @@
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { Sql } from "../db/sql.ts";
+import { createTextSql } from "../db/text-sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -18,11 +19,12 @@ export function addUsers(
   router: ApiRouter,
   { database, sql, log }: Infrastructure,
   { config, definitions }: Configuration,
-  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer">,
+  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "listText">,
 ): Identifier | undefined {
   const { jwt } = config.auth;
   const users = createUserStore({ ...database, actor: serviceActor("api") });
-  const routes = { ...options, users, resources: [...definitions.keys()], issuer: jwt?.issuer };
+  const listText = createTextSql(database.lists, () => undefined);
+  const routes = { ...options, users, listText, resources: [...definitions.keys()], issuer: jwt?.issuer };
   addWhoamiRoute(router);
   addTokenRoutes(router, routes);
   addUserRoutes(router, routes);

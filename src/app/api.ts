@@ -98,7 +98,7 @@ export function createApi({
   });
   const replayed = { ...posts, listTurns, eligibility, filters, names };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
-  const jwts = addUsers(router, infrastructure, configuration, { tokens, maxPerPage, ...posts });
+  const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, listTurns, ...posts });
   const streams = addEvents(router, infrastructure, configuration, {
     judge: (pairs, which) => eligibility.judge(pairs, which),
     recheck: createRecheck({ tokens, jwts }),

@@ -13,6 +13,10 @@ import {
 } from "../migration/core-migrations.ts";
 import { createSql, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { loadDefinitions } from "../mapping/load.ts";
+import { createAccessConditions } from "../resources/access.ts";
+import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
+import { withServiceEvents } from "../subscriptions/service-events.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
@@ -28,6 +32,12 @@ export interface AdminContext {
   readonly log: Log;
   /** Who runs the command, for the audit trail. */
   readonly actor: Actor;
+  /**
+   * Reads the rules of access from the mapping files.
+   *
+   * @throws OperatorError with the faults of the files.
+   */
+  readonly loadEligibility: () => Promise<Eligibility>;
   close(): Promise<void>;
 }
 
@@ -52,14 +62,20 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
   try {
     await waitForDatabase({ url, log, signal: AbortSignal.abort() });
     const database = await openDatabase({ url, poolSize: 2, isEmbedded, log });
+    const sql = createSql({ pool: database.pool, isEmbedded });
     return {
       config,
       database,
-      sql: createSql({ pool: database.pool, isEmbedded }),
+      sql,
       url,
       isEmbedded,
       log,
       actor: operatorActor(),
+      async loadEligibility() {
+        const definitions = await loadDefinitions(config.configDir);
+        const access = createAccessConditions(definitions);
+        return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+      },
       async close() {
         await database.close();
         await embedded?.close();

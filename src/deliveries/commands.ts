@@ -6,10 +6,12 @@ import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { triggers, type Trigger } from "../mapping/definition.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
+import { createReadRight } from "./read-right.ts";
 import { addReplayCommand } from "./replay/replay-command.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
 
@@ -19,6 +21,8 @@ export interface DeliveryCommandsContext {
   readonly sql: Sql;
   readonly actor: Actor;
   readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
+  /** Reads the rules of access from the mapping files. */
+  readonly loadEligibility: () => Promise<Pick<Eligibility, "judge">>;
   close(): Promise<void>;
 }
 
@@ -119,8 +123,9 @@ async function show({ open, terminal }: DeliveryCommandsOptions, id: string, jso
 }
 
 async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {
-  const delivery = await withHistory(open, async (history, limit) => {
-    await getDelivery(history, id);
+  const delivery = await withHistory(open, async (history, context) => {
+    const { manualRetryLimit: limit } = context.config.webhooks;
+    await refuseUnreadable(context, await getDelivery(history, id));
     const answer = await history.retry({ id, limit });
     if (answer.kind === "refused") throw new OperatorError(answer.reason);
     return answer.delivery;
@@ -128,20 +133,25 @@ async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, js
   printRow(terminal, presentDelivery(delivery), { json });
 }
 
+/** @throws OperatorError when the API would refuse the retry to everybody: see `ReadRight`. */
+async function refuseUnreadable(
+  { sql, loadEligibility }: DeliveryCommandsContext,
+  delivery: DeliveryRow,
+): Promise<void> {
+  const eligibility = await loadEligibility();
+  if (!(await createReadRight({ sql, eligibility }).ofSubscriber(delivery)))
+    throw new OperatorError("The subscriber may no longer see this record.");
+}
+
 async function withHistory<T>(
   open: DeliveryCommandsOptions["open"],
-  work: (history: DeliveryHistory, retryLimit: number) => Promise<T>,
+  work: (history: DeliveryHistory, context: DeliveryCommandsContext) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, ({ database, sql, config }) =>
-    work(
-      createDeliveryHistory({
-        sql,
-        listSql: createIndexSql(database.pool),
-        transact: createTransact(database.pool),
-      }),
-      config.webhooks.manualRetryLimit,
-    ),
-  );
+  return withOpened(open, (context) => {
+    const { database, sql } = context;
+    const [listSql, transact] = [createIndexSql(database.pool), createTransact(database.pool)];
+    return work(createDeliveryHistory({ sql, listSql, transact }), context);
+  });
 }
 
 async function getDelivery(history: DeliveryHistory, id: string): Promise<DeliveryRow> {

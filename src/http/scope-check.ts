@@ -43,6 +43,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "POST /users": "admin",
   "GET /users/:id": "admin",
   "PUT /users/:id": "admin",
+  "PATCH /users/:id": "admin",
   "GET /users/:id/tokens": "admin",
   "POST /users/:id/tokens": "admin",
   "DELETE /users/:id/tokens/:tokenId": "admin",

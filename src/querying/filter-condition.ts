@@ -44,21 +44,28 @@ function ownCondition(
   const [first = null, second = null] = values;
   const compare = (comparison: Comparison, value: Parameter): Condition =>
     on(shown, { kind: "compare", operator: comparison, value });
-  if (field.type === "DateTime" && !field.isList) {
-    const condition = timeCondition(operator, values, compare);
-    if (condition !== undefined) return condition;
-  }
+  // Records show times to the millisecond. A column of an existing table may have microseconds.
+  const isTime = field.type === "DateTime" && !field.isList;
+  const within = (from: Parameter, to: Parameter): Condition => ({
+    kind: "all",
+    of: [compare(">=", from), upTo(to)],
+  });
+  const upTo = (value: Parameter): Condition =>
+    isTime ? compare("<", millisecondAfter(value)) : compare("<=", value);
   const like = (pattern: string): Condition => on(shown, { kind: "like", pattern, isCaseSensitive: false });
-  const isOneOf = on(shown, { kind: "in", values });
+  const isOneOf: Condition = isTime
+    ? { kind: "any", of: values.map((value) => within(value, value)) }
+    : on(shown, { kind: "in", values });
   switch (operator) {
     case "eq":
-      return values.length === 1 ? compare("=", first) : isOneOf;
+      if (values.length > 1) return isOneOf;
+      return isTime ? within(first, first) : compare("=", first);
     case "in":
       return isOneOf;
     case "not_in":
       return { kind: "not", of: isOneOf };
     case "between":
-      return { kind: "all", of: [compare(">=", first), compare("<=", second)] };
+      return within(first, second);
     case "contains":
       return like(`%${escapeLike(textOf(first))}%`);
     case "starts_with":
@@ -71,51 +78,15 @@ function ownCondition(
     case "has_any":
       return { kind: "list", field, operator: "&&", values };
     case "ne":
-      return compare("<>", first);
+      return isTime ? { kind: "not", of: within(first, first) } : compare("<>", first);
     case "lt":
       return compare("<", first);
     case "lte":
-      return compare("<=", first);
+      return upTo(first);
     case "gt":
-      return compare(">", first);
+      return isTime ? compare(">=", millisecondAfter(first)) : compare(">", first);
     case "gte":
       return compare(">=", first);
-  }
-}
-
-/**
- * Compares times as records show them, to the millisecond: a column of an existing table may have
- * microseconds. Undefined for an operator that does not see them.
- */
-function timeCondition(
-  operator: Operator,
-  values: readonly Parameter[],
-  compare: (comparison: Comparison, value: Parameter) => Condition,
-): Condition | undefined {
-  const [first = null, second = null] = values;
-  const within = (from: Parameter, to: Parameter): Condition => ({
-    kind: "all",
-    of: [compare(">=", from), compare("<", millisecondAfter(to))],
-  });
-  const isOneOf = (): Condition => {
-    const of = values.map((value) => within(value, value));
-    return of.length === 1 ? (of[0] as Condition) : { kind: "any", of };
-  };
-  switch (operator) {
-    case "eq":
-    case "in":
-      return isOneOf();
-    case "ne":
-    case "not_in":
-      return { kind: "not", of: isOneOf() };
-    case "between":
-      return within(first, second);
-    case "lte":
-      return compare("<", millisecondAfter(first));
-    case "gt":
-      return compare(">=", millisecondAfter(first));
-    default:
-      return undefined;
   }
 }
 

@@ -286,6 +286,19 @@ export async function estimateRecords(
 ): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
   const parameters = createParameters();
   const from = `FROM ${quoteTable(definition.table)} AS t ${whereText(condition, parameters)}`;
+  return estimateCount(sql, from, parameters);
+}
+
+/**
+ * Does the same for what a FROM and a WHERE say.
+ *
+ * @param parameters Those of the text.
+ */
+export async function estimateCount(
+  sql: TextSql,
+  from: string,
+  parameters: Parameters,
+): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
   const limit = parameters.add(exactUpTo + 1);
   const text = `SELECT count(*) FROM (SELECT 1 ${from} LIMIT ${limit}) AS few`;
   const [row] = await sql(text, parameters.values);

@@ -53,11 +53,6 @@ export interface TokenProvider extends TokenFinder {
   }): Promise<IssuedToken>;
   /** Lists the tokens of one or all users, newest first, expired and revoked ones included. */
   list(userId?: number): Promise<readonly TokenInfo[]>;
-  /** One page of the same, with the number of all. */
-  page(
-    userId: number,
-    part: { readonly skip: number; readonly take: number },
-  ): Promise<{ readonly rows: readonly TokenInfo[]; readonly total: number }>;
   /** Undefined when there is none with that id. */
   findInfo(id: number): Promise<TokenInfo | undefined>;
   /**
@@ -128,14 +123,6 @@ export function createTokenProvider({
     async list(userId) {
       const where = userId === undefined ? {} : { userId };
       return prisma.token.findMany({ where, omit: { hash: true }, orderBy: { id: "desc" } });
-    },
-    async page(userId, { skip, take }) {
-      const where = { userId };
-      const [rows, total] = await prisma.$transaction([
-        prisma.token.findMany({ where, omit: { hash: true }, orderBy: { id: "desc" }, skip, take }),
-        prisma.token.count({ where }),
-      ]);
-      return { rows, total };
     },
     async findInfo(id) {
       return (await prisma.token.findUnique({ where: { id }, omit: { hash: true } })) ?? undefined;

@@ -1,21 +1,20 @@
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
-import { envelope, pageOf, type Envelope, type Page } from "../http/page.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
-import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import { urlBelow } from "../http/url-of.ts";
 import type { InTransaction } from "../db/transaction.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { missingScope } from "../kit/scopes.ts";
 import { readTokenBody, readUserBody, type TokenBody, type UserBody } from "./bodies.ts";
 import { idOf } from "../kit/ids.ts";
-
+import { allUsers, answerOwnList, tokensOf, type OwnListOptions } from "./lists.ts";
 import { presentToken, presentUser } from "./present.ts";
 import type { TokenInfo, TokenProvider } from "./provider.ts";
 import type { JwtSubject, UserChanges, UserRefusal, UserStore } from "./store.ts";
 
-export interface UserRoutesOptions {
+export interface UserRoutesOptions extends OwnListOptions {
   readonly users: UserStore;
   readonly tokens: TokenProvider;
   /** Names that scopes may have. */
@@ -23,9 +22,6 @@ export interface UserRoutesOptions {
   /** The issuer of JWTs; undefined when none are taken. */
   readonly issuer: string | undefined;
   readonly bodyLimitBytes: number;
-  readonly maxPerPage: number;
-  /** For the page links, and the address of what is made. */
-  readonly urlOf: UrlOf;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
 }
@@ -43,9 +39,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   const { tokens } = options;
 
   router.get("/tokens", async (ctx) => {
-    const page = pageFor(ctx, options);
-    const { rows, total } = await tokens.page(ctx.state.caller.id, { skip: page.skip, take: page.perPage });
-    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentToken) }, options);
+    ctx.body = await answerOwnList(ctx, tokensOf(ctx.state.caller.id), options);
   });
 
   router.post("/tokens", async (ctx) => {
@@ -68,9 +62,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.get("/users", async (ctx) => {
     requireAdmin(ctx);
-    const page = pageFor(ctx, options);
-    const { rows, total } = await users.page({ skip: page.skip, take: page.perPage });
-    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentUser) }, options);
+    ctx.body = await answerOwnList(ctx, allUsers, options);
   });
 
   router.post("/users", async (ctx) => {
@@ -98,7 +90,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     ctx.body = presentUser(user);
   });
 
-  router.put("/users/:id", async (ctx) => {
+  const change = async (ctx: ApiContext): Promise<void> => {
     requireAdmin(ctx);
     const id = userIdOf(ctx);
     if ((await users.find(id)) === undefined) throw unknownUser();
@@ -111,15 +103,15 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
       throw new AppError("user.last_admin", "This user is the last admin. Make another one first.");
     if (updated.kind !== "updated") throw takenError(updated);
     ctx.body = presentUser(updated.user);
-  });
+  };
+  router.put("/users/:id", change);
+  router.patch("/users/:id", change);
 
   router.get("/users/:id/tokens", async (ctx) => {
     requireAdmin(ctx);
     const id = userIdOf(ctx);
-    const page = pageFor(ctx, options);
     if ((await users.find(id)) === undefined) throw unknownUser();
-    const { rows, total } = await options.tokens.page(id, { skip: page.skip, take: page.perPage });
-    ctx.body = pageOfRows({ ctx, page, total, data: rows.map(presentToken) }, options);
+    ctx.body = await answerOwnList(ctx, tokensOf(id), options);
   });
 
   router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
@@ -152,7 +144,7 @@ async function findToken(tokens: TokenProvider, userId: number, id: number | und
 async function answerNewToken(
   ctx: ApiContext,
   userId: number,
-  { tokens, resources, bodyLimitBytes, answerPost, inTransaction }: UserRoutesOptions,
+  { tokens, resources, bodyLimitBytes, answerPost, inTransaction, urlOf }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
   const body = await readTokenBody(await readJsonBody(ctx, bodyLimitBytes), resources);
@@ -173,7 +165,8 @@ async function answerNewToken(
     async act(transaction) {
       const issued = await tokens.issue({ ...wanted, transaction: transaction?.sql });
       const { id, ...shown } = presentToken(issued);
-      return { status: 201, headers: {}, json: JSON.stringify({ id, token: issued.token, ...shown }) };
+      const headers = { Location: urlBelow(urlOf(ctx), id) };
+      return { status: 201, headers, json: JSON.stringify({ id, token: issued.token, ...shown }) };
     },
   });
 }
@@ -216,29 +209,3 @@ function unknownUser(): AppError {
 
 /** The `subject` of a user decides who has all of its rights: a limited token must not set it. */
 const everything = "*";
-
-const parameters = ["page", "per_page"];
-
-/** Throws 422 for a parameter that these lists do not have. */
-function pageFor(ctx: ApiContext, { maxPerPage }: UserRoutesOptions): Page {
-  const unknown = Object.keys(ctx.query).filter((name) => !parameters.includes(name));
-  if (unknown.length > 0)
-    throw validationError(
-      Object.fromEntries(
-        unknown
-          .slice(0, 10)
-          .map((name) => [
-            name.slice(0, 100),
-            [`There is no parameter ${name.slice(0, 100)}; expected ${parameters.join(" or ")}.`],
-          ]),
-      ),
-    );
-  return pageOf(ctx.query, { maxPerPage });
-}
-
-function pageOfRows<T>(
-  { ctx, page, ...rest }: { ctx: ApiContext; page: Page; total: number; data: readonly T[] },
-  { urlOf }: UserRoutesOptions,
-): Envelope<T> {
-  return envelope({ ...rest, page: page.page, perPage: page.perPage, url: urlOf(ctx) });
-}

@@ -51,11 +51,6 @@ export interface UserStore {
   find(id: number): Promise<UserModel | undefined>;
   /** Lists the users by id. */
   list(): Promise<readonly UserModel[]>;
-  /** By id, with the number of all. */
-  page(part: {
-    readonly skip: number;
-    readonly take: number;
-  }): Promise<{ readonly rows: readonly UserModel[]; readonly total: number }>;
   /** `last_admin`: no other user with the admin flag would be enabled. */
   update(
     id: number,
@@ -108,13 +103,6 @@ export function createUserStore({
     },
     async list() {
       return prisma.user.findMany({ orderBy: { id: "asc" } });
-    },
-    async page({ skip, take }) {
-      const [rows, total] = await prisma.$transaction([
-        prisma.user.findMany({ orderBy: { id: "asc" }, skip, take }),
-        prisma.user.count(),
-      ]);
-      return { rows, total };
     },
     update: (id, changes, by) => change(by, (tx) => updateUser(tx, id, changes)),
     async setDisabled(id, isDisabled) {

@@ -82,6 +82,7 @@ describe("POST /webhooks/{id}/replay", () => {
       sql,
       config: { webhooks: { manualRetryLimit: 5 } },
       actor,
+      loadEligibility: () => Promise.reject(new Error("a replay asks for no right")),
       close: async () => undefined,
     });
     addDeliveryCommands(program, { open, terminal });

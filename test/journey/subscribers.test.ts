@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { runAdmin } from "../../src/cli/program.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { reply, startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -228,6 +230,11 @@ for (const mode of modes) {
 
       const retried = await users.keeper.request("POST", `/webhook-deliveries/${failed.id}/retry`);
       const byAdmin = await users.admin.request("POST", `/webhook-deliveries/${failed.id}/retry`);
+      const { configDir, dataDir, database } = service.config;
+      const env = { SVC_CONFIG_DIR: configDir, SVC_DATA_DIR: dataDir, DATABASE_URL: database.url };
+      const terminal = createMemoryTerminal();
+      const args = ["deliveries", "retry", String(failed.id)];
+      const byOperator = await runAdmin({ args, env, cwd: process.cwd(), terminal });
       await untilQuiet();
 
       const bodies = [users.keeper, users.admin].map(async (user) => {
@@ -240,6 +247,8 @@ for (const mode of modes) {
         expect([status, body.code]).to.deep.equal([403, "delivery.forbidden"]);
         expect(body.message).to.equal("The subscriber may no longer see this record.");
       }
+      const message = "The subscriber may no longer see this record.";
+      expect([byOperator, terminal.read().stderr]).to.deep.equal([1, `svc-admin: ${message}\n`]);
       expect(await deliveriesOf(webhook)).to.have.length(1);
       expect(receiver.received).to.have.length(2);
     });

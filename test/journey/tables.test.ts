@@ -81,21 +81,6 @@ for (const mode of modes) {
         expect(ids.trim()).to.equal(id);
       });
 
-      it("take the days of other programs that no record shows, with an id for each", async () => {
-        const days = ["infinity", "-infinity", "0044-03-15 BC", "0044-03-15"];
-        const values = days.map((day) => `('odd', '${day}', 1)`).join(", ");
-        await psql(url, {
-          sql: `INSERT INTO prices (sku, day, amount) VALUES ${values}; DELETE FROM prices WHERE sku = 'odd'`,
-        });
-
-        const ids = await psql(url, {
-          sql: "SELECT DISTINCT record_id FROM svc.events WHERE record_id LIKE 'odd,%' ORDER BY 1",
-        });
-        expect(ids.trim().split("\n")).to.have.members(
-          ["infinity", "-infinity", "0044-03-15%20BC", "0044-03-15"].map((day) => `odd,${day}`),
-        );
-      });
-
       it("tell ids apart that no record can have", async () => {
         const ids = [
           "A",

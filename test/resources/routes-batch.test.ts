@@ -2,7 +2,6 @@ import { expect } from "chai";
 import type { Access } from "../../src/mapping/definition.ts";
 import { ownersOnly } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
-import { until } from "../support/wait.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, seed, startApi, type Api } from "./serving-api.ts";
 
@@ -30,8 +29,6 @@ describe("POST /resources/{name}/batch", () => {
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
 
-  const addPage = (who: string, slug: string): Promise<Answer> =>
-    as(who, "POST /pages/batch", { operations: [{ method: "create", data: { slug, title: slug } }] });
   const statusOf = async (...references: readonly string[]): Promise<number> =>
     (await batch("ada", ...references.map((reference) => create(reference)))).status;
   const statementsOf = async (operations: number): Promise<number> => {
@@ -54,8 +51,6 @@ describe("POST /resources/{name}/batch", () => {
 
   const stored = (): Promise<unknown[]> =>
     served.sql("SELECT id, reference, amount, remarks, user_id FROM orders ORDER BY id");
-  const waitingFor = async (table: string): Promise<number> =>
-    (await served.sql("SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass", [table])).length;
 
   it("does the operations in their order, and answers each as a single write does", async () => {
     const before = api.changes();
@@ -330,86 +325,6 @@ describe("POST /resources/{name}/batch", () => {
       }
     });
   }
-
-  it("lets one batch of a user hold a connection, and two of all users in the test's limits", async () => {
-    const client = await served.database.pool.connect();
-    try {
-      await client.query("BEGIN; LOCK TABLE orders, site_pages IN ACCESS EXCLUSIVE MODE");
-      const adas = ["Q-1", "Q-2"].map((reference) => batch("ada", create(reference)));
-      await until(async () => (await waitingFor("orders")) === 1, { what: "one of Ada's" });
-      const others = [addPage("bob", "b")];
-      await until(async () => (await waitingFor("site_pages")) === 1, { what: "the one of Bob's" });
-      others.push(addPage("root", "r"));
-      // A request after it has been at the database, so that it would be, too.
-      await as("ada", "GET /notices/1");
-
-      expect([await waitingFor("orders"), await waitingFor("site_pages")]).to.deep.equal([1, 1]);
-      await client.query("COMMIT");
-      expect((await Promise.all([...adas, ...others])).map(({ status }) => status)).to.deep.equal([
-        200, 200, 200, 200,
-      ]);
-    } finally {
-      client.release();
-    }
-  });
-
-  it("answers 503 with Retry-After to a batch that waits too long, whoever has the turns", async () => {
-    const own = await startApi(served, undefined, undefined, 100);
-    const client = await served.database.pool.connect();
-    try {
-      await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");
-      const of = (who: string, reference: string): Promise<Answer> =>
-        ask(own, who, "POST /orders/batch", { operations: [create(reference)] });
-      const adas = of("ada", "W-1");
-      await until(async () => (await waitingFor("orders")) === 1, { what: "the first of Ada's" });
-      const second = await of("ada", "W-2");
-      const bobs = of("bob", "W-3");
-      await until(async () => (await waitingFor("orders")) === 2, { what: "the one of Bob's" });
-      const third = await of("root", "W-4");
-
-      for (const { status, headers, json } of [second, third]) {
-        expect([status, json]).to.deep.equal([503, { message: "Server Error" }]);
-        expect(headers["retry-after"]).to.equal("5");
-      }
-      await client.query("COMMIT");
-      expect([(await adas).status, (await bobs).status]).to.deep.equal([200, 200]);
-      expect((await of("ada", "W-5")).status).to.equal(200);
-      expect(await stored()).to.have.length(6);
-    } finally {
-      client.release();
-      await own.server.close();
-    }
-  });
-
-  it("begins no batch whose client has left while it waited", async () => {
-    const client = await served.database.pool.connect();
-    try {
-      await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");
-      const first = batch("ada", create("G-1"));
-      await until(async () => (await waitingFor("orders")) === 1, { what: "the first one" });
-      const leaving = new AbortController();
-      const left = fetch(`http://127.0.0.1:${api.server.port}/svc-api/resources/orders/batch`, {
-        method: "POST",
-        headers: { authorization: "Bearer ada", "content-type": "application/json" },
-        body: JSON.stringify({ operations: [create("G-2")] }),
-        signal: leaving.signal,
-      }).catch(() => "left");
-      // A request after it has been at the database, so that it waits.
-      await as("ada", "GET /notices/1");
-      leaving.abort();
-      expect(await left).to.equal("left");
-      await until(() => api.lines.some(({ isAborted }) => isAborted === true), {
-        what: "the server to know",
-      });
-      await client.query("COMMIT");
-
-      expect((await first).status).to.equal(200);
-      expect((await batch("ada", create("G-3"))).status).to.equal(200);
-      expect((await stored()).map((row) => (row as { reference: string }).reference)).not.to.include("G-2");
-    } finally {
-      client.release();
-    }
-  });
 
   it("lets one of two batches with the same values through", async () => {
     expect(await Promise.all([statusOf("P-1", "P-2"), statusOf("P-2", "P-1")])).to.have.members([200, 422]);

@@ -46,6 +46,7 @@ describe("tokens and users over HTTP", () => {
       const made = await ada.request("POST", "/tokens", { name: "ci", scopes: ["notes:read"] });
 
       expect(made.status).to.equal(201);
+      expect(made.headers.get("location")).to.equal(`${service.baseUrl}/tokens/${made.body.id}`);
       expect(made.body).to.include({ user_id: ada.id, name: "ci", expires_at: null, revoked_at: null });
       expect(made.body.scopes).to.deep.equal(["notes:read"]);
       expect(await whoami(made.body.token)).to.equal(200);
@@ -382,6 +383,15 @@ describe("tokens and users over HTTP", () => {
         const answer = await admin.request(method, path, method === "GET" ? undefined : { name: "x" });
         expect(answer.status, path).to.equal(404);
       }
+    });
+
+    it("changes by PATCH what PUT changes", async () => {
+      const put = await admin.request("PUT", `/users/${ada.id}`, { name: "Ada L." });
+      const patched = await admin.request("PATCH", `/users/${ada.id}`, { is_admin: true });
+
+      expect([put.status, patched.status]).to.deep.equal([200, 200]);
+      expect(patched.body).to.include({ id: ada.id, name: "Ada L.", is_admin: true });
+      expect((await ada.request("PATCH", `/users/${admin.id}`, { name: "x" })).status).to.equal(200);
     });
 
     it("pages all users", async () => {

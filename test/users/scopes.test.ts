@@ -101,16 +101,16 @@ describe("scopes over HTTP", () => {
   });
 
   it("asks for the scope of each resource whose records a list includes", async () => {
-    const asked = async (scopes: readonly string[]): Promise<unknown[]> => {
-      const { status, body } = await ask(await tokenWith(scopes), "GET", "/resources/notices?include=note");
-      return [status, body.message];
-    };
-
-    const lacking = [403, "This token lacks the scope notes:read."];
-    expect(await asked(["notices:read"])).to.deep.equal(lacking);
-    expect(await asked(["notices:write", "webhooks"])).to.deep.equal(lacking);
-    expect(await asked(["notices:read", "notes:read"])).to.deep.equal([200, undefined]);
-    expect(await asked(["read"])).to.deep.equal([200, undefined]);
+    const lacking = "This token lacks the scope notes:read.";
+    for (const [scopes, status, message] of [
+      [["notices:read"], 403, lacking],
+      [["notices:write", "webhooks"], 403, lacking],
+      [["notices:read", "notes:read"], 200, undefined],
+      [["read"], 200, undefined],
+    ] as const) {
+      const answer = await ask(await tokenWith(scopes), "GET", "/resources/notices?include=note");
+      expect([answer.status, answer.body.message], scopes.join()).to.deep.equal([status, message]);
+    }
   });
 
   it("takes an admin's token without * and admin for that of a user without the flag", async () => {

@@ -1,9 +1,10 @@
+import { tokenShape, userShape } from "../../users/lists.ts";
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
-import { pageSchema } from "../envelopes.ts";
+import { listSchema } from "../envelopes.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { pageParameters } from "../list-parameters.ts";
+import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime } from "../value-schemas.ts";
@@ -24,23 +25,27 @@ const token = {
   revoked_at: date,
 };
 
+const shownUser = {
+  id,
+  name: text,
+  email: text,
+  is_admin: { type: "boolean" },
+  is_disabled: { type: "boolean" },
+  disabled_at: date,
+  subject: nullable(text),
+  created_at: dateTime,
+  updated_at: dateTime,
+};
+
 /** The schemas of users and tokens (docs/authentication.md, "Own tokens" and "Users"). */
 export const userSchemas: Readonly<Record<string, JsonSchema>> = {
   Caller: objectOf({ id, name: text, email: text }),
   Token: objectOf(token),
+  "Token.listed": objectOf(token, { optional: "all" }),
   "Token.made": objectOf({ ...token, token: { ...text, description: "Shown this once." } }),
   "Token.create": closed(bodySchema(newTokenRules, [])),
-  User: objectOf({
-    id,
-    name: text,
-    email: text,
-    is_admin: { type: "boolean" },
-    is_disabled: { type: "boolean" },
-    disabled_at: date,
-    subject: nullable(text),
-    created_at: dateTime,
-    updated_at: dateTime,
-  }),
+  User: objectOf(shownUser),
+  "User.listed": objectOf(shownUser, { optional: "all" }),
   "User.create": closed(bodySchema(newUserRules, [])),
   "User.update": closed(bodySchema(changedUserRules, [])),
 };
@@ -73,7 +78,7 @@ const newToken = {
     201: {
       description: "The token, shown this once.",
       schema: schemaNamed("Token.made"),
-      headers: ["Idempotent-Replayed"],
+      headers: ["Location", "Idempotent-Replayed"],
     },
   },
 } as const;
@@ -87,8 +92,9 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       path: "/tokens",
       id: "svc.tokens.list",
       summary: "Lists the caller's own tokens, spent ones too",
-      parameters: pageParameters(maxPerPage),
-      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("Token")) } },
+      description: listRemarks(tokenShape),
+      parameters: listParameters(tokenShape, { maxPerPage, count: "exact" }),
+      answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
       errors: ["validation.failed"],
     },
     {
@@ -117,6 +123,15 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
 function adminOperations(maxPerPage: number): readonly Operation[] {
   const common = { tag: "Users", scope: "admin" } as const;
   const user = { description: "The user.", schema: schemaNamed("User") };
+  const update = {
+    ...common,
+    path: "/users/{id}",
+    summary: "Changes the fields of a user that are sent",
+    parameters: [idParameter],
+    body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
+    answers: { 200: user },
+    errors: ["user.forbidden", "user.not_found", "user.last_admin", ...ofBody],
+  } as const;
   return [
     {
       ...common,
@@ -124,8 +139,9 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       path: "/users",
       id: "svc.users.list",
       summary: "Lists the users",
-      parameters: pageParameters(maxPerPage),
-      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("User")) } },
+      description: listRemarks(userShape),
+      parameters: listParameters(userShape, { maxPerPage, count: "exact" }),
+      answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("User.listed")) } },
       errors: ["user.forbidden", "validation.failed"],
     },
     {
@@ -152,17 +168,8 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       answers: { 200: user },
       errors: ["user.forbidden", "user.not_found"],
     },
-    {
-      ...common,
-      method: "put",
-      path: "/users/{id}",
-      id: "svc.users.update",
-      summary: "Changes the fields of a user that are sent",
-      parameters: [idParameter],
-      body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
-      answers: { 200: user },
-      errors: ["user.forbidden", "user.not_found", "user.last_admin", ...ofBody],
-    },
+    { ...update, method: "put", id: "svc.users.update" },
+    { ...update, method: "patch", id: "svc.users.patch" },
     ...tokensOfUsers(maxPerPage),
   ];
 }
@@ -177,8 +184,9 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       path,
       id: "svc.users.listTokens",
       summary: "Lists a user's tokens, spent ones too",
-      parameters: [idParameter, ...pageParameters(maxPerPage)],
-      answers: { 200: { description: "A page.", schema: pageSchema(schemaNamed("Token")) } },
+      description: listRemarks(tokenShape),
+      parameters: [idParameter, ...listParameters(tokenShape, { maxPerPage, count: "exact" })],
+      answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
       errors: ["user.forbidden", "user.not_found", "validation.failed"],
     },
     {
