@@ -13,8 +13,8 @@ export function recordIdOf({ key, keys }: Definition, row: string): string {
 }
 
 /**
- * Writes a day. Other programs may write `infinity`, which `to_char` makes NULL of, and years before
- * Christ. Their events have PostgreSQL's text.
+ * Writes a day. Other programs may write `infinity`, of which `to_char` makes NULL, and days before
+ * the year 1. Events then have the text of PostgreSQL.
  */
 function dayOf(column: string): string {
   const isDay = `isfinite(${column}) AND ${column} >= '0001-01-01'`;

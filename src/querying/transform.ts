@@ -20,13 +20,39 @@ export function createTransform(definition: Definition, definitions: Definitions
   const { transform } = definition.code;
   if (transform !== undefined) {
     const run = <T>(call: () => T): T => callCode({ definition, name: "transform", call });
+    const withTexts = temporalTexts(definition, definitions);
     return (row) => {
-      const result = run(() => transform(row));
+      const result = run(() => transform(withTexts(row)));
       return run(() => toJsonSafe(result, 0) ?? null);
     };
   }
   if (definition.transform === undefined) return readerOfFields(definition);
   return compileNode(definition.transform, definition, definitions);
+}
+
+/**
+ * Prepares rows for code, which gets days and times as texts. The Prisma client gives them as
+ * dates.
+ */
+function temporalTexts(definition: Definition, definitions: Definitions): (row: Row) => Row {
+  const all = [definition, ...definitions.values()];
+  if (!all.some(({ fields }) => fields.some(isTemporal))) return (row) => row;
+  const withTexts = (row: Row, { fields, relations }: Definition): Row => {
+    const own = fields.filter((field) => isTemporal(field) && field.name in row);
+    const texts = own.map((field) => [field.name, rendererOf(field)(row[field.name])] as const);
+    const related = relations.flatMap(({ name, resource }) => {
+      const [value, target] = [row[name], definitions.get(resource)];
+      if (!isContainer(value) || target === undefined) return [];
+      const many = Array.isArray(value) ? (value as readonly Row[]) : undefined;
+      return [[name, many?.map((one) => withTexts(one, target)) ?? withTexts(value as Row, target)] as const];
+    });
+    return { ...row, ...Object.fromEntries([...texts, ...related]) };
+  };
+  return (row) => withTexts(row, definition);
+}
+
+function isTemporal({ type }: Field): boolean {
+  return type === "Date" || type === "Time";
 }
 
 function compileNode(node: TransformNode, definition: Definition, definitions: Definitions): Read {

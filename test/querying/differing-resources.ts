@@ -97,6 +97,12 @@ const domains: Readonly<Record<string, Domain>> = {
   folded: { stored: ["Ada", "ADA", "bob", "100%"], operands: ["ada", "BOB", "100%"] },
   address: { stored: ["10.0.0.1", "10.0.0.0/8", "::1"], operands: ["10.0.0.1", "::1"] },
   day: { stored: ["2024-02-29", "1969-12-31", "0999-01-01"], operands: days },
+  Date: { stored: ["2024-02-29", "1969-12-31", "0999-01-01", "9999-12-31"], operands: days },
+  // The Prisma client reads milliseconds.
+  Time: {
+    stored: ["00:00", "08:30:00.5", "14:30:00.123", "23:59:59.999"],
+    operands: ["00:00:00", "08:30:00.500", "14:30:00.123"].map((time) => new Date(`1970-01-01T${time}Z`)),
+  },
   early: {
     stored: [
       "0044-03-15 12:00:00 BC",
@@ -170,6 +176,16 @@ const legacyColumns = [
   ...thrice("plain", "Json", "json"),
   ...thrice("mood", "Enum", "mood", { values: colours, domain: "Enum" }),
   ...thrice("word", "String", "mood", { domain: "Enum" }),
+  ...thrice("date", "Date", "date"),
+  ...thrice("hour", "Time", "time"),
+  ...thrice("host", "String", "inet", { native: "inet", domain: "address" }),
+  ...thrice("nick", "String", "citext", { native: "citext", domain: "folded" }),
+];
+
+const priceColumns = [
+  column("amount", "Decimal", "numeric(12,2)", { precision: 12, scale: 2, domain: "fixed" }),
+  column("since", "Time", "time(3)", { isOptional: true }),
+  column("until", "Date", "date", { isOptional: true }),
 ];
 
 const reference = (resource: string, as: string, fieldName = "id"): Partial<Field> => ({
@@ -217,6 +233,17 @@ const legacy = definition({
     field("thing_id", "Int", { isOptional: true, ...reference("things", "thing") }),
   ],
 });
+const prices = definition({
+  name: "prices",
+  fields: [
+    field("sku", "String", { isKey: true, length: 5 }),
+    field("day", "Date", { isKey: true, column: "The day" }),
+    field("lane", "Int", { isKey: true }),
+    ...priceColumns.map((one) => one.field),
+    field("thing_id", "Int", { isOptional: true, ...reference("things", "thing") }),
+    field("country_code", "String", { length: 5, ...reference("countries", "country", "code") }),
+  ],
+});
 
 /** The inverse of a reference is named after the resource: the second one to the same needs another name. */
 function withInverses(definitions: Definitions): Definitions {
@@ -237,23 +264,26 @@ function withInverses(definitions: Definitions): Definitions {
 }
 
 export const differing: Definitions = withInverses(
-  definitionsOf(countries, people, passports, things, legacy),
+  definitionsOf(countries, people, passports, things, legacy, prices),
 );
 
 const columnsOf: Readonly<Record<string, readonly Column[]>> = {
   things: thingColumns,
   legacy: legacyColumns,
+  prices: priceColumns,
 };
 const personNames = ["Ada", "Bob", "Cy", null, "Éva", "100%"];
 
 /** Returns operands for a filter on the field. */
 export function operandsOf(resource: string, { name, type, isList }: Field): readonly unknown[] {
   const found = columnsOf[resource]?.find((one) => one.field.name === name);
-  // Of lists of Bytes, Prisma finds none.
-  if (found !== undefined) return type === "Bytes" && isList ? [] : found.domain.operands;
+  // Of lists of Bytes, Prisma finds none. It writes the items of a list of times as dates.
+  const isLost = isList && (type === "Bytes" || type === "Time");
+  if (found !== undefined) return isLost ? [] : found.domain.operands;
   if (resource === "people" && name === "name") return personNames.filter((one) => one !== null);
   if (resource === "countries" && name === "code") return ["se", "it"];
   if (type === "String") return ["se", "it", "dk"];
+  if (type === "Date") return days;
   return [1, 2, 3, 7];
 }
 
@@ -277,6 +307,12 @@ export const tables = [
     "owner_id int NOT NULL REFERENCES people, maker_id int REFERENCES people",
   ),
   createText("legacy", "id bigint PRIMARY KEY", legacyColumns, "thing_id int REFERENCES things"),
+  createText(
+    "prices",
+    'sku varchar(5), "The day" date, lane int',
+    priceColumns,
+    `thing_id int REFERENCES things, country_code varchar(5) NOT NULL REFERENCES countries, PRIMARY KEY ("The day", lane, sku)`,
+  ),
 ].join(";\n");
 
 /** Fills the tables with values of every kind, NULL and empty lists included. */
@@ -300,6 +336,14 @@ export async function fill(pool: Pool, random: Random): Promise<void> {
     await insert(pool, "legacy", legacyColumns, random, [
       ["id", id],
       ["thing_id", pick(random, [null, 1, 2, 3, 20])],
+    ]);
+  for (let at = 0; at < 45; at += 1)
+    await insert(pool, "prices", priceColumns, random, [
+      ["sku", ["se", "it", "dk"][at % 3]],
+      ["The day", ["2024-02-29", "1969-12-31", "0044-03-15"][Math.floor(at / 3) % 3]],
+      ["lane", Math.floor(at / 9)],
+      ["thing_id", pick(random, [null, 1, 2, 3])],
+      ["country_code", pick(random, ["se", "it", "dk"])],
     ]);
 }
 

@@ -117,7 +117,8 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
   }
 
   function textFilter(field: Field, one: () => unknown): Args | undefined {
-    if (field.type !== "String" || chance(0.4)) return undefined;
+    // Of a native type, answers show another text than Prisma looks through.
+    if (field.type !== "String" || field.native !== undefined || chance(0.4)) return undefined;
     const whole = Array.from(String(one()));
     const start = upTo(random, whole.length);
     const part = whole.slice(start, start + upTo(random, 3)).join("");
@@ -130,8 +131,9 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
 
   function orderOf(definition: Definition, depth = 1): Args[] {
     const steps = Array.from({ length: upTo(random, 2) }, () => orderStep(definition, depth));
-    const key = definition.key.name;
-    return [...steps.filter((step) => !(key in step)), { [key]: pick(random, ["asc", "desc"]) }];
+    const keys = definition.keys.map(({ name }) => name);
+    const others = steps.filter((step) => !keys.some((key) => key in step));
+    return [...others, ...keys.map((key) => ({ [key]: pick(random, ["asc", "desc"]) }))];
   }
 
   function orderStep(definition: Definition, depth: number): Args {

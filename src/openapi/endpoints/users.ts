@@ -40,7 +40,6 @@ const shownUser = {
 /** The schemas of users and tokens (docs/authentication.md, "Own tokens" and "Users"). */
 export const userSchemas: Readonly<Record<string, JsonSchema>> = {
   Caller: objectOf({ id, name: text, email: text }),
-  Token: objectOf(token),
   "Token.listed": objectOf(token, { optional: "all" }),
   "Token.made": objectOf({ ...token, token: { ...text, description: "Shown this once." } }),
   "Token.create": closed(bodySchema(newTokenRules, [])),
