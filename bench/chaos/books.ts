@@ -22,7 +22,12 @@ export interface Books {
   close(
     load: Load,
     limitMs: number,
-  ): Promise<{ readonly ledger: Ledger; readonly drainedAfterMs: number | undefined }>;
+  ): Promise<{
+    readonly ledger: Ledger;
+    readonly drainedAfterMs: number | undefined;
+    /** UUIDs of the deliveries that replays have made. */
+    readonly replayed: ReadonlySet<string>;
+  }>;
 }
 
 export function openBooks(system: System): Books {
@@ -49,7 +54,8 @@ export function openBooks(system: System): Books {
       const isDone = async (): Promise<boolean> => {
         await sleep(200);
         await update();
-        missing = missing.filter((pair) => !received.has(pair));
+        const givenUp = await readGivenUp(system);
+        missing = missing.filter((pair) => !received.has(pair) && !givenUp.has(pair));
         return missing.length === 0;
       };
       await until(isDone, { what: "all to arrive that was committed", timeoutMs: limitMs });
@@ -64,9 +70,14 @@ export function openBooks(system: System): Books {
           // Receivers settle what they are answering, and duplicates that are on their way come.
           await sleep(1_000);
           await update();
-          const ledger = closeLedger({ ...(await readFacts(system)), tried: load.tried(), arrivals });
+          const facts = await readFacts(system);
+          const ledger = closeLedger({ ...facts, tried: load.tried(), arrivals });
           const isDrained = isQuiet && ledger.lost.length === 0;
-          if (isDrained || isOver) return { ledger, drainedAfterMs: isDrained ? drainedAfterMs : undefined };
+          const replayed = new Set(
+            facts.deliveries.filter(({ replayId }) => replayId !== null).map(({ uuid }) => uuid),
+          );
+          if (isDrained || isOver)
+            return { ledger, drainedAfterMs: isDrained ? drainedAfterMs : undefined, replayed };
         }
         await sleep(500);
       }
@@ -78,7 +89,8 @@ type Pool = System["pool"];
 
 async function countOpen(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ readonly open: number }>(
-    "SELECT count(*)::int AS open FROM svc.deliveries WHERE status NOT IN ('delivered', 'failed', 'cancelled')",
+    `SELECT (SELECT count(*) FROM svc.deliveries WHERE status NOT IN ('delivered', 'failed', 'cancelled'))::int
+      + (SELECT count(*) FROM svc.replays WHERE state IN ('running', 'paused'))::int AS open`,
   );
   return rows[0]?.open ?? Number.NaN;
 }
@@ -88,16 +100,40 @@ async function readJournal(pool: Pool): Promise<Facts["journal"]> {
   return (await pool.query<Facts["journal"][number]>(text)).rows;
 }
 
-/** Of the service's tables only columns that every version of it has. */
+/** Subscription and change of what is erased or cancelled, and will not arrive. */
+async function readGivenUp({ pool, audiences }: System): Promise<ReadonlySet<string>> {
+  const { rows } = await pool.query<{ readonly change: string; readonly subscriptionId: number | null }>(`
+    SELECT noted.change, delivery.subscription_id AS "subscriptionId"
+    FROM noted_events AS noted JOIN (
+      SELECT event_uuid, subscription_id FROM svc.deliveries WHERE status = 'cancelled'
+      UNION ALL SELECT uuid, NULL FROM noted_events WHERE is_erased
+    ) AS delivery ON delivery.event_uuid = noted.uuid`);
+  return new Set(
+    rows.flatMap(({ change, subscriptionId }) =>
+      audiences
+        .filter((one) => subscriptionId === null || one.subscriptionId === subscriptionId)
+        .map(({ path }) => `${path} ${change}`),
+    ),
+  );
+}
+
 async function readFacts({ pool, audiences }: System): Promise<Omit<Facts, "tried" | "arrivals">> {
-  const events = await pool.query<{ readonly uuid: string }>("SELECT uuid FROM svc.events");
+  const events = await pool.query<Facts["events"][number]>(
+    `SELECT uuid, change, is_erased AS "isErased" FROM noted_events`,
+  );
+  const columns = `uuid, event_uuid AS event, subscription_id AS "subscriptionId", status, last_error AS reason, replay_id AS "replayId"`;
   const deliveries = await pool.query<Facts["deliveries"][number]>(
-    `SELECT event_uuid AS event, subscription_id AS "subscriptionId", status, last_error AS reason FROM svc.deliveries`,
+    `SELECT ${columns}, false AS "isRemoved" FROM svc.deliveries
+     UNION ALL SELECT ${columns}, true FROM removed_deliveries`,
+  );
+  const replays = await pool.query<Facts["replays"][number]>(
+    "SELECT id, state, reason, done::float8 AS done, failed::float8 AS failed FROM svc.replays",
   );
   return {
     journal: await readJournal(pool),
     audiences,
-    events: events.rows.map(({ uuid }) => uuid),
+    events: events.rows,
     deliveries: deliveries.rows,
+    replays: replays.rows,
   };
 }

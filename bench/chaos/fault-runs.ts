@@ -52,7 +52,8 @@ export async function doFaults(
 }
 
 function lineOf({ lane, kind, targets, holdMs }: PlannedFault): string {
-  const whose = lane === "processes" || lane === "receivers" ? ` (${targets.join(" and ")})` : "";
+  const whose =
+    lane === "processes" || lane === "receivers" || lane === "owners" ? ` (${targets.join(" and ")})` : "";
   return `${kind}${whose}${holdMs > 0 ? ` for ${(holdMs / 1000).toFixed(1)} s` : ""}`;
 }
 

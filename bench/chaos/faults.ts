@@ -1,6 +1,7 @@
 import { deleteQueues, purgeQueues } from "../../test/support/queues.ts";
 import type { Manner } from "./receivers.ts";
 import type { FaultKind, PlannedFault } from "./schedule.ts";
+import { createSteering } from "./steering.ts";
 import { faultyReceivers, ownApplication, receiverManners, type System } from "./system.ts";
 
 /** What breaks something, and what puts it right again. */
@@ -15,10 +16,9 @@ const nothing = async (): Promise<void> => undefined;
 const usualWatermark = "0.4";
 
 /** How each kind of fault is done to the system. */
-export function createFault(
-  { postgres, rabbitMq, apis, dispatchers, receivers, pool }: System,
-  { kind, targets }: PlannedFault,
-): Fault {
+export function createFault(system: System, planned: PlannedFault): Fault {
+  const { postgres, rabbitMq, apis, dispatchers, receivers, pool } = system;
+  const { kind, targets } = planned;
   const killed = (processes: System["apis"]): Fault => ({
     begin: () => Promise.all(targets.map((target) => processes[target]?.kill())),
     heal: async () => targets.forEach((target) => processes[target]?.revive()),
@@ -64,6 +64,7 @@ export function createFault(
     "receiver resetting": () => receiverThat("resetting"),
     "receiver dripping": () => receiverThat("dripping"),
     "receiver endless": () => receiverThat("endless"),
+    ...createSteering(system, planned),
   };
   return faults[kind]();
 }

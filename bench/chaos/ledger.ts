@@ -30,14 +30,30 @@ export interface Facts {
   readonly tried: readonly TriedChange[];
   readonly audiences: readonly Audience[];
   readonly arrivals: readonly Arrival[];
-  /** UUIDs in `svc.events`. */
-  readonly events: readonly string[];
-  /** Of `svc.deliveries`. */
+  /** All that ever were in `svc.events`. */
+  readonly events: readonly {
+    readonly uuid: string;
+    readonly change: string;
+    readonly isErased: boolean;
+  }[];
+  /** All that ever were in `svc.deliveries`. */
   readonly deliveries: readonly {
+    readonly uuid: string;
     readonly event: string;
     readonly subscriptionId: number;
     readonly status: string;
     readonly reason: string | null;
+    /** The replay that made it. */
+    readonly replayId: string | null;
+    /** By retention. */
+    readonly isRemoved: boolean;
+  }[];
+  readonly replays: readonly {
+    readonly id: string;
+    readonly state: string;
+    readonly reason: string | null;
+    readonly done: number;
+    readonly failed: number;
   }[];
 }
 
@@ -50,8 +66,16 @@ export interface Ledger {
     /** The writer got no answer; the database tells. */
     readonly unknown: { readonly committed: number; readonly not: number };
   };
-  /** Rows of `svc.events`: as many as changes are committed. */
+  /** Rows that ever were in `svc.events`: as many as changes are committed. */
   readonly events: number;
+  /** Of these, how many have lost their payload. */
+  readonly erased: number;
+  /** Deliveries that retention has removed. */
+  readonly removed: number;
+  /** Replays by state, with the reason of those that the service has ended. */
+  readonly replays: Readonly<Record<string, number>>;
+  /** Deliveries of replays by status, with the reason of those that did not arrive. */
+  readonly replayed: Readonly<Record<string, number>>;
   /** Rows of `svc.deliveries` by status. */
   readonly deliveries: Readonly<Record<string, number>>;
   /** Pairs of a committed change and a subscription that matches it. */
@@ -60,13 +84,16 @@ export interface Ledger {
   readonly delivered: number;
   /** Due pairs that were not, with why by their row. */
   readonly explained: Readonly<Record<string, number>>;
-  /** Due pairs that were not, and nothing says why: subscription and change. */
+  /**
+   * Due pairs that were not, and nothing says why: subscription and change. Deliveries of replays too, portions of theirs that are not there,
+   * and what was removed before it had ended.
+   */
   readonly lost: readonly string[];
   /** What came and is not due, or is not signed as it must be. */
   readonly phantom: readonly string[];
   /** POSTs of a delivery after one that was answered with 2xx. */
   readonly duplicates: number;
-  /** Pairs that came under more than one delivery UUID. */
+  /** Pairs that came under more than one delivery UUID, those of replays left out. */
   readonly doubled: readonly string[];
   /** Deliveries that came with other bytes the next time. */
   readonly altered: readonly string[];
@@ -75,22 +102,17 @@ export interface Ledger {
 }
 
 /** Closes the books. Pure. */
-export function closeLedger({ journal, tried, audiences, arrivals, events, deliveries }: Facts): Ledger {
+export function closeLedger(facts: Facts): Ledger {
+  const { journal, tried, audiences, arrivals, events, deliveries } = facts;
   const committed = new Set(journal.map(({ change }) => change));
-  const known = new Set(events);
+  const known = new Set(events.map(({ uuid }) => uuid));
   const comings = inOrder(arrivals);
   const byPair = groupBy(comings, ({ path, change }) => `${path} ${change}`);
   const byDelivery = groupBy(comings, ({ delivery }) => delivery);
-  // Every change has an audience that its receiver never fails, which tells the event of a change that did not come elsewhere.
-  const eventOf = new Map(comings.map(({ change, event }) => [change, event]));
-  const reasonOf = new Map(
-    deliveries
-      .filter(({ status, reason }) => (status === "failed" || status === "cancelled") && Boolean(reason))
-      .map(({ event, subscriptionId, status, reason }) => [
-        `${subscriptionId} ${event}`,
-        `${status}: ${reason}`,
-      ]),
-  );
+  const eventOf = new Map(events.map((event) => [event.change, event]));
+  const automatic = deliveries.filter(({ replayId }) => replayId === null);
+  const rowOf = new Map(automatic.map((row) => [`${row.subscriptionId} ${row.event}`, row]));
+  const replayed = new Set(deliveries.filter(({ replayId }) => replayId !== null).map(({ uuid }) => uuid));
 
   const due = new Set<string>();
   const explained: Record<string, number> = {};
@@ -100,13 +122,17 @@ export function closeLedger({ journal, tried, audiences, arrivals, events, deliv
     for (const audience of audiences.filter((one) => matches(one, change, ownerId))) {
       const pair = `${audience.path} ${change}`;
       due.add(pair);
-      const reason = reasonOf.get(`${audience.subscriptionId} ${eventOf.get(change)}`);
+      const event = eventOf.get(change);
+      const reason = explanationOf(rowOf.get(`${audience.subscriptionId} ${event?.uuid}`), event?.isErased);
       if (byPair.get(pair)?.some(isReceived) === true) delivered += 1;
       else if (reason === undefined) lost.push(pair);
       else explained[reason] = (explained[reason] ?? 0) + 1;
     }
   }
 
+  const receivedUuids = new Set(comings.filter(isReceived).map(({ delivery }) => delivery));
+  const replays = bookReplays(facts, receivedUuids);
+  const unfinished = deliveries.filter(({ isRemoved, status }) => isRemoved && !isFinished(status));
   const isPhantom = ({ path, change, event, isGenuine }: Arrival): boolean =>
     !isGenuine || !due.has(`${path} ${change}`) || !known.has(event);
   const unknown = tried.filter(({ outcome }) => outcome === "unanswered");
@@ -119,14 +145,24 @@ export function closeLedger({ journal, tried, audiences, arrivals, events, deliv
       unknown: { committed: unknownCommitted, not: unknown.length - unknownCommitted },
     },
     events: known.size,
+    erased: events.filter(({ isErased }) => isErased).length,
+    removed: deliveries.filter(({ isRemoved }) => isRemoved).length,
+    replays: replays.states,
+    replayed: replays.outcomes,
     deliveries: countBy(deliveries, ({ status }) => status),
     due: due.size,
     delivered,
     explained,
-    lost,
+    lost: [...lost, ...replays.lost, ...unfinished.map(({ uuid }) => `${uuid} was removed unfinished`)],
     phantom: [...new Set(comings.filter(isPhantom).map(phantomLine))],
     duplicates: [...byDelivery.values()].reduce((sum, posts) => sum + repeatedIn(posts), 0),
-    doubled: pairsWithSeveral(byPair, ({ delivery }) => delivery),
+    doubled: pairsWithSeveral(
+      groupBy(
+        comings.filter(({ delivery }) => !replayed.has(delivery)),
+        ({ path, change }) => `${path} ${change}`,
+      ),
+      ({ delivery }) => delivery,
+    ),
     altered: pairsWithSeveral(byDelivery, ({ digest }) => digest),
     broken: tried
       .filter(
@@ -135,6 +171,57 @@ export function closeLedger({ journal, tried, audiences, arrivals, events, deliv
       )
       .map(({ change, outcome }) => `${outcome}: ${change}`),
   };
+}
+
+type DeliveryFacts = Facts["deliveries"][number];
+
+function isFinished(status: string): boolean {
+  return status === "delivered" || status === "failed" || status === "cancelled";
+}
+
+/** Why a delivery has not arrived; undefined where nothing says so. An erased event that was not fanned out has no delivery. */
+function explanationOf(row: DeliveryFacts | undefined, isErased: boolean | undefined): string | undefined {
+  if (row === undefined) return isErased === true ? "erased before it was fanned out" : undefined;
+  const { status, reason } = row;
+  return (status === "failed" || status === "cancelled") && Boolean(reason)
+    ? `${status}: ${reason}`
+    : undefined;
+}
+
+/** What became of replays and their deliveries, each of which has arrived or says why not. */
+function bookReplays(
+  { replays, deliveries, events }: Facts,
+  received: ReadonlySet<string>,
+): {
+  readonly states: Readonly<Record<string, number>>;
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly lost: readonly string[];
+} {
+  const erased = new Set(events.filter(({ isErased }) => isErased).map(({ uuid }) => uuid));
+  const ofReplays = deliveries.filter(({ replayId }) => replayId !== null);
+  const made = groupBy(ofReplays, ({ replayId }) => replayId ?? "");
+  const outcomeOf = (row: DeliveryFacts): string | undefined =>
+    received.has(row.uuid) ? "arrived" : explanationOf(row, erased.has(row.event));
+  const short = replays.filter(
+    ({ id, state, done, failed }) => !isEnded(state) || (made.get(id)?.length ?? 0) !== done - failed,
+  );
+  return {
+    states: countBy(replays, ({ state, reason }) => (reason === null ? state : `${state}: ${reason}`)),
+    outcomes: countBy(ofReplays, (row) => outcomeOf(row) ?? "lost"),
+    lost: [
+      ...short.map(
+        ({ id, state, done, failed }) =>
+          `replay ${id} is ${state}: ${done} done, ${failed} failed, ${made.get(id)?.length ?? 0} made`,
+      ),
+      ...ofReplays
+        .filter((row) => outcomeOf(row) === undefined)
+        .map(({ uuid, replayId }) => `delivery ${uuid} of replay ${replayId}`),
+    ],
+  };
+}
+
+function isEnded(state: string): boolean {
+  return state === "done" || state === "cancelled";
 }
 
 /** Whether the run is to succeed: what must never happen has not. */

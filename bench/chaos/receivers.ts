@@ -2,8 +2,8 @@
  * The webhook receivers, in a process of their own. Each has a port, can be made to misbehave and notes what comes: one line of
  * facts a POST, since a long run has hundreds of thousands.
  */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import type { ServerResponse } from "node:http";
+import { createHash, createHmac } from "node:crypto";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { freePort } from "../../test/support/private-process.ts";
 import {
   type Behaviour,
@@ -26,8 +26,10 @@ export type Manner = "well" | "flaky" | "broken" | "down" | "hanging" | "resetti
 export type ReceiversQuestion =
   /** Opens one receiver for each manner, and answers where. */
   | { readonly kind: "open"; readonly manners: readonly Manner[] }
-  /** Signing secrets by the path of a subscription's URL. */
-  | { readonly kind: "secrets"; readonly secrets: Readonly<Record<string, string>> }
+  /** A subscription, by the path of its URL, gets another secret: what is signed with one that is not known waits for it. */
+  | { readonly kind: "rotating"; readonly path: string }
+  /** A signing secret of a subscription; those before it stay valid for what was signed with them. */
+  | { readonly kind: "secret"; readonly path: string; readonly secret: string }
   | { readonly kind: "behave"; readonly receiver: number; readonly manner: Manner }
   /** What has come and is settled since the last such question. */
   | { readonly kind: "take" };
@@ -43,9 +45,19 @@ interface Place {
   server: TestReceiver | undefined;
 }
 
+/** A POST with what proves it. */
+interface Unproved {
+  readonly arrival: Omit<Arrival, "isGenuine">;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawBody: Buffer;
+  readonly areIdsThose: boolean;
+}
+
 const places: Place[] = [];
-let secrets: Readonly<Record<string, string>> = {};
-let settled: Arrival[] = [];
+/** By path, the newest last. */
+const secrets = new Map<string, readonly string[]>();
+const rotating = new Set<string>();
+let settled: Unproved[] = [];
 let count = 0;
 const dripMs = 200;
 
@@ -61,12 +73,26 @@ const manners: Readonly<Record<Exclude<Manner, "down">, Behaviour>> = {
 
 answerQuestions(async (question: ReceiversQuestion): Promise<ReceiversAnswer> => {
   if (question.kind === "open") for (const manner of question.manners) await open(manner);
-  else if (question.kind === "secrets") secrets = question.secrets;
+  else if (question.kind === "rotating") rotating.add(question.path);
+  else if (question.kind === "secret") learn(question);
   else if (question.kind === "behave") await behave(question.receiver, question.manner);
-  const arrivals = settled;
-  if (question.kind === "take") settled = [];
-  return { ports: places.map(({ port }) => port), arrivals: question.kind === "take" ? arrivals : [] };
+  return { ports: places.map(({ port }) => port), arrivals: question.kind === "take" ? take() : [] };
 });
+
+function learn({ path, secret }: { readonly path: string; readonly secret: string }): void {
+  const known = secrets.get(path) ?? [];
+  if (!known.includes(secret)) secrets.set(path, [...known, secret]);
+  rotating.delete(path);
+}
+
+/** What is proved, and what never will be. */
+function take(): readonly Arrival[] {
+  const judged = settled.map((one) => ({ one, isGenuine: isGenuine(one) }));
+  const mayWait = ({ one, isGenuine }: (typeof judged)[number]): boolean =>
+    !isGenuine && rotating.has(one.arrival.path);
+  settled = judged.filter(mayWait).map(({ one }) => one);
+  return judged.filter((one) => !mayWait(one)).map(({ one, isGenuine }) => ({ ...one.arrival, isGenuine }));
+}
 
 async function open(manner: Manner): Promise<void> {
   const place: Place = { port: await freePort(), server: undefined };
@@ -91,8 +117,10 @@ async function behave(receiver: number, manner: Manner): Promise<void> {
 }
 
 function note(request: ReceivedRequest, response: ServerResponse, receiver: number): void {
-  const arrived = arrivalOf(request, receiver);
-  response.once("close", () => settled.push({ ...arrived, answer: answerOf(response) }));
+  const { arrival, ...proof } = arrivalOf(request, receiver);
+  response.once("close", () =>
+    settled.push({ ...proof, arrival: { ...arrival, answer: answerOf(response) } }),
+  );
 }
 
 function answerOf(response: ServerResponse): Arrival["answer"] {
@@ -112,14 +140,11 @@ interface Body {
 function arrivalOf(
   { path, headers, rawBody, receivedAt }: ReceivedRequest,
   receiver: number,
-): Omit<Arrival, "answer"> {
+): Omit<Unproved, "arrival"> & { readonly arrival: Omit<Arrival, "answer" | "isGenuine"> } {
   const body = JSON.parse(rawBody.toString()) as Body;
   const delivery = String(headers["x-service-delivery"]);
   const event = String(headers["x-service-event"]);
-  const expected = `sha256=${createHmac("sha256", secrets[path] ?? "")
-    .update(rawBody)
-    .digest("hex")}`;
-  return {
+  const arrival = {
     receiver,
     path,
     change: `${body.event} ${body.data.text}`,
@@ -128,13 +153,25 @@ function arrivalOf(
     occurredAtMs: Date.parse(body.timestamp),
     receivedAtMs: receivedAt.getTime(),
     digest: createHash("sha256").update(rawBody).digest("base64url").slice(0, 12),
-    isGenuine:
-      body.delivery_id === delivery &&
-      body.event_id === event &&
-      isSame(expected, String(headers["x-service-signature"])),
   };
+  return { arrival, headers, rawBody, areIdsThose: body.delivery_id === delivery && body.event_id === event };
 }
 
-function isSame(expected: string, given: string): boolean {
-  return expected.length === given.length && timingSafeEqual(Buffer.from(expected), Buffer.from(given));
+/** Whether one secret of the subscription has made both signatures, and another one that of the secret before. */
+function isGenuine({ arrival: { path, delivery }, headers, rawBody, areIdsThose }: Unproved): boolean {
+  const known = secrets.get(path) ?? [];
+  const sign = (secret: string): string =>
+    `sha256=${createHmac("sha256", secret).update(rawBody).digest("hex")}`;
+  const newest = known.find((secret) => sign(secret) === headers["x-service-signature"]);
+  const previous = headers["x-service-signature-previous"];
+  const signed = `${delivery}.${String(headers["webhook-timestamp"])}.${rawBody.toString()}`;
+  const standard = createHmac("sha256", newest ?? "")
+    .update(signed)
+    .digest("base64");
+  return (
+    areIdsThose &&
+    newest !== undefined &&
+    (previous === undefined || known.some((secret) => secret !== newest && sign(secret) === previous)) &&
+    String(headers["webhook-signature"]).split(" ")[0] === `v1,${standard}`
+  );
 }

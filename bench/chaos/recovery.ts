@@ -45,22 +45,29 @@ export function recoveriesOf({
   arrivals,
   steady,
   faulty,
+  owned,
   sources,
 }: {
   readonly faults: readonly DoneFault[];
   readonly arrivals: readonly Arrival[];
   readonly steady: number;
   readonly faulty: readonly number[];
+  /** Paths of the webhooks that their owners steer, as `targets` name them. */
+  readonly owned: readonly string[];
   readonly sources: readonly string[];
 }): readonly Recovery[] {
   const firsts = firstReceipts(arrivals);
   const seenBy = new Map(
     [steady, ...faulty].map((one) => [one, firsts.filter(({ receiver }) => receiver === one)]),
   );
+  const seenOf = ({ lane, targets: [target = 0] }: DoneFault): readonly Arrival[] =>
+    lane === "owners"
+      ? firsts.filter(({ path }) => path === owned[target])
+      : (seenBy.get(lane === "receivers" ? (faulty[target] ?? steady) : steady) ?? []);
   return faults.map((fault) => {
-    const isOfReceiver = fault.lane === "receivers";
-    const seen = seenBy.get(isOfReceiver ? (faulty[fault.targets[0] ?? 0] ?? steady) : steady) ?? [];
-    const flowingMs = isOfReceiver
+    const isOfOne = fault.lane === "receivers" || fault.lane === "owners";
+    const seen = seenOf(fault);
+    const flowingMs = isOfOne
       ? untilFlowing(fault, seen)
       : latest(
           sources.map((source) =>
@@ -113,10 +120,14 @@ function isDisturbed(fault: DoneFault, ms: number, faults: readonly DoneFault[])
   return faults.some(
     (other) =>
       other !== fault &&
-      other.lane !== "receivers" &&
+      isOfAll(other) &&
       other.startedAtMs < fault.healedAtMs + ms &&
       other.healedAtMs > fault.healedAtMs,
   );
+}
+
+function isOfAll({ lane }: DoneFault): boolean {
+  return lane === "processes" || lane === "database" || lane === "broker";
 }
 
 /** Of each delivery, the first POST that was answered with 2xx. */

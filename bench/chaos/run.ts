@@ -83,12 +83,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   clearInterval(reports);
 
   progress("everything is healed and nobody writes: waiting until all has arrived");
-  const { ledger, drainedAfterMs } = await books.close(load, drainLimitMs);
+  const { ledger, drainedAfterMs, replayed } = await books.close(load, drainLimitMs);
   const recoveries = recoveriesOf({
     faults: done.flat(),
-    arrivals: books.arrivals,
+    arrivals: books.arrivals.filter(({ delivery }) => !replayed.has(delivery)),
     steady: steadyReceiver,
     faulty: faultyReceivers,
+    owned: system.owned.map(({ path }) => path),
     sources,
   });
   const strays = system.dispatchers.flatMap(({ program }) => linesWith(program.written(), "sweep.strays"));

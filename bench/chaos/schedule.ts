@@ -16,6 +16,16 @@ export const faultKinds = {
     "receiver dripping",
     "receiver endless",
   ],
+  /** What owners do with their webhooks meanwhile. */
+  owners: [
+    "webhook paused",
+    "webhook paused and emptied",
+    "secret rotated",
+    "events replayed",
+    "replay stopped",
+  ],
+  /** What removes things meanwhile. */
+  removals: ["record erased", "old events removed"],
 } as const;
 
 export type Lane = keyof typeof faultKinds;
@@ -28,7 +38,7 @@ export interface PlannedFault {
   readonly waitMs: number;
   /** How long it is left as it is; 0 for what is over as soon as it is done. */
   readonly holdMs: number;
-  /** Which of the two processes or receivers; now and then both processes. */
+  /** Which of the two processes or receivers, now and then both processes; or which webhook. */
   readonly targets: readonly number[];
 }
 
@@ -42,6 +52,8 @@ const waits: Readonly<Record<Lane, Range>> = {
   database: { leastMs: 4_000, mostMs: 12_000 },
   broker: { leastMs: 1_500, mostMs: 7_000 },
   receivers: { leastMs: 1_500, mostMs: 6_000 },
+  owners: { leastMs: 500, mostMs: 2_000 },
+  removals: { leastMs: 2_000, mostMs: 6_000 },
 };
 const atOnce: Range = { leastMs: 0, mostMs: 0 };
 const briefly: Range = { leastMs: 0, mostMs: 3_000 };
@@ -63,10 +75,20 @@ const holds: Readonly<Record<FaultKind, Range>> = {
   "receiver resetting": forAWhile,
   "receiver dripping": forAWhile,
   "receiver endless": forAWhile,
+  "webhook paused": briefly,
+  "webhook paused and emptied": briefly,
+  "secret rotated": atOnce,
+  "events replayed": atOnce,
+  "replay stopped": briefly,
+  "record erased": atOnce,
+  "old events removed": atOnce,
 };
 
 /** Beyond the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that it wakes up with them lost. */
 const pastLeases: Range = { leastMs: 21_000, mostMs: 25_000 };
+/** Webhooks that their owners steer. */
+export const ownedWebhooks = 4;
+
 /** Shorter runs have no time for those. */
 const leastForLongStopsMs = 120_000;
 
@@ -85,6 +107,8 @@ export function planFaults(
     database: plan("database", 2),
     broker: plan("broker", 3),
     receivers: plan("receivers", 4),
+    owners: plan("owners", 5),
+    removals: plan("removals", 6),
   };
 }
 
@@ -107,7 +131,7 @@ function planLane(lane: Lane, durationMs: number, random: () => number): readonl
     const isLong = kind.endsWith("stopped") && durationMs >= leastForLongStopsMs && random() < 0.25;
     const waitMs = within(waits[lane]);
     const holdMs = within(isLong ? pastLeases : holds[kind]);
-    const target = Math.floor(random() * 2);
+    const target = Math.floor(random() * (lane === "owners" ? ownedWebhooks : 2));
     const areBoth = lane === "processes" && random() < 0.2;
     planned.push({ lane, kind, waitMs, holdMs, targets: areBoth ? [0, 1] : [target] });
     at += waitMs + holdMs;

@@ -10,6 +10,13 @@ import type { AtEnd } from "../run-to-end.ts";
 import { type Process, startWatched } from "./processes.ts";
 import type { Manner, ReceiversAnswer, ReceiversQuestion } from "./receivers.ts";
 
+/** A webhook as its owner has it. */
+export interface OwnedWebhook {
+  readonly path: string;
+  readonly id: number;
+  readonly token: string;
+}
+
 /** The whole service as an operator runs it, on servers of its own, with users, subscriptions and receivers. */
 export interface System {
   readonly postgres: PrivatePostgres;
@@ -20,6 +27,10 @@ export interface System {
   /** Connections of the run's own, which no fault is aimed at. */
   readonly pool: Pool;
   readonly audiences: readonly Audience[];
+  /** Those of the receivers that faults are aimed at, which their owners steer. */
+  readonly owned: readonly OwnedWebhook[];
+  /** What `svc-admin` needs. */
+  readonly env: Readonly<Record<string, string>>;
   /** Ada and Eve write through the API, each through one of its processes; the records of SQL are theirs and Ida's. */
   readonly writers: readonly { readonly name: string; readonly token: string }[];
   readonly ownerIds: readonly number[];
@@ -47,6 +58,27 @@ webhooks:
 `;
 
 const all = ["on_create", "on_update", "on_delete"];
+
+/** What the run writes down beside the service: which event each change has, and what was removed. */
+const noteSql = `
+  CREATE TABLE noted_events (uuid uuid PRIMARY KEY, change text, is_erased boolean NOT NULL DEFAULT false);
+  CREATE TABLE removed_deliveries (LIKE svc.deliveries);
+  CREATE FUNCTION note_event() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF TG_OP = 'INSERT' THEN
+      INSERT INTO public.noted_events VALUES (NEW.uuid, NEW.trigger || ' ' || (NEW.snapshot->>'text'));
+    ELSE
+      UPDATE public.noted_events SET is_erased = true WHERE uuid = NEW.uuid;
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION note_removal() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO public.removed_deliveries VALUES (OLD.*);
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER note_event AFTER INSERT OR UPDATE OF snapshot ON svc.events FOR EACH ROW EXECUTE FUNCTION note_event();
+  CREATE TRIGGER note_removal AFTER DELETE ON svc.deliveries FOR EACH ROW EXECUTE FUNCTION note_removal()`;
 
 export async function startSystem(atEnd: AtEnd): Promise<System> {
   const held = async <T extends { dispose(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
@@ -78,6 +110,7 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
   pool.on("error", () => undefined);
   atEnd(() => pool.end());
   await pool.query(journalSql);
+  await pool.query(noteSql);
   const receivers = startPeer<ReceiversQuestion, ReceiversAnswer>("chaos/receivers.ts");
   atEnd(() => receivers.end());
   const { ports } = await receivers.ask({ kind: "open", manners: receiverManners });
@@ -90,7 +123,7 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
   ]);
   const origin = apis[0]?.program.origin ?? "";
   const audiences: Audience[] = [];
-  const secrets: Record<string, string> = {};
+  const owned: OwnedWebhook[] = [];
   for (const { path, receiver, token, triggers, ownerId } of [
     // Everything, so that each change comes at least once to a receiver that never fails.
     { path: "/grace", receiver: steadyReceiver, token: grace.token, triggers: all, ownerId: undefined },
@@ -108,10 +141,11 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
       body: { url: `http://127.0.0.1:${ports[receiver]}${path}`, resource: "notes", events: triggers },
     });
     if (status !== 201) throw new Error(`POST /webhooks answered ${status} ${JSON.stringify(body)}`);
-    audiences.push({ path, subscriptionId: Number(body["id"]), triggers, ownerId });
-    secrets[path] = String(body["secret"]);
+    const id = Number(body["id"]);
+    audiences.push({ path, subscriptionId: id, triggers, ownerId });
+    if (faultyReceivers.some((one) => one === receiver)) owned.push({ path, id, token });
+    await receivers.ask({ kind: "secret", path, secret: String(body["secret"]) });
   }
-  await receivers.ask({ kind: "secrets", secrets });
   return {
     postgres,
     rabbitMq,
@@ -120,6 +154,8 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
     receivers,
     pool,
     audiences,
+    owned,
+    env,
     writers: [
       { name: "ada", token: ada.token },
       { name: "eve", token: eve.token },

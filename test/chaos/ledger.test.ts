@@ -19,17 +19,27 @@ const arrival: Arrival = {
 };
 const toSeven: Arrival = { ...arrival, path: "/seven", delivery: "delivery-2" };
 
+const row: Facts["deliveries"][number] = {
+  uuid: "delivery-1",
+  event: "event-1",
+  subscriptionId: 1,
+  status: "delivered",
+  reason: null,
+  replayId: null,
+  isRemoved: false,
+};
+const rowToSeven = { ...row, uuid: "delivery-2", subscriptionId: 2 };
+const event = { uuid: "event-1", change: "on_create ada 1", isErased: false };
+
 /** One change of user 7, that two subscriptions are for and got. */
 const facts: Facts = {
   journal: [{ change: "on_create ada 1", ownerId: 7 }],
   tried: [{ change: "on_create ada 1", outcome: "acknowledged" }],
   audiences: [steady, ofSeven],
   arrivals: [arrival, toSeven],
-  events: ["event-1"],
-  deliveries: [
-    { event: "event-1", subscriptionId: 1, status: "delivered", reason: null },
-    { event: "event-1", subscriptionId: 2, status: "delivered", reason: null },
-  ],
+  events: [event],
+  deliveries: [row, rowToSeven],
+  replays: [],
 };
 
 function ledgerOf(changes: Partial<Facts>): Ledger {
@@ -43,6 +53,10 @@ describe("closeLedger", () => {
     expect(ledger).to.deep.equal({
       changes: { committed: 1, acknowledged: 1, refused: 0, unknown: { committed: 0, not: 0 } },
       events: 1,
+      erased: 0,
+      removed: 0,
+      replays: {},
+      replayed: {},
       deliveries: { delivered: 2 },
       due: 2,
       delivered: 2,
@@ -77,9 +91,7 @@ describe("closeLedger", () => {
 
   for (const status of ["failed", "cancelled"]) {
     it(`explains what is ${status} with a reason, and only then`, () => {
-      const rows = (reason: string | null): Facts["deliveries"] => [
-        { event: "event-1", subscriptionId: 2, status, reason },
-      ];
+      const rows = (reason: string | null): Facts["deliveries"] => [{ ...rowToSeven, status, reason }];
       const explained = ledgerOf({ arrivals: [arrival], deliveries: rows("answered 500") });
       const unexplained = ledgerOf({ arrivals: [arrival], deliveries: rows(null) });
 
@@ -88,6 +100,57 @@ describe("closeLedger", () => {
       expect(unexplained.lost).to.have.length(1);
     });
   }
+
+  it("explains what was erased before it was fanned out, and nothing else without a row", () => {
+    const arrivals = [arrival];
+    const gone = { arrivals, deliveries: [row] };
+    const erased = ledgerOf({ ...gone, events: [{ ...event, isErased: true }] });
+
+    expect(erased.explained).to.deep.equal({ "erased before it was fanned out": 1 });
+    expect(erased.erased).to.equal(1);
+    expect(ledgerOf(gone).lost).to.have.length(1);
+  });
+
+  it("accepts that what has ended is removed, and calls lost what had not", () => {
+    const removed = (status: string): Ledger =>
+      ledgerOf({ deliveries: [row, { ...rowToSeven, status, isRemoved: true }] });
+
+    expect([removed("delivered").lost, removed("delivered").removed]).to.deep.equal([[], 1]);
+    for (const status of ["pending", "retrying", "held"])
+      expect(removed(status).lost).to.deep.equal(["delivery-2 was removed unfinished"]);
+  });
+
+  const replay = { id: "5", state: "done", reason: null, done: 1, failed: 0 };
+  const again = { ...rowToSeven, uuid: "delivery-3", replayId: "5" };
+  const arrivedAgain: Arrival = { ...toSeven, delivery: "delivery-3" };
+
+  it("has the deliveries of a replay arrive, and calls none of them doubled", () => {
+    const deliveries = [...facts.deliveries, again];
+    const arrivals = [...facts.arrivals, arrivedAgain];
+    const ledger = ledgerOf({ replays: [replay], deliveries, arrivals });
+
+    expect([ledger.lost, ledger.phantom, ledger.doubled]).to.deep.equal([[], [], []]);
+    expect([ledger.replays, ledger.replayed]).to.deep.equal([{ done: 1 }, { arrived: 1 }]);
+  });
+
+  for (const [what, replays, deliveries] of [
+    ["of a replay that did not arrive", [replay], [again]],
+    ["of a replay that has not ended", [{ ...replay, state: "running", done: 0 }], []],
+    ["that its replay counts and nothing shows", [replay], []],
+  ] as const) {
+    it(`calls lost what is ${what}`, () => {
+      expect(ledgerOf({ replays, deliveries: [...facts.deliveries, ...deliveries] }).lost).to.have.length(1);
+    });
+  }
+
+  it("explains what a replay gave up", () => {
+    const given = { ...again, status: "cancelled", reason: "The replay was cancelled." };
+    const ended = { ...replay, state: "cancelled" };
+    const ledger = ledgerOf({ replays: [ended], deliveries: [...facts.deliveries, given] });
+
+    expect(ledger.lost).to.deep.equal([]);
+    expect(ledger.replayed).to.deep.equal({ "cancelled: The replay was cancelled.": 1 });
+  });
 
   it("takes an answer that did not end for a delivery, and its repetition for none too many", () => {
     const begun: Arrival = { ...toSeven, answer: "begun" };

@@ -32,7 +32,14 @@ function arrival(occurredAtMs: number, receivedAtMs: number, changes: Partial<Ar
 }
 
 function recover(faults: readonly DoneFault[], arrivals: readonly Arrival[]): Recovery | undefined {
-  return recoveriesOf({ faults, arrivals, steady: 0, faulty: [1, 2], sources: ["ada", "sql"] })[0];
+  return recoveriesOf({
+    faults,
+    arrivals,
+    steady: 0,
+    faulty: [1, 2],
+    owned: ["/all"],
+    sources: ["ada", "sql"],
+  })[0];
 }
 
 describe("recoveriesOf", () => {
@@ -69,6 +76,13 @@ describe("recoveriesOf", () => {
     ];
 
     expect(recover([killed], arrivals)?.caughtUp?.ms).to.equal(3_000);
+  });
+
+  it("looks for what an owner does at the webhook", () => {
+    const paused: DoneFault = { ...killed, lane: "owners", kind: "webhook paused" };
+    const arrivals = [arrival(12_100, 12_200, { path: "/other" }), arrival(12_100, 16_000)];
+
+    expect(recover([paused], arrivals)?.flowing?.ms).to.equal(4_000);
   });
 
   it("looks for the faults of a receiver there", () => {

@@ -48,9 +48,19 @@ describe("the whole service under faults of all kinds", function () {
     expect(result.isPassed).to.equal(true);
   });
 
-  it("gives up only what its receiver refused each time", () => {
-    for (const reason of Object.keys(result.ledger.explained))
-      expect(reason).to.match(/^failed: .* answered 500/);
+  it("gives up only what its receiver refused each time, its owner dropped, or was erased", () => {
+    const reasons =
+      /^(failed: .* answered 500|cancelled: (The owner dropped|The record was erased)|erased before it was fanned out)/;
+    for (const reason of Object.keys(result.ledger.explained)) expect(reason).to.match(reasons);
+  });
+
+  it("has replays, erased records and removed deliveries, and every replay ends", () => {
+    const { replays, replayed, erased, removed } = result.ledger;
+
+    expect(Object.keys(replays).map((state) => state.split(":")[0])).to.include("done");
+    expect(replayed["arrived"]).to.be.above(0);
+    expect(erased).to.be.above(0);
+    expect(removed).to.be.above(0);
   });
 
   it("has had faults of every part, no process that ended by itself, and no answer that they do not account for", () => {
