@@ -1,4 +1,3 @@
-import type { Sql } from "../db/sql.ts";
 import type { Eligibility } from "./eligibility.ts";
 import type { Subscriber } from "./find-subscribers.ts";
 import type { MatchedEvent } from "./match.ts";
@@ -6,20 +5,16 @@ import type { MatchedEvent } from "./match.ts";
 /** A subscription that is off, and is still to get deliveries. */
 export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
 
-/** Tells whether any subscription is off and still gets deliveries, by an index of these. */
-export const isAnyOffText = (holdForMs: string): string => `EXISTS (
-    SELECT FROM svc.subscriptions WHERE NOT is_active AND disabled_at > now() - ${holdForMs} * interval '1 millisecond')`;
-
 /** The columns of `svc.possible_subscribers`, of subscriptions that are off. */
-export const offText = `
+export const offText = (holdForMs: string, resources: string): string => `
   SELECT subscription.id AS subscription_id, subscription.resource, subscription.events, subscription.url,
     subscription.encrypted_secret, subscriber.id AS user_id, subscriber.name, subscriber.email, subscriber.is_admin,
     subscription.filter::text AS filter, subscription.encrypted_headers,
     CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS encrypted_previous,
     subscription.rate_limit
   FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  WHERE NOT subscription.is_active AND subscription.disabled_at > now() - $1 * interval '1 millisecond'
-    AND subscription.resource = ANY($2::text[] || '*'::text) AND subscriber.disabled_at IS NULL
+  WHERE NOT subscription.is_active AND subscription.disabled_at > now() - ${holdForMs} * interval '1 millisecond'
+    AND subscription.resource = ANY(${resources}::text[] || '*'::text) AND subscriber.disabled_at IS NULL
   ORDER BY subscription.id`;
 
 /** Most pairs that are judged together. */
@@ -58,16 +53,4 @@ export async function matchOff<S extends OffSubscriber>({
 function wants({ resource, events }: OffSubscriber, event: MatchedEvent): boolean {
   const isOfResource = resource === event.resource || (resource === "*" && event.resource !== "service");
   return isOfResource && events.includes(event.event);
-}
-
-/** Reads the subscriptions to resources that are off, and still get deliveries. */
-export async function readOff<R extends Record<string, unknown>>(
-  sql: Sql,
-  {
-    columns,
-    holdForMs,
-    resources,
-  }: { readonly columns: string; readonly holdForMs: number; readonly resources: readonly string[] },
-): Promise<readonly R[]> {
-  return sql<R>(`SELECT ${columns} FROM (${offText}) AS off`, [holdForMs, resources]);
 }

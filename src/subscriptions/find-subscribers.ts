@@ -4,7 +4,7 @@ import type { Audience, Circle, Eligibility } from "./eligibility.ts";
 import { filterAnswers, type FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
-import { isAnyOffText, matchOff, readOff } from "./find-off.ts";
+import { matchOff, offText } from "./find-off.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 
@@ -22,20 +22,19 @@ export interface Subscriber {
 }
 
 type Found = Candidate & Subscriber & { readonly filter: string | null };
-type FoundRow = Omit<Found, "user" | "signing" | "isActive"> &
+type FoundRow = Omit<Found, "user" | "signing"> &
   Omit<Caller, "id"> &
   SealedSigning & { readonly userId: number };
-/** The first five parts are null where there is no subscription: the row only tells. */
-type FirstRow = FoundRow & { readonly isAnyOff: boolean };
 
 const columns = `subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
     encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter`;
-// The one statement of each batch tells whether the one about subscriptions that are off is needed.
+// One statement, and so one snapshot: with two, a subscription that is switched on or off between
+// them is in neither, and its event is lost.
 const findText = `
-  SELECT ${columns}, off.is_any AS "isAnyOff"
-  FROM (SELECT ${isAnyOffText("$6")} AS is_any) AS off
-  LEFT JOIN svc.possible_subscribers($1, $2, $3, $4, $5) ON true`;
+  SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
+  UNION ALL
+  SELECT ${columns}, false FROM (${offText("$6", "$7")}) AS off`;
 
 /**
  * A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience.
@@ -77,22 +76,23 @@ export function createSubscriberFinder({
       circles.set(resource, await eligibility.circleOf(resource, own));
     const questions = questionsOf(events, circles);
     const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
-    const rows = await sql<FirstRow>(findText, [...asked, holdForMs]);
-    const found = rows.filter(({ subscriptionId }) => (subscriptionId as number | null) !== null);
-    const candidates = found.map((row) => foundOf(row, true));
-    const active = matchEvents({ events, candidates, circles });
-    if (rows[0]?.isAnyOff !== true) return filterAnswers(events, active, filters);
-    const resources = [...circles.keys()];
-    const off = await readOff<FoundRow & Record<string, unknown>>(sql, { columns, holdForMs, resources });
-    const held = await matchOff({ events, off: off.map((row) => foundOf(row, false)), eligibility });
+    const rows = await sql<FoundRow & Record<string, unknown>>(findText, [
+      ...asked,
+      holdForMs,
+      [...circles.keys()],
+    ]);
+    const found = rows.map(foundOf);
+    const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
+    const off = found.filter(({ isActive }) => !isActive);
+    if (off.length === 0) return filterAnswers(events, active, filters);
+    const held = await matchOff({ events, off, eligibility });
     const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
     return filterAnswers(events, matched, filters);
   };
 }
 
-function foundOf(row: FoundRow & Partial<FirstRow>, isActive: boolean): Found {
+function foundOf(row: FoundRow): Found {
   const {
-    isAnyOff: _,
     userId: id,
     name,
     email,
@@ -103,7 +103,7 @@ function foundOf(row: FoundRow & Partial<FirstRow>, isActive: boolean): Found {
     ...subscription
   } = row;
   const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
-  return { ...subscription, isActive, signing, user: { id, name, email, isAdmin, claims: noClaims } };
+  return { ...subscription, signing, user: { id, name, email, isAdmin, claims: noClaims } };
 }
 
 function questionsOf(

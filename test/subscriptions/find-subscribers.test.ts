@@ -154,7 +154,7 @@ describe("createSubscriberFinder", () => {
     expect(await find([event()])).to.deep.equal([[]]);
   });
 
-  it("finds subscriptions that were switched off of late, by the same rule, with one more statement", async () => {
+  it("finds subscriptions that were switched off of late, by the same rule, with the same statement", async () => {
     const off = await subscribe({ userId: ids.ada, isActive: false });
     const every = await subscribe({ userId: ids.ada, isActive: false, resource: "*" });
     await subscribe({ userId: ids.ada, isActive: false, events: ["on_update"] });
@@ -167,7 +167,30 @@ describe("createSubscriberFinder", () => {
     const on = await subscribe({ userId: ids.ada });
 
     expect(await find([event(), event({ owner_id: null })])).to.deep.equal([[on, off, every], []]);
-    expect(statements).to.equal(2);
+    expect(statements).to.equal(1);
+  });
+
+  it("finds a subscription once that is switched on or off while it looks", async () => {
+    for (const isActive of [true, false]) {
+      const id = await subscribe({ userId: ids.ada, isActive });
+      const other = await subscribe({ userId: ids.ada, isActive: false });
+      const switching: Sql = async (text, values) => {
+        const rows = await core.sql(text, values);
+        await core.sql("UPDATE svc.subscriptions SET is_active = NOT is_active WHERE id = $1", [id]);
+        return rows as never;
+      };
+      const finder = createSubscriberFinder({
+        sql: switching,
+        eligibility: eligibilityBy(nobody),
+        filters: unfiltered,
+        holdForMs: 604_800_000,
+      });
+
+      const [found = []] = await finder([event()]);
+
+      expect(found.map(({ subscriptionId }) => subscriptionId)).to.have.members([id, other]);
+      await core.sql("DELETE FROM svc.subscriptions");
+    }
   });
 
   it("leaves out disabled users, admins too", async () => {
