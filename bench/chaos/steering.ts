@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../../src/kit/errors.ts";
 import { call } from "../../test/support/http.ts";
 import { tryAdmin } from "../../test/support/program.ts";
 import type { Fault } from "./faults.ts";
@@ -128,13 +129,15 @@ const ageText = `
 
 /** Puts finished events back by 40 days: dispatchers remove them as they do at any time, and the command beside them. */
 async function removeOld({ pool, env }: System): Promise<void> {
-  const client = await pool.connect();
-  try {
-    await client.query(ageText);
-  } finally {
-    client.release(true);
-  }
-  await untilDone(async () => ["prune", "--older-than", "30d"], env);
+  await untilDone(async () => {
+    const client = await pool.connect();
+    try {
+      await client.query(ageText);
+    } finally {
+      client.release(true);
+    }
+    return ["prune", "--older-than", "30d"];
+  }, env);
 }
 
 /** Runs a command of `svc-admin` until it has succeeded. */
@@ -144,10 +147,14 @@ async function untilDone(
 ): Promise<void> {
   let last = "";
   for (const startedAt = Date.now(); Date.now() < startedAt + limitMs;) {
-    const args = await argsOf();
-    const { code, stderr } = await tryAdmin(args, env);
-    if (code === 0) return;
-    last = `svc-admin ${args.join(" ")}: ${stderr}`;
+    try {
+      const args = await argsOf();
+      const { code, stderr } = await tryAdmin(args, env);
+      if (code === 0) return;
+      last = `svc-admin ${args.join(" ")}: ${stderr}`;
+    } catch (error) {
+      last = messageOf(error);
+    }
     await sleep(500);
   }
   throw new Error(last);
