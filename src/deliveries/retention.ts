@@ -14,8 +14,6 @@ export interface RetentionOptions {
 
 /** Key of the advisory lock of the one process that removes; any number that nothing else uses. */
 const retentionLock = 7_002;
-/** Pages of at most 500 events and 2,000 deliveries that one turn removes. */
-const mostPages = 200;
 
 /**
  * Removes what is finished and older than the setting says: one process at a time, in pages of a
@@ -38,8 +36,7 @@ async function turn(
   { transact, keepForMs, log }: Pick<RetentionOptions, "transact" | "keepForMs" | "log">,
   signal: AbortSignal,
 ): Promise<void> {
-  let pages = 0;
-  let startedAt = performance.now();
+  let startedAt: number | undefined;
   try {
     const { events, deliveries } = await pruneEvents({
       transact,
@@ -47,10 +44,9 @@ async function turn(
       isPlan: false,
       onProgress: () => undefined,
       async mayGoOn(sql) {
-        if (pages > 0) await pause(performance.now() - startedAt, signal);
-        pages += 1;
+        if (startedAt !== undefined) await pause(performance.now() - startedAt, signal);
         startedAt = performance.now();
-        return pages <= mostPages && !signal.aborted && (await isAlone(sql));
+        return !signal.aborted && (await isAlone(sql));
       },
     });
     if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");

@@ -211,10 +211,11 @@ describe("pruneEvents and createRetention", () => {
     expect(terminal.read()).to.deep.equal({ stdout: "1 events and 1 deliveries deleted.\n", stderr: "" });
   });
 
+  const eventCount = async (): Promise<number> => (await core.sql("SELECT FROM svc.events")).length;
+
   it("is done by the dispatcher, by one process at a time, and not at all with 0 days", async () => {
     const { log } = createMemoryLog();
     const transact = createTransact(core.database.pool);
-    const eventCount = async (): Promise<number> => (await core.sql("SELECT FROM svc.events")).length;
     const run = (days: number): (() => Promise<void>) => {
       const stopping = new AbortController();
       const options = { transact, keepForMs: days * day * 1_000, log, intervalMs: 5 };
@@ -238,6 +239,20 @@ describe("pruneEvents and createRetention", () => {
     await until(async () => (await eventCount()) === 1, { what: "the old events to be removed" });
     await Promise.all([stop(), stopIdle()]);
   });
+
+  it("removes in one turn of retention all that there is: a day may have ten million", async () => {
+    await add({ events: 101_000, deliveries: 0 });
+    const stopping = new AbortController();
+    const transact = createTransact(core.database.pool);
+    const { log } = createMemoryLog();
+    const options = { transact, keepForMs: 30 * day * 1_000, log, intervalMs: 3_600_000 };
+    const done = createRetention(options).run(stopping.signal);
+
+    await until(async () => (await eventCount()) === 0, { what: "all to be removed", timeoutMs: 150_000 });
+
+    stopping.abort();
+    await done;
+  }).timeout(160_000);
 });
 
 async function isAnyoneWaiting({ sql }: CoreDatabase): Promise<boolean> {
