@@ -87,11 +87,13 @@ function learn({ path, secret }: { readonly path: string; readonly secret: strin
 
 /** What is proved, and what never will be. */
 function take(): readonly Arrival[] {
-  const judged = settled.map((one) => ({ one, isGenuine: isGenuine(one) }));
-  const mayWait = ({ one, isGenuine }: (typeof judged)[number]): boolean =>
-    !isGenuine && rotating.has(one.arrival.path);
+  const judged = settled.map((one) => ({ one, isProved: isGenuine(one) }));
+  const mayWait = ({ one, isProved }: (typeof judged)[number]): boolean =>
+    !isProved && rotating.has(one.arrival.path);
   settled = judged.filter(mayWait).map(({ one }) => one);
-  return judged.filter((one) => !mayWait(one)).map(({ one, isGenuine }) => ({ ...one.arrival, isGenuine }));
+  return judged
+    .filter((one) => !mayWait(one))
+    .map(({ one, isProved }) => ({ ...one.arrival, isGenuine: isProved }));
 }
 
 async function open(manner: Manner): Promise<void> {

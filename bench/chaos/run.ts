@@ -7,6 +7,7 @@ import { isClean, type Ledger } from "./ledger.ts";
 import { sources, startLoad } from "./load.ts";
 import { byKind, type KindRecovery, recoveriesOf } from "./recovery.ts";
 import { inTurns, planFaults } from "./schedule.ts";
+import { switchOn } from "./steering.ts";
 import { faultyReceivers, startSystem, steadyReceiver } from "./system.ts";
 
 export interface ChaosOptions {
@@ -81,6 +82,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   await sleep(calmMs);
   await load.stop();
   clearInterval(reports);
+  await switchOn(system);
 
   progress("everything is healed and nobody writes: waiting until all has arrived");
   const { ledger, drainedAfterMs, replayed } = await books.close(load, drainLimitMs);

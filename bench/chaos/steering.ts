@@ -28,8 +28,11 @@ export function createSteering(
   const own = `/webhooks/${webhook.id}`;
   const set = (isActive: boolean): Promise<unknown> => ask("PUT", own, { is_active: isActive });
   /** Undefined while the webhook has another one that has not ended. */
-  const replay = async (): Promise<unknown> => (await ask("POST", `${own}/replay`, aWhileAgo()))["id"];
-  let replayId: unknown;
+  const replay = async (): Promise<number | undefined> => {
+    const { id } = await ask("POST", `${own}/replay`, aWhileAgo());
+    return id === undefined ? undefined : Number(id);
+  };
+  let replayId: number | undefined;
   return {
     "webhook paused": () => ({ begin: () => set(false), heal: () => set(true) }),
     "webhook paused and emptied": () => ({
@@ -65,9 +68,20 @@ export function createSteering(
   };
 }
 
+/** Has every webhook on: a request that a stopped process kept may have switched one off late. */
+export async function switchOn(system: System): Promise<void> {
+  for (const webhook of system.owned) {
+    const asked = { method: "PUT", path: `/webhooks/${webhook.id}`, body: { is_active: true } };
+    await askUntilAnswered(system, webhook, asked);
+  }
+}
+
+function ago(ms: number): string {
+  return new Date(Date.now() - ms).toISOString();
+}
+
 /** Events that are delivered by now, most of them: few enough for a replay of seconds. */
 function aWhileAgo(): object {
-  const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
   return { since: ago(25_000), until: ago(3_000), status: ["failed", "delivered", "cancelled", "never"] };
 }
 
