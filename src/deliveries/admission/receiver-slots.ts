@@ -12,8 +12,8 @@ export interface SlotPlace {
 }
 
 /**
- * Limits the attempts in flight per user and per receiver. A receiver that hangs leaves slots to
- * the others.
+ * Limits the attempts in flight per user and per receiver, and of all silent receivers together.
+ * Those that hang leave slots to the others, however many they are.
  */
 export interface ReceiverSlots {
   /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
@@ -57,16 +57,27 @@ interface Usage {
    * Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer.
    */
   usualMs: number;
+  /** Whether the latest attempt to end had no answer. */
+  isUnanswered: boolean;
+}
+
+interface InFlight {
+  readonly receiver: Usage;
+  readonly sinceMs: number;
 }
 
 interface Waiting {
-  readonly usages: readonly Usage[];
+  readonly usages: Usages;
   readonly sinceMs: number;
   begin(): void;
   giveUp(): void;
 }
 
+/** Of the user, and of the receiver. */
+type Usages = readonly [user: Usage, receiver: Usage];
+
 interface State extends SlotLimits {
+  readonly inFlight: Set<InFlight>;
   /** Idle entries are kept for their `usualMs`, the latest at the end. */
   readonly usages: Map<string, Usage>;
   /** By user and receiver; the next in turn is the first. */
@@ -86,6 +97,8 @@ const longestLineMs = 100;
 /** Longest line in attempts, however quick the receiver is. */
 const longestLine = 200;
 const livelyMs = 5_000;
+/** An attempt that has had no answer for so long makes its receiver silent. */
+const silentMs = 1_000;
 /** Weight of the latest attempt in the moving average. */
 const weight = 0.2;
 const mostIdle = 1_000;
@@ -97,6 +110,7 @@ export function createReceiverSlots({
   const state: State = {
     ...limits,
     patienceMs,
+    inFlight: new Set(),
     usages: new Map(),
     lines: new Map(),
     inUse: 0,
@@ -126,8 +140,11 @@ export function createReceiverSlots({
   };
 }
 
-function usagesOf(state: State, { userId, origin }: SlotHolder): readonly Usage[] {
-  const own = [usageOf(state, `user ${userId}`, state.perUser), usageOf(state, origin, state.perReceiver)];
+function usagesOf(state: State, { userId, origin }: SlotHolder): Usages {
+  const own: Usages = [
+    usageOf(state, `user ${userId}`, state.perUser),
+    usageOf(state, origin, state.perReceiver),
+  ];
   for (const [name, usage] of state.usages) {
     if (state.usages.size <= mostIdle) break;
     if (usage.inUse + usage.pending === 0 && !own.includes(usage)) state.usages.delete(name);
@@ -136,7 +153,7 @@ function usagesOf(state: State, { userId, origin }: SlotHolder): readonly Usage[
 }
 
 function usageOf({ usages }: State, name: string, most: number): Usage {
-  const usage = usages.get(name) ?? { most, inUse: 0, pending: 0, usualMs: 0 };
+  const usage = usages.get(name) ?? { most, inUse: 0, pending: 0, usualMs: 0, isUnanswered: false };
   usages.delete(name);
   usages.set(name, usage);
   return usage;
@@ -146,16 +163,34 @@ function isLively({ usualMs }: Usage): boolean {
   return usualMs > 0 && usualMs <= livelyMs;
 }
 
-function canTake({ inUse, slots, livelyLimit }: State, usages: readonly Usage[]): boolean {
+/**
+ * Returns whether a receiver is silent, and such receivers use half of the slots. By themselves,
+ * twenty of them would have all slots until their breakers open, which takes minutes.
+ */
+function isCrowdedOut({ inFlight, slots, now }: State, [, receiver]: Usages): boolean {
+  const silent = new Set<Usage>();
+  const before = now() - silentMs;
+  for (const { receiver: one, sinceMs } of inFlight)
+    if (one.isUnanswered || sinceMs < before) silent.add(one);
+  if (!receiver.isUnanswered && !silent.has(receiver)) return false;
+  const inUse = [...silent].reduce((sum, one) => sum + one.inUse, 0);
+  return inUse >= Math.max(1, Math.floor(slots / 2));
+}
+
+function canTake(state: State, usages: Usages): boolean {
+  const { inUse, slots, livelyLimit } = state;
   return (
     inUse < slots &&
+    !isCrowdedOut(state, usages) &&
     usages.every((usage) => usage.inUse < usage.most || (isLively(usage) && inUse < livelyLimit))
   );
 }
 
-function canReserve({ inUse, pending, slots, livelyLimit }: State, usages: readonly Usage[]): boolean {
+function canReserve(state: State, usages: Usages): boolean {
+  const { inUse, pending, slots, livelyLimit } = state;
   return (
     inUse + pending < slots + longestLine &&
+    !isCrowdedOut(state, usages) &&
     usages.every((usage) => {
       const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
       const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
@@ -175,12 +210,17 @@ function add(
   }
 }
 
-function takeSlot(state: State, usages: readonly Usage[]): ReleaseSlot {
+function takeSlot(state: State, usages: Usages): ReleaseSlot {
   add(state, usages, { inUse: 1, pending: -1 });
+  const [, receiver] = usages;
+  const flight = { receiver, sinceMs: state.now() };
+  state.inFlight.add(flight);
   let isReleased = false;
   return (answeredMs) => {
     if (isReleased) return;
     isReleased = true;
+    state.inFlight.delete(flight);
+    if (answeredMs !== undefined) receiver.isUnanswered = answeredMs === 0;
     if (answeredMs !== undefined)
       for (const usage of usages) usage.usualMs = blend(usage.usualMs, answeredMs);
     add(state, usages, { inUse: -1, pending: 0 });

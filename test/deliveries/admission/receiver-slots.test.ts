@@ -73,6 +73,48 @@ describe("createReceiverSlots", () => {
       ...options,
     });
 
+  describe("of many receivers that begin to hang", () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const hang = (slots: ReceiverSlots): readonly (Visit | undefined)[] => {
+      names.forEach((origin, user) => attempt(slots, 10, origin, user));
+      const begun = names.slice(0, 4).map((origin, user) => visit(slots, origin, user));
+      nowMs += 1_001;
+      return begun;
+    };
+
+    it("leaves half of the slots to the others, and takes no more of the silent", () => {
+      const slots = create();
+      hang(slots);
+
+      expect(names.slice(0, 4).map((origin, user) => visit(slots, origin, user))).to.deep.equal(
+        Array.from({ length: 4 }),
+      );
+      expect(begunOf(visitAll(slots, "e", 4))).to.equal(2);
+      expect(begunOf(visitAll(slots, "new", 9))).to.equal(2);
+    });
+
+    it("takes those that have not answered for silent until they answer", () => {
+      const slots = create();
+      const [first, ...others] = hang(slots);
+      first?.release(0);
+      visit(slots, "e", 4);
+      nowMs += 1_001;
+
+      expect(visit(slots, "a", 0)).to.equal(undefined);
+      for (const other of others) other?.release(5);
+      const again = visit(slots, "a", 0);
+      again?.release(5);
+      expect(begunOf(visitAll(slots, "a", 0))).to.equal(2);
+    });
+
+    it("lets one of them have a slot where there is one only", () => {
+      const slots = create({ slots: 1 });
+      visit(slots, "a", 0)?.release(0);
+
+      expect(visit(slots, "a", 0)?.state).to.equal("begun");
+    });
+  });
+
   describe("of a receiver that is not known to be lively", () => {
     it("gives each its share, and no more, and keeps nobody waiting", () => {
       const slots = create();
@@ -268,13 +310,14 @@ describe("createReceiverSlots", () => {
     for (let step = 0; step < 5_000; step++) act(false);
     while (open.length > 0) act(true);
 
-    // No receiver is known to be lively after this.
+    // Every receiver is silent after this: they have half of the slots.
     for (const origin of "abc") for (const user of [0, 1, 2]) attempt(slots, 0, origin, user);
     const counts = [...visitAll(slots, "a", 0), ...visitAll(slots, "b", 1), ...visitAll(slots, "c", 2)].map(
       stateOf,
     );
-    expect(counts).to.deep.equal(Array(6).fill("begun"));
-    expect(visitAll(slots, "d", 4).map(stateOf)).to.deep.equal(["begun", "begun"]);
+    expect(counts).to.deep.equal(Array(4).fill("begun"));
+    for (const [origin, user] of [["d", 4] as const, ["e", 5] as const])
+      expect(visitAll(slots, origin, user).map(stateOf)).to.deep.equal(["begun", "begun"]);
   });
 
   it("remembers what is usual of 1,000 users and receivers without attempts in flight, those that had some last", () => {
