@@ -1,4 +1,7 @@
 import Table from "cli-table3";
+import { retentionReport, webhookReport } from "./report-webhooks.ts";
+import type { WebhookResults } from "./webhooks/measure.ts";
+import type { RetentionResult } from "./webhooks/retention.ts";
 import { deliveryReport } from "./report-deliveries.ts";
 import { requestReport } from "./report-requests.ts";
 import type { DeliveryResults } from "./delivery-runs.ts";
@@ -22,17 +25,21 @@ export interface Results {
   readonly operations?: OperationResults;
   readonly deliveries?: DeliveryResults;
   readonly scaleOut?: readonly ScaleOut[];
+  readonly webhooks?: WebhookResults;
+  readonly retention?: RetentionResult;
   readonly holdUps?: readonly Outcome[];
   readonly plans?: { readonly events: number; readonly results: readonly PlanResult[] };
 }
 
 /** The results as the part of docs/measurements.md that this prints. */
 export function reportOf(results: Results): string {
-  const { requests, operations, deliveries, scaleOut, holdUps, plans } = results;
+  const { requests, operations, deliveries, scaleOut, webhooks, retention, holdUps, plans } = results;
   return [
     ...(requests === undefined && operations === undefined ? [] : [requestReport({ requests, operations })]),
     ...(deliveries === undefined ? [] : [deliveryReport(deliveries)]),
     ...(scaleOut === undefined ? [] : [scaleReport(scaleOut)]),
+    ...(webhooks === undefined ? [] : [webhookReport(webhooks)]),
+    ...(retention === undefined ? [] : [retentionReport(retention)]),
     ...(holdUps === undefined
       ? []
       : [

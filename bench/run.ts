@@ -2,7 +2,8 @@
  * `npm run bench`: about twelve minutes on two cores, on servers of its own, which it starts and removes. Prints the part
  * of docs/measurements.md that is measured here, progress to stderr, everything to bench/results/<date>.json.
  *
- * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries, scale, holdups, plans.
+ * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries, scale, webhooks, retention, holdups,
+ * plans.
  * `--write` puts the tables into docs/measurements.md. `--from a.json --from b.json` prints earlier results, those of all
  * files together, and measures nothing. BENCH_SCALE=0.2 shortens it, for a look whether all works;
  * BENCH_PLANS=1 has the plans of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and
@@ -26,8 +27,19 @@ import { measureRequests, type BenchContext } from "./requests.ts";
 import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
 import { measureScaleOut } from "./scale-out.ts";
 import { poolSize, prepareSurroundings } from "./surroundings.ts";
+import { measureWebhooks } from "./webhooks/measure.ts";
+import { measureRetention } from "./webhooks/retention.ts";
 
-const partNames = ["requests", "operations", "deliveries", "scale", "holdups", "plans"] as const;
+const partNames = [
+  "requests",
+  "operations",
+  "deliveries",
+  "scale",
+  "webhooks",
+  "retention",
+  "holdups",
+  "plans",
+] as const;
 type PartName = (typeof partNames)[number];
 
 const page = "docs/measurements.md";
@@ -72,7 +84,7 @@ async function measureParts(parts: ReadonlySet<PartName>, atEnd: AtEnd): Promise
   const scale = numberOf("BENCH_SCALE", 1);
   const startedAt = new Date().toISOString();
   const machine = describeMachine();
-  const served = partNames.slice(0, 4).some((part) => parts.has(part));
+  const served = partNames.slice(0, 6).some((part) => parts.has(part));
   const measured = {
     ...(served ? await measureServed(parts, scale, atEnd) : { versions: {} }),
     ...(parts.has("holdups") ? { holdUps: await measureHoldUps(scale, atEnd) } : {}),
@@ -93,7 +105,10 @@ async function measureParts(parts: ReadonlySet<PartName>, atEnd: AtEnd): Promise
   return results;
 }
 
-type Served = Pick<Results, "versions" | "requests" | "operations" | "deliveries" | "scaleOut">;
+type Served = Pick<
+  Results,
+  "versions" | "requests" | "operations" | "deliveries" | "scaleOut" | "webhooks" | "retention"
+>;
 
 /** All that runs on one pair of servers. */
 async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd: AtEnd): Promise<Served> {
@@ -110,11 +125,13 @@ async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd:
     await purgeQueues(surroundings.amqpUrl);
     return work(context);
   };
-  const [requests, operations, deliveries, scaleOut] = [
+  const [requests, operations, deliveries, scaleOut, webhooks, retention] = [
     await part("requests", measureRequests),
     await part("operations", measureOperations),
     await part("deliveries", measureDeliveries),
     await part("scale", measureScaleOut),
+    await part("webhooks", measureWebhooks),
+    await part("retention", measureRetention),
   ];
   return {
     versions: surroundings.versions,
@@ -122,6 +139,8 @@ async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd:
     ...(operations && { operations }),
     ...(deliveries && { deliveries }),
     ...(scaleOut && { scaleOut }),
+    ...(webhooks && { webhooks }),
+    ...(retention && { retention }),
   };
 }
 

@@ -1,0 +1,105 @@
+import { familyCpuMicros, processCpuMicros } from "../cpu.ts";
+import { measureCapacity, type Amounts } from "../deliveries.ts";
+import { subscribe } from "../delivery-runs.ts";
+import { medianOf } from "../numbers.ts";
+import { startPeer } from "../peer.ts";
+import { startProgram } from "../program.ts";
+import type { ReceiverQuestion, ReceiverReport } from "../receiver.ts";
+import type { BenchContext } from "../requests.ts";
+
+/** What a delivery costs with a feature, by that of one without right before. */
+export interface FeatureResult {
+  readonly feature: string;
+  readonly perSecond: number;
+  /** CPU of each delivery, in µs. */
+  readonly dispatcherMicros: number;
+  readonly postgresMicros: number;
+  /** Median of the rounds, of deliveries a second and of the dispatcher's CPU. */
+  readonly rateRatio: number;
+  readonly cpuRatio: number;
+}
+
+const rounds = 5;
+const filter = { title: { starts_with: "Note" }, id: { gt: 0 } };
+const headers = Object.fromEntries(
+  Array.from({ length: 10 }, (_, at) => [`X-Own-${at}`, `value-${at}-${"x".repeat(40)}`]),
+);
+/** Each is put upon the webhook, and taken away. */
+const features = {
+  "a filter of two conditions": [
+    ["PUT", "", { filter }],
+    ["PUT", "", { filter: null }],
+  ],
+  "two secrets": [
+    ["POST", "/rotate-secret", { grace: 86_400 }],
+    ["POST", "/rotate-secret", { grace: 0 }],
+  ],
+  "ten headers of its own": [
+    ["PUT", "", { headers }],
+    ["PUT", "", { headers: null }],
+  ],
+} as const;
+
+function micros(amounts: Amounts, name: string): number {
+  return amounts[name] ?? Number.NaN;
+}
+
+/** Rows by SQL as fast as they can be delivered, with each feature and without, in turns. */
+export async function measureFeatures(context: BenchContext): Promise<readonly FeatureResult[]> {
+  const { surroundings, scale, atEnd, progress } = context;
+  const { token, userId, postgresPid } = surroundings;
+  const databaseUrl = await surroundings.copyDatabase("svc_features");
+  const pool = surroundings.connect(databaseUrl);
+  const receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
+  atEnd(() => receiver.end());
+  const api = await startProgram({ name: "api", surroundings, databaseUrl });
+  atEnd(() => api.stop());
+  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
+  atEnd(() => dispatcher.stop());
+  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
+  await subscribe({ port: api.port, token, receiverPort });
+  const { rows } = await pool.query<{ readonly id: number }>("SELECT id FROM svc.subscriptions");
+  const ask = async ([method, path, body]: readonly [string, string, object]): Promise<void> => {
+    const response = await fetch(`http://127.0.0.1:${api.port}/svc-api/webhooks/${rows[0]?.id}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  };
+  const meters = {
+    dispatcher: () => processCpuMicros(dispatcher.pid),
+    postgresql: () => familyCpuMicros(postgresPid),
+  };
+  const count = Math.max(200, Math.round(2_000 * scale));
+  const run = async (): Promise<{ readonly perSecond: number; readonly cpuMicros: Amounts }> =>
+    measureCapacity({ pool, receiver, userId, meters, count });
+  await run();
+  const results: FeatureResult[] = [];
+  for (const [feature, [put, remove]] of Object.entries(features)) {
+    const pairs = [];
+    for (let round = 0; round < rounds; round += 1) {
+      progress(`deliveries with ${feature}, round ${round + 1} of ${rounds}`);
+      const without = await run();
+      await ask(put);
+      pairs.push({ without, with: await run() });
+      await ask(remove);
+    }
+    results.push({
+      feature,
+      perSecond: medianOf(pairs.map((pair) => pair.with.perSecond)),
+      dispatcherMicros: medianOf(pairs.map((pair) => micros(pair.with.cpuMicros, "dispatcher"))),
+      postgresMicros: medianOf(pairs.map((pair) => micros(pair.with.cpuMicros, "postgresql"))),
+      rateRatio: medianOf(pairs.map((pair) => pair.with.perSecond / pair.without.perSecond)),
+      cpuRatio: medianOf(
+        pairs.map(
+          (pair) => micros(pair.with.cpuMicros, "dispatcher") / micros(pair.without.cpuMicros, "dispatcher"),
+        ),
+      ),
+    });
+  }
+  await dispatcher.stop();
+  await api.stop();
+  receiver.end();
+  return results;
+}
