@@ -121,11 +121,11 @@ describe("closeLedger", () => {
   });
 
   const replay = { id: "5", state: "done", reason: null, done: 1, failed: 0 };
-  const again = { ...rowToSeven, uuid: "delivery-3", replayId: "5" };
+  const replayed = { ...rowToSeven, uuid: "delivery-3", replayId: "5" };
   const arrivedAgain: Arrival = { ...toSeven, delivery: "delivery-3" };
 
   it("has the deliveries of a replay arrive, and calls none of them doubled", () => {
-    const deliveries = [...facts.deliveries, again];
+    const deliveries = [...facts.deliveries, replayed];
     const arrivals = [...facts.arrivals, arrivedAgain];
     const ledger = ledgerOf({ replays: [replay], deliveries, arrivals });
 
@@ -134,7 +134,7 @@ describe("closeLedger", () => {
   });
 
   for (const [what, replays, deliveries] of [
-    ["of a replay that did not arrive", [replay], [again]],
+    ["of a replay that did not arrive", [replay], [replayed]],
     ["of a replay that has not ended", [{ ...replay, state: "running", done: 0 }], []],
     ["that its replay counts and nothing shows", [replay], []],
   ] as const) {
@@ -144,7 +144,7 @@ describe("closeLedger", () => {
   }
 
   it("explains what a replay gave up", () => {
-    const given = { ...again, status: "cancelled", reason: "The replay was cancelled." };
+    const given = { ...replayed, status: "cancelled", reason: "The replay was cancelled." };
     const ended = { ...replay, state: "cancelled" };
     const ledger = ledgerOf({ replays: [ended], deliveries: [...facts.deliveries, given] });
 

@@ -41,7 +41,12 @@ describe("createSweep", () => {
       const [one, other] = scene.started;
       expect(one?.flight).to.deep.equal({ id: String((await scene.work.flights())[0]?.id), unwritten: 2 });
       expect(other?.flight).to.equal(one?.flight);
-      expect(one).to.include({ uuid: fresh.uuid, payload: undefined, attempt: 0, eventUuid: fresh.eventUuid });
+      expect(one).to.include({
+        uuid: fresh.uuid,
+        payload: undefined,
+        attempt: 0,
+        eventUuid: fresh.eventUuid,
+      });
       expect(one?.subscription.user.id).to.equal(scene.subscription.userId);
       expect(performance.now() - (one?.happenedAtMs ?? 0)).to.be.within(0, 10_000);
       const asked = scene.admission.asked.map(({ lane, bytes, isUrgent }) => [lane, bytes, isUrgent]);
