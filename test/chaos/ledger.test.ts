@@ -46,6 +46,11 @@ function ledgerOf(changes: Partial<Facts>): Ledger {
   return closeLedger({ ...facts, ...changes });
 }
 
+/** One delivery was removed while it had this status. */
+function removed(status: string): Ledger {
+  return ledgerOf({ deliveries: [row, { ...rowToSeven, status, isRemoved: true }] });
+}
+
 describe("closeLedger", () => {
   it("finds nothing wrong where every due pair came once", () => {
     const ledger = ledgerOf({});
@@ -112,9 +117,6 @@ describe("closeLedger", () => {
   });
 
   it("accepts that what has ended is removed, and calls lost what had not", () => {
-    const removed = (status: string): Ledger =>
-      ledgerOf({ deliveries: [row, { ...rowToSeven, status, isRemoved: true }] });
-
     expect([removed("delivered").lost, removed("delivered").removed]).to.deep.equal([[], 1]);
     for (const status of ["pending", "retrying", "held"])
       expect(removed(status).lost).to.deep.equal(["delivery-2 was removed unfinished"]);
