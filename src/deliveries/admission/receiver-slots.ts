@@ -73,7 +73,7 @@ interface Waiting {
   giveUp(): void;
 }
 
-/** Of the user, and of the receiver. */
+/** What the user has in use, then the receiver. */
 type Usages = readonly [user: Usage, receiver: Usage];
 
 interface State extends SlotLimits {
