@@ -66,6 +66,28 @@ export function createTextSql(over: Pool | ClientBase, names: (text: string) => 
   };
 }
 
+/** Runs one statement for each list of values, in their order. Returns the rows of each. */
+export type ManySql = (
+  text: string,
+  lists: readonly (readonly unknown[])[],
+) => Promise<readonly (readonly TextRow[])[]>;
+
+/**
+ * Sends all of them in one write, to one connection. A fault of one is that of all.
+ *
+ * @param names See `createStatementNames`. What gets none is sent one by one.
+ */
+export function createManySql(over: ClientBase, names: (text: string) => string | undefined): ManySql {
+  return async (text, lists) => {
+    const name = names(text);
+    const values = lists.map(sentOf).filter((sent) => sent !== undefined);
+    if (name !== undefined && values.length === lists.length) return runBatch(over, { name, text, values });
+    const rows: TextRow[][] = [];
+    for (const one of lists) rows.push(await runByPg(over, text, one));
+    return rows;
+  };
+}
+
 async function runByPg(
   over: Pool | ClientBase,
   text: string,

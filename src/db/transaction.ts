@@ -1,11 +1,12 @@
 import type { Pool } from "pg";
 import { inTransaction, sqlOver, type Sql } from "./sql.ts";
-import { createTextSql, type TextSql } from "./text-sql.ts";
+import { createManySql, createTextSql, type ManySql, type TextSql } from "./text-sql.ts";
 
-/** One transaction, for statements of both kinds. */
+/** One transaction, for statements of every kind. */
 export interface Transaction {
   readonly sql: Sql;
   readonly text: TextSql;
+  readonly many: ManySql;
 }
 
 /** Runs statements in one transaction; what `work` throws takes all of them back. */
@@ -15,7 +16,11 @@ export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) 
 export function createInTransaction(pool: Pool, names: (text: string) => string | undefined): InTransaction {
   return (work) =>
     inTransaction(pool, "", (client) =>
-      work({ sql: sqlOver(client, names), text: createTextSql(client, names) }),
+      work({
+        sql: sqlOver(client, names),
+        text: createTextSql(client, names),
+        many: createManySql(client, names),
+      }),
     );
 }
 

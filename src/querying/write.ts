@@ -1,5 +1,5 @@
 import { quoteName, quoteTable } from "../db/names.ts";
-import type { TextSql } from "../db/text-sql.ts";
+import type { ManySql, TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
 import { columnText, createParameters, type Parameters } from "./condition-text.ts";
 import { isAlways, type Condition } from "./condition.ts";
@@ -115,10 +115,33 @@ export async function deleteRecord(
   condition: Condition,
   { sql, comment }: Pick<WriteOptions, "sql" | "comment">,
 ): Promise<boolean> {
+  const { text, values } = deletion(definition, condition, comment);
+  return (await sql(text, values)).length > 0;
+}
+
+/**
+ * Deletes the records that meet conditions of one shape, each by a statement. Returns whether there
+ * was one for each.
+ */
+export async function deleteRecords(
+  definition: Definition,
+  conditions: readonly Condition[],
+  { sql, comment }: { readonly sql: ManySql; readonly comment: string },
+): Promise<boolean> {
+  const deletions = conditions.map((condition) => deletion(definition, condition, comment));
+  const lists = deletions.map(({ values }) => values);
+  return (await sql(deletions[0]?.text ?? "", lists)).every((rows) => rows.length > 0);
+}
+
+function deletion(
+  definition: Definition,
+  condition: Condition,
+  comment: string,
+): { readonly text: string; readonly values: readonly unknown[] } {
   const parameters = createParameters();
   const where = whereText(condition, parameters);
-  const text = `DELETE FROM ${quoteTable(definition.table)} AS t ${where} RETURNING 1`;
-  return (await sql(text + comment, parameters.values)).length > 0;
+  const text = `DELETE FROM ${quoteTable(definition.table)} AS t ${where} RETURNING 1${comment}`;
+  return { text, values: parameters.values };
 }
 
 /**

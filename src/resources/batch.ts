@@ -1,5 +1,4 @@
 import { maxPresentedBytes } from "../broker/message-limit.ts";
-import type { JsonObject } from "../http/body.ts";
 import { hasEntityTag, recordChanged, type EntityTags } from "../http/conditional.ts";
 import { AppError } from "../kit/errors.ts";
 import type { BatchOperation } from "./batch-body.ts";
@@ -22,7 +21,7 @@ export interface Batch {
 
 /**
  * Does the operations in their order, so that each sees what those before it have written. Creates
- * that follow each other are written together where that makes no difference.
+ * that follow each other are written together where that makes no difference, and so are deletes.
  *
  * @returns The body of the answer.
  * @throws What the first operation with a fault throws, its errors by their place in the batch.
@@ -40,7 +39,7 @@ export async function runBatch(batch: Batch): Promise<string> {
       results.push(result);
     }
   };
-  /** Up to here, creates are made one by one: some of them could not be made together. */
+  /** Up to here, operations are done one by one: some of them could not be done together. */
   let oneByOne = 0;
   while (results.length < operations.length) {
     const index = results.length;
@@ -50,10 +49,10 @@ export async function runBatch(batch: Batch): Promise<string> {
           `The batch took longer than ${limitMs / 1000} s, at operation ${index} of ${operations.length}`,
         ),
       });
-    const creates = index < oneByOne ? [] : createsFrom(operations, index);
-    oneByOne = Math.max(oneByOne, index + creates.length);
+    const alike = index < oneByOne ? [] : alikeFrom(operations, index);
+    oneByOne = Math.max(oneByOne, index + alike.length);
     try {
-      const together = creates.length > 1 ? await createTogether(batch, creates) : undefined;
+      const together = alike.length > 1 ? await runTogether(batch, alike) : undefined;
       await take(together ?? [await run(operations[index] as BatchOperation, batch)]);
     } catch (thrown) {
       throw faultOfOperation(operations[results.length] as BatchOperation, results.length, thrown);
@@ -62,27 +61,31 @@ export async function runBatch(batch: Batch): Promise<string> {
   return `{"data":[${results.join(",")}]}`;
 }
 
-/** Most creates that are made together, so that a fault of one costs the others little. */
+/** Most operations that are done together, so that a fault of one costs the others little. */
 const mostTogether = 100;
 
-/** Returns the bodies of the creates that follow each other from here. */
-function createsFrom(operations: readonly BatchOperation[], start: number): readonly JsonObject[] {
-  const bodies: JsonObject[] = [];
-  for (const operation of operations.slice(start, start + mostTogether)) {
-    if (operation.method !== "create") break;
-    bodies.push(operation.data);
-  }
-  return bodies;
+/** Returns the creates or the deletes that follow each other from here. */
+function alikeFrom(operations: readonly BatchOperation[], start: number): readonly BatchOperation[] {
+  const some = operations.slice(start, start + mostTogether);
+  const [first] = some;
+  const end = some.findIndex(
+    (one) => one.method !== first?.method || one.method === "update" || ("ifMatch" in one && one.ifMatch),
+  );
+  return end < 0 ? some : some.slice(0, end);
 }
 
-/** Undefined, and nothing written, when they have to be made one by one. */
-async function createTogether(
+/** Undefined, and nothing written, when they have to be done one by one. */
+async function runTogether(
   { records, request }: Batch,
-  bodies: readonly JsonObject[],
+  alike: readonly BatchOperation[],
 ): Promise<readonly string[] | undefined> {
-  const made = await records.createMany(request, bodies);
-  return made?.map(createdText);
+  const bodies = alike.flatMap((one) => (one.method === "create" ? [one.data] : []));
+  if (bodies.length > 0) return (await records.createMany(request, bodies))?.map(createdText);
+  const ids = alike.flatMap((one) => (one.method === "delete" ? [one.id] : []));
+  return (await records.removeMany(request, ids)) ? ids.map(() => deletedText) : undefined;
 }
+
+const deletedText = '{"status":204}';
 
 function createdText(json: string): string {
   return `{"status":201,"record":${json}}`;
@@ -96,7 +99,7 @@ async function run(
   const target = { id: operation.id, check: checkOf(operation.ifMatch) };
   if (operation.method === "delete") {
     await records.remove(request, target);
-    return '{"status":204}';
+    return deletedText;
   }
   const { json } = await records.update(request, target, () => Promise.resolve(operation.data));
   return `{"status":200,"record":${json}}`;

@@ -1,4 +1,4 @@
-import type { TextSql } from "../db/text-sql.ts";
+import type { Transaction } from "../db/transaction.ts";
 import { AppError } from "../kit/errors.ts";
 import type { RecordDatabase } from "./store.ts";
 
@@ -6,9 +6,13 @@ import type { RecordDatabase } from "./store.ts";
  * Makes the stores use a transaction. Prisma has connections of its own: where it would have to
  * answer, the store throws AppError `validation.failed`.
  */
-export function databaseWithin(database: RecordDatabase, text: TextSql): RecordDatabase {
+export function databaseWithin(
+  database: RecordDatabase,
+  { text, many }: Pick<Transaction, "text" | "many">,
+): RecordDatabase {
   return {
     ...database,
+    many,
     records: text,
     reads: text,
     lists: text,

@@ -75,6 +75,8 @@ export interface RecordOperations {
    *   one: a fault then gets its place.
    */
   createMany(request: Request, bodies: readonly JsonObject[]): Promise<readonly string[] | undefined>;
+  /** Deletes records together. Returns whether it did: else nothing was, and one by one may. */
+  removeMany(request: Request, ids: readonly string[]): Promise<boolean>;
   /** @param readBody Called when the record may be changed. */
   update(request: WriteRequest, target: Target, readBody: () => Promise<JsonObject>): Promise<Updated>;
   remove(request: Request, target: Target): Promise<void>;
@@ -133,6 +135,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
 
     createMany: (request, bodies) =>
       createTogether(resource, request, bodies, { rules: createRules(), fields: settable }),
+
+    removeMany: (request, ids) => removeTogether(resource, request, ids),
 
     async update(request, { id, check }, readBody) {
       const { reach, caller, isLarge } = request;
@@ -208,6 +212,23 @@ function writtenFields({
 }: Definition): Readonly<Record<"settable" | "changeable", readonly Field[]>> {
   const settable = fields.filter(({ isGenerated }) => isGenerated !== true);
   return { settable, changeable: settable.filter(({ isKey }) => !isKey) };
+}
+
+/** See `RecordOperations.removeMany`. */
+async function removeTogether(
+  { definition, access }: Resource,
+  { caller, reach: { together } }: Request,
+  ids: readonly string[],
+): Promise<boolean> {
+  const allowed = access.of(definition, ["read", "delete"], caller);
+  if (together === undefined || isNever(allowed)) return false;
+  const done = await together.attempt(async () => {
+    const keys = ids.map((id) => keyOf(definition, id));
+    const { where = {} } = baseQueryOf(definition);
+    if (!(await together.removeMany(keys, where, allowed))) throw new Error("Not all of them are there");
+    return true;
+  });
+  return done === true;
 }
 
 function lazyRules(

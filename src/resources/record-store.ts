@@ -80,11 +80,13 @@ export interface RecordStore {
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }
 
-/** Creates several records at a time. Within a transaction only: what fails leaves it broken. */
+/** Writes several records at a time. Within a transaction only: what fails leaves it broken. */
 export interface ManyStore {
   /** Returns undefined when they have to be created one by one. */
   createMany<T>(
     many: readonly Row[],
     options: Omit<Written<T>, "data" | "isUndone">,
   ): Promise<readonly T[] | undefined>;
+  /** Returns whether all of them were there; else those that were are deleted. */
+  removeMany(keys: readonly unknown[], where: Where, access: Condition): Promise<boolean>;
 }

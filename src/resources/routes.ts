@@ -94,9 +94,9 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     definition,
     reachOf(caller, transaction) {
       if (transaction === undefined) return { store, lookup: lookupFor(caller) };
-      const { sql: sqlWithin, text } = transaction;
+      const { sql: sqlWithin } = transaction;
       const looking = { own: definition, definitions, sql: sqlWithin, access, isInTransaction: true };
-      const within = storeOver(databaseWithin(database, text));
+      const within = storeOver(databaseWithin(database, transaction));
       const together: Together = { ...within, attempt: (work) => attempt(sqlWithin, work) };
       return { store: within, lookup: createLookup(looking)(caller), together };
     },

@@ -1,6 +1,6 @@
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import type { TextSql, TextTransact } from "../db/text-sql.ts";
+import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
@@ -22,6 +22,7 @@ import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
 import {
   deleteRecord,
+  deleteRecords,
   insertRecord,
   insertRecords,
   isReadTogether,
@@ -54,6 +55,8 @@ export interface RecordDatabase {
   readonly models: ModelsClient;
   /** Called with the resource's name when the Prisma client has to answer. */
   readonly onFallback: (resource: string) => void;
+  /** Within a transaction. */
+  readonly many?: ManySql;
   /** Goes behind every statement that writes, see `traceComment`. */
   readonly comment: () => string;
 }
@@ -90,6 +93,7 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
     find: (key, where, shape, access) => find(context, key, { where, shape, access }),
     create: (written) => create(context, written),
     createMany: (many, written) => createMany(context, many, written),
+    removeMany: (keys, where, access) => removeMany(context, keys, { where, access }),
     version: async (key) => readVersion(database.records, definition, keyCondition(definition, key)),
     update: (key, written) => update(context, key, written),
     remove: (key, where, access, version) => remove(context, key, { where, access, version }),
@@ -219,6 +223,17 @@ async function remove(
   } catch (error) {
     return refuseDelete(error);
   }
+}
+
+async function removeMany(
+  { definition, definitions, database: { many, comment } }: Context,
+  keys: readonly unknown[],
+  { where, access }: { readonly where: Where; readonly access: Condition },
+): Promise<boolean> {
+  const filter = conditionOf(definition, definitions, where);
+  if (filter === undefined || many === undefined) return false;
+  const conditions = keys.map((key) => allOf([keyCondition(definition, key), filter, access]));
+  return deleteRecords(definition, conditions, { sql: many, comment: comment() });
 }
 
 /** Only what can fail after the write takes the two round trips of a transaction. */

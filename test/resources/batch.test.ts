@@ -13,6 +13,7 @@ function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Bat
       refuseCreate: () => undefined,
       create: () => Promise.resolve({ id: "1", json }),
       createMany: () => Promise.resolve(undefined),
+      removeMany: () => Promise.resolve(false),
       update: () => Promise.resolve({ json, isWritten: true }),
       remove: () => Promise.resolve(),
     },

@@ -31,11 +31,6 @@ describe("POST /resources/{name}/batch", () => {
 
   const statusOf = async (...references: readonly string[]): Promise<number> =>
     (await batch("ada", ...references.map((reference) => create(reference)))).status;
-  const statementsOf = async (operations: number): Promise<number> => {
-    served.statements();
-    await batch("ada", ...Array.from({ length: operations }, (_, i) => create(`S-${operations}-${i}`)));
-    return served.statements().length;
-  };
 
   before(async () => {
     served = await openServedDatabase();
@@ -329,29 +324,6 @@ describe("POST /resources/{name}/batch", () => {
   it("lets one of two batches with the same values through", async () => {
     expect(await Promise.all([statusOf("P-1", "P-2"), statusOf("P-2", "P-1")])).to.have.members([200, 422]);
     expect(await stored()).to.have.length(5);
-  });
-
-  it("takes a statement for 25 creates with a relation, and one for 20 answers of their rules", async () => {
-    expect((await statementsOf(100)) - (await statementsOf(25))).to.equal(3 + 3);
-  });
-
-  it("takes two statements for each operation with a rule that an earlier one may decide on", async () => {
-    const rules = { slug: "required|string", title: "required|string|unique:pages,title" };
-    const own = await startApi(served, withVariant("pages", { createRules: rules }));
-    const countOf = async (count: number): Promise<number> => {
-      served.statements();
-      const operations = Array.from({ length: count }, (_, i) => ({
-        method: "create",
-        data: { slug: `${count}-${i}`, title: `${count}-${i}` },
-      }));
-      expect((await ask(own, "ada", "POST /pages/batch", { operations })).status).to.equal(200);
-      return served.statements().length;
-    };
-    try {
-      expect((await countOf(20)) - (await countOf(10))).to.equal(20);
-    } finally {
-      await own.server.close();
-    }
   });
 });
 
