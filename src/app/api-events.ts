@@ -1,6 +1,6 @@
 import { createStatementNames, createTextSql } from "../db/text-sql.ts";
 import { createSql } from "../db/sql.ts";
-import { createEventFeed, type EventFeedOptions } from "../events/event-feed.ts";
+import { createEventFeed, type EventFeed, type EventFeedOptions } from "../events/event-feed.ts";
 import { createEventHorizon } from "../events/event-horizon.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
 import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
@@ -9,7 +9,10 @@ import type { ApiRouter } from "../http/state.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-/** Adds the routes of events. Returns their streams, which a worker of the API feeds. */
+/**
+ * Adds the routes of events. Returns their streams, which a worker of the API feeds, and what reads
+ * them.
+ */
 export function addEvents(
   router: ApiRouter,
   { database, isEmbedded }: Infrastructure,
@@ -17,7 +20,7 @@ export function addEvents(
   options: Omit<FeedRoutesOptions, "feed" | "streams"> &
     Pick<EventFeedOptions, "judge"> &
     Pick<EventStreamsOptions, "recheck">,
-): EventStreams {
+): { readonly streams: EventStreams; readonly feed: EventFeed } {
   const sql = createSql({ pool: database.lists, isEmbedded });
   const horizon = createEventHorizon({ sql });
   const present = createEventPresenter({
@@ -28,5 +31,5 @@ export function addEvents(
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
   addEventRoutes(router, { ...options, feed, streams });
-  return streams;
+  return { streams, feed };
 }

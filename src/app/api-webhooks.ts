@@ -5,12 +5,14 @@ import { createReadRight } from "../deliveries/read-right.ts";
 import { addDeliveryRoutes, type DeliveryRoutesOptions } from "../deliveries/routes.ts";
 import { createTestDeliveries } from "../deliveries/test-delivery.ts";
 import { addTestRoute } from "../deliveries/test-route.ts";
+import type { EventFeed } from "../events/event-feed.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { createTargetPolicy, perUser } from "../outbound/targets.ts";
 import { refusalOfWebhook } from "../resources/silent-webhooks.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { createWebhookFilters, type WebhookFilters } from "../subscriptions/filters.ts";
 import { findSubscription } from "../subscriptions/own-subscriptions.ts";
+import { previewEvents } from "../subscriptions/preview.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { eventsOf, isService, refusalOfService } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
@@ -29,6 +31,8 @@ export function addWebhooks(
   { config, definitions }: Configuration,
   options: Omit<DeliveryRoutesOptions, "history" | "readRight" | "manualRetryLimit"> & {
     readonly eligibility: Pick<Eligibility, "judge">;
+    readonly feed: EventFeed;
+    readonly registered: readonly string[];
   },
 ): { readonly filters: WebhookFilters; readonly sender: Sender } {
   const listSql = createIndexSql(database.lists);
@@ -40,6 +44,7 @@ export function addWebhooks(
     store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
     triggersOf: (resource) => eventsOf(definitions, resource),
     filterFaults: (filter, of) => filters.faultsOf(filter, of),
+    preview: (ctx, asked) => previewEvents(ctx, asked, { ...options, filters }),
     refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
     refusalOfResource: (name, caller) =>
       isService(definitions, name)

@@ -90,23 +90,26 @@ export function createApi({
       streams.wake();
     },
   });
+  const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, listTurns, ...posts });
+  const registered = [...definitions.keys()];
+  const { streams, feed } = addEvents(router, infrastructure, configuration, {
+    judge: (pairs, which) => eligibility.judge(pairs, which),
+    recheck: createRecheck({ tokens, jwts }),
+    registered,
+    maxPerPage,
+    listTurns,
+    urlOf: posts.urlOf,
+  });
   const { filters, sender } = addWebhooks(router, infrastructure, configuration, {
     ...posts,
     ...lists,
     listTurns,
     eligibility,
+    feed,
+    registered,
   });
   const replayed = { ...posts, listTurns, eligibility, filters, names };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
-  const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, listTurns, ...posts });
-  const streams = addEvents(router, infrastructure, configuration, {
-    judge: (pairs, which) => eligibility.judge(pairs, which),
-    recheck: createRecheck({ tokens, jwts }),
-    registered: [...definitions.keys()],
-    maxPerPage,
-    listTurns,
-    urlOf: posts.urlOf,
-  });
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });

@@ -11,7 +11,8 @@ import type { Presented, PresentedAll } from "./event-presenter.ts";
 export interface FeedQuery {
   /** Resources that the token may read. */
   readonly resources: readonly string[];
-  readonly trigger?: Trigger | undefined;
+  /** Undefined: all. */
+  readonly triggers?: readonly string[] | undefined;
   readonly recordId?: string | undefined;
 }
 
@@ -27,26 +28,29 @@ export interface FeedPage {
   readonly events: readonly FeedEvent[];
   /** Fewer than asked for where those would be too large for one answer. */
   readonly size: number;
-  /** Id to go on behind: of the last event looked at, shown or not. */
+  /** Id to go on behind, or before: of the last event looked at, shown or not. */
   readonly next: bigint;
-  /** Whether there may be more behind it already. */
+  /** Whether there may be more there already. */
   readonly hasMore: boolean;
 }
 
-/** Reads what happened, oldest first (docs/webhooks.md, "Events"). */
+/** Reads what happened (docs/webhooks.md, "Events"). */
 export interface EventFeed {
   /**
-   * Reads events behind an id that the caller may read. Looks at 5,000 events at most: a caller
-   * may be able to read few of many.
+   * Reads events behind an id that the caller may read, oldest first. Looks at 5,000 events at
+   * most: a caller may be able to read few of many.
    */
-  read(options: {
-    readonly query: FeedQuery;
-    readonly caller: Caller;
-    readonly after: bigint;
-    readonly take: number;
-  }): Promise<FeedPage>;
+  read(options: ReadOptions & { readonly after: bigint }): Promise<FeedPage>;
+  /** Reads events before an id likewise, newest first; from the newest on without an id. */
+  readBack(options: ReadOptions & { readonly before: bigint | undefined }): Promise<FeedPage>;
   /** Undefined when there is none, or the caller may not read it. */
   find(uuid: string, caller: Caller, resources: readonly string[]): Promise<FeedEvent | undefined>;
+}
+
+interface ReadOptions {
+  readonly query: FeedQuery;
+  readonly caller: Caller;
+  readonly take: number;
 }
 
 interface EventRow extends Record<string, unknown> {
@@ -80,6 +84,8 @@ export interface EventFeedOptions {
   ) => Promise<PresentedAll>;
 }
 
+type Order = "ASC" | "DESC";
+
 const portion = 1_000;
 const mostPortions = 5;
 
@@ -88,21 +94,24 @@ const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id 
   previous IS NOT NULL AS "hasPrevious"`;
 
 // Bounded by the events looked at, and not by those found: few of many may be of these resources.
-const scanText = `
+const scanText = (order: Order): string => `
   WITH scan AS MATERIALIZED (
-    SELECT * FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT ${portion}
+    SELECT * FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id ${order} LIMIT ${portion}
+  ), bounds AS (
+    SELECT ${order === "ASC" ? "max" : "min"}(id) AS last, count(*)::int AS looked FROM scan
   )
-  SELECT ${columns}, (SELECT max(id) FROM scan) AS last, (SELECT count(*)::int FROM scan) AS looked
-  FROM scan WHERE resource = ANY($3::text[]) AND ($4::text IS NULL OR trigger = $4)
+  SELECT ${columns}, last, looked
+  FROM scan, bounds WHERE resource = ANY($3::text[]) AND ($4::text[] IS NULL OR trigger = ANY($4))
   UNION ALL
-  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, max(id), count(*)::int FROM scan
-  ORDER BY id`;
+  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, last, looked FROM bounds
+  ORDER BY id ${order} NULLS LAST`;
 
 // By the index on (resource, record_id, id): one record has few events.
-const recordText = `
+const recordText = (order: Order): string => `
   SELECT ${columns} FROM svc.events
-  WHERE resource = ANY($3::text[]) AND record_id = $5 AND ($4::text IS NULL OR trigger = $4) AND id > $1 AND id <= $2
-  ORDER BY id LIMIT ${portion}`;
+  WHERE resource = ANY($3::text[]) AND record_id = $5 AND ($4::text[] IS NULL OR trigger = ANY($4))
+    AND id > $1 AND id <= $2
+  ORDER BY id ${order} LIMIT ${portion}`;
 
 const findText = `SELECT ${columns} FROM svc.events WHERE id = $1 AND uuid = $2::uuid`;
 
@@ -122,27 +131,12 @@ interface DataRow extends Record<string, unknown> {
 
 export function createEventFeed(options: EventFeedOptions): EventFeed {
   return {
-    async read({ query, caller, after, take }) {
-      const until = await options.horizon();
-      const readable: EventRow[] = [];
-      let [next, hasMore] = [after, after < until];
-      for (let portions = 0; hasMore && portions < mostPortions && readable.length < take; portions += 1) {
-        const looked = await lookAt(options, query, { after: next, until });
-        const answers = await judgeAll(options, looked.rows, caller);
-        readable.push(...looked.rows.filter((_, index) => answers[index]));
-        next = looked.next;
-        hasMore = looked.hasMore;
-      }
-      const page = readable.slice(0, take);
-      const { events, size } = await readFitting(options, page, caller);
-      const isCut = events.length < readable.length;
-      const last = events.at(-1);
-      return {
-        events,
-        size: size < page.length ? size : take,
-        next: isCut && last !== undefined ? BigInt(last.id) : next,
-        hasMore: hasMore || isCut,
-      };
+    read: async ({ after, ...asked }) =>
+      readPage(options, { ...asked, order: "ASC", above: after, until: await options.horizon() }),
+    async readBack({ before, ...asked }) {
+      const horizon = await options.horizon();
+      const until = before === undefined || before > horizon ? horizon : before - 1n;
+      return readPage(options, { ...asked, order: "DESC", above: 0n, until });
     },
     async find(uuid, caller, resources) {
       const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
@@ -158,6 +152,40 @@ export function idOfUuid(uuid: string): bigint {
   return BigInt(`0x${uuid.replaceAll("-", "").slice(0, 12)}`);
 }
 
+/** The events with an id above `above` and up to `until`. */
+interface Span {
+  readonly order: Order;
+  readonly above: bigint;
+  readonly until: bigint;
+}
+
+async function readPage(
+  options: EventFeedOptions,
+  { query, caller, take, ...asked }: ReadOptions & Span,
+): Promise<FeedPage> {
+  const readable: EventRow[] = [];
+  let span: Span = asked;
+  let hasMore = span.above < span.until;
+  let next = span.order === "ASC" ? span.above : span.until + 1n;
+  for (let portions = 0; hasMore && portions < mostPortions && readable.length < take; portions += 1) {
+    const looked = await lookAt(options, query, span);
+    const answers = await judgeAll(options, looked.rows, caller);
+    readable.push(...looked.rows.filter((_, index) => answers[index]));
+    ({ next, hasMore } = looked);
+    span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
+  }
+  const page = readable.slice(0, take);
+  const { events, size } = await readFitting(options, page, caller);
+  const isCut = events.length < readable.length;
+  const last = events.at(-1);
+  return {
+    events,
+    size: size < page.length ? size : take,
+    next: isCut && last !== undefined ? BigInt(last.id) : next,
+    hasMore: hasMore || isCut,
+  };
+}
+
 interface Looked {
   readonly rows: readonly EventRow[];
   readonly next: bigint;
@@ -166,24 +194,21 @@ interface Looked {
 
 async function lookAt(
   { sql }: EventFeedOptions,
-  { resources, trigger, recordId }: FeedQuery,
-  { after, until }: { readonly after: bigint; readonly until: bigint },
+  { resources, triggers, recordId }: FeedQuery,
+  { order, above, until }: Span,
 ): Promise<Looked> {
-  const values = [String(after), String(until), resources, trigger ?? null];
+  const values = [String(above), String(until), resources, triggers ?? null];
+  const end = order === "ASC" ? until : above + 1n;
   if (recordId !== undefined) {
-    const rows = await sql<EventRow>(recordText, [...values, recordId]);
+    const rows = await sql<EventRow>(recordText(order), [...values, recordId]);
     const hasMore = rows.length === portion;
-    return { rows, next: hasMore ? BigInt(rows.at(-1)?.id ?? after) : until, hasMore };
+    return { rows, next: hasMore ? BigInt(rows.at(-1)?.id ?? end) : end, hasMore };
   }
-  const rows = await sql<EventRow & { last: string | null; looked: number }>(scanText, values);
-  const end = rows.at(-1);
-  const hasMore = end?.looked === portion;
-  return {
-    // The last row only tells how far the scan went.
-    rows: rows.slice(0, -1),
-    next: hasMore ? BigInt(end.last ?? after) : until,
-    hasMore,
-  };
+  const rows = await sql<EventRow & { last: string | null; looked: number }>(scanText(order), values);
+  // The last row only tells how far the scan went.
+  const bounds = rows.at(-1);
+  const hasMore = bounds?.looked === portion;
+  return { rows: rows.slice(0, -1), next: hasMore ? BigInt(bounds.last ?? end) : end, hasMore };
 }
 
 /** Throws where it cannot be said now: an event that is passed over would never be shown. */

@@ -43,7 +43,7 @@ const limits = {
 };
 
 export interface EventStreamsOptions {
-  readonly feed: EventFeed;
+  readonly feed: Pick<EventFeed, "read">;
   readonly horizon: EventHorizon;
   /** Returns the caller of a request as of now; undefined when its token is no longer valid. */
   readonly recheck: (ctx: ApiContext) => Promise<Caller | undefined>;

@@ -12,10 +12,12 @@ export interface FeedParameters {
   readonly query: FeedQuery;
   /** Undefined: from the beginning, or for a stream from now on. */
   readonly after: bigint | undefined;
+  /** Newest first, before this one, or from the newest on. Undefined: oldest first. */
+  readonly before: bigint | "newest" | undefined;
   readonly perPage: number;
 }
 
-const listNames = ["resource", "event", "record_id", "after", "per_page"];
+const listNames = ["resource", "event", "record_id", "after", "before", "per_page"];
 const streamNames = ["resource", "event", "record_id", "after"];
 /** Longer than any key that a resource has. */
 const longestKey = 4_096;
@@ -56,10 +58,16 @@ export function readFeedParameters(
     faults["record_id"] = [`The record id field must not be greater than ${longestKey} characters.`];
   const after = readPosition(given.get("after"));
   if (after === "wrong") faults["after"] = ["The after field must be the id or the UUID of an event."];
-  if (Object.keys(faults).length > 0 || after === "wrong") throw validationError(faults);
+  const before = given.has("before") ? (readPosition(given.get("before")) ?? "newest") : undefined;
+  if (before === "wrong") faults["before"] = ["The before field must be the id or the UUID of an event."];
+  if (before !== undefined && after !== undefined) faults["before"] = ["There is no before beside after."];
+  if (Object.keys(faults).length > 0 || after === "wrong" || before === "wrong")
+    throw validationError(faults);
+  const resources = readableResources(ctx, resource, registered);
   return {
-    query: { resources: readableResources(ctx, resource, registered), trigger, recordId },
+    query: { resources, triggers: trigger && [trigger], recordId },
     after,
+    before,
     perPage: pageOf(ctx.query, { maxPerPage }).perPage,
   };
 }

@@ -25,16 +25,22 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
 
   router.get("/events", async (ctx) => {
     const parameters = readFeedParameters(ctx, { registered, maxPerPage, isStream: false });
-    const { query, after = 0n, perPage } = parameters;
-    await ctx.state.memory.reserve(perPage * memoryPerEvent);
+    const { query, after = 0n, before, perPage: take } = parameters;
+    await ctx.state.memory.reserve(take * memoryPerEvent);
     const { caller } = ctx.state;
-    const page = await listTurns.run(caller.id, () => feed.read({ query, caller, after, take: perPage }));
-    const next = page.next > after ? page.next : after;
+    const page = await listTurns.run(caller.id, () =>
+      before === undefined
+        ? feed.read({ query, caller, after, take })
+        : feed.readBack({ query, caller, before: before === "newest" ? undefined : before, take }),
+    );
+    const name = before === undefined ? "after" : "before";
+    const next = before !== undefined || page.next > after ? page.next : after;
     const rest = {
       per_page: page.size,
-      next_cursor: String(next),
+      // Nothing is before the first event; there will be events behind the last one.
+      next_cursor: before !== undefined && !page.hasMore ? null : String(next),
       prev_cursor: null,
-      next_page_url: page.hasMore ? nextUrl(options, ctx, next) : null,
+      next_page_url: page.hasMore ? nextUrl(options, ctx, name, next) : null,
       prev_page_url: null,
     };
     ctx.type = "json";
@@ -56,8 +62,8 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
   });
 }
 
-function nextUrl({ urlOf }: FeedRoutesOptions, ctx: ApiContext, next: bigint): string {
+function nextUrl({ urlOf }: FeedRoutesOptions, ctx: ApiContext, name: string, next: bigint): string {
   const url = urlOf(ctx);
-  url.searchParams.set("after", String(next));
+  url.searchParams.set(name, String(next));
   return url.href;
 }

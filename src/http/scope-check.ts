@@ -15,6 +15,8 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "* /resources/:name/:id": "resource",
   "GET /webhooks": "webhooks",
   "POST /webhooks": "webhooks",
+  // It asks for the scopes of the resources whose events it shows, too.
+  "POST /webhooks/preview": "webhooks",
   "GET /webhooks/:id": "webhooks",
   "PUT /webhooks/:id": "webhooks",
   "PATCH /webhooks/:id": "webhooks",

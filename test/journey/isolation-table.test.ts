@@ -144,6 +144,7 @@ describe("the table of isolation in docs/access.md", () => {
     if (path.includes("/resources/")) return { name: "new" };
     if (path.includes("/webhook-replays")) return undefined;
     if (path.endsWith("/replay")) return replayBody;
+    if (path.endsWith("/preview")) return { resource: "projects", events: ["on_create"] };
     if (path.includes("/webhooks"))
       return method === "POST" ? (path.endsWith("/webhooks") ? webhookBody() : {}) : { is_active: false };
     if (path.endsWith("/tokens")) return { name: "new" };
@@ -166,7 +167,8 @@ describe("the table of isolation in docs/access.md", () => {
     const body = bodyFor(method, path);
     const answer = await request({ url: service.baseUrl + target, method, token: tokens[column], body });
     const list: unknown = answer.body?.data;
-    if (method !== "GET" || !Array.isArray(list)) return String(answer.status);
+    if ((method !== "GET" && !path.endsWith("/preview")) || !Array.isArray(list))
+      return String(answer.status);
     const isOwners = (one: Answer["body"]): boolean =>
       [one.lead_id, one.user_id, path.endsWith("/users") ? one.id : undefined].includes(owner.id) ||
       one.subscription_id === failed.subscription_id ||

@@ -46,6 +46,7 @@ describe("webhook subscription routes", () => {
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       filterFaults: () => new Map(),
+      preview: async () => "{}",
       triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
       refusalOfResource: (resource, { id }) =>
         resource === "orders" && id === 0 ? "Only admins read orders." : undefined,

@@ -75,6 +75,7 @@ export async function startListApi({
     maxPerPage: 100,
     cursors,
     filterFaults: () => new Map(),
+    preview: async () => "{}",
     triggersOf: () => ["on_create"],
     refusalOfUrl: () => undefined,
     refusalOfResource: () => undefined,

@@ -74,6 +74,13 @@ export function eventOperations({
         "Go on with `after` set to `next_cursor`, also behind an empty page: it moves on behind events that the caller may not read.",
       parameters: [
         ...filters(resources),
+        {
+          name: "before",
+          in: "query",
+          schema: { anyOf: [{ type: "integer", minimum: 0 }, uuid, { type: "string", const: "" }] },
+          description:
+            "Newest first: events before this one; empty: from the newest on. Not with after. `next_cursor` is null at the end.",
+        },
         ...pageParameters(maxPerPage).filter(({ name }) => name === "per_page"),
       ],
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },

@@ -1,6 +1,6 @@
 import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
-import { schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 
@@ -55,6 +55,22 @@ export function webhookActions(): readonly Operation[] {
         },
       },
       errors: [...ofBody, "webhook.not_found", "rate.exceeded", "server.overloaded"],
+    },
+    {
+      tag: "Webhooks",
+      scope: "webhooks",
+      method: "post",
+      path: "/webhooks/preview",
+      id: "svc.webhooks.preview",
+      summary: "Tries a filter on the last events",
+      body: { schema: schemaNamed("Webhook.preview") },
+      answers: {
+        200: {
+          description: "The newest 20 events of the kind, and whether each passes.",
+          schema: objectOf({ data: listOf(schemaNamed("Webhook.tried")) }),
+        },
+      },
+      errors: ofBody,
     },
   ];
 }

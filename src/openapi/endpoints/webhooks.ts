@@ -82,6 +82,15 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     "Webhook.tested": { ...attempt, properties: { delivery_id: uuid, ...(attempt["properties"] as object) } },
     "Webhook.listed": objectOf(all, { optional: "all" }),
     "Webhook.create": { ...body, properties: sent, additionalProperties: false },
+    "Webhook.preview": {
+      type: "object",
+      required: ["resource", "events"],
+      properties: { resource, events, filter },
+      additionalProperties: false,
+    },
+    "Webhook.tried": {
+      allOf: [schemaNamed("Event"), objectOf({ passes: { type: "boolean" } })],
+    },
     "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
   };
 }

@@ -1,0 +1,53 @@
+import type { EventFeed } from "../events/event-feed.ts";
+import { readableResources } from "../events/feed-parameters.ts";
+import type { ApiContext } from "../http/state.ts";
+import type { Turns } from "../kit/turns.ts";
+import type { WebhookFilters } from "./filters.ts";
+import { everyResource, type NewSubscription } from "./subscription.ts";
+
+interface PreviewOptions {
+  readonly feed: Pick<EventFeed, "readBack">;
+  readonly filters: Pick<WebhookFilters, "passes">;
+  /** Names of all resources. */
+  readonly registered: readonly string[];
+  /** Limits each user's lists of all kinds together. */
+  readonly listTurns: Turns;
+}
+
+/** Most events that a filter is tried on. */
+const mostTried = 20;
+/** Bytes set aside for each event before it is read. */
+const memoryPerEvent = 4096;
+
+/**
+ * Returns the newest events that a subscription would have been asked about, as JSON, and whether
+ * each passes its filter (docs/webhooks.md, "Filters").
+ *
+ * @throws AppError `token.scope` when the token may not read the resource.
+ */
+export async function previewEvents(
+  ctx: ApiContext,
+  { resource, events: triggers, filter }: Pick<NewSubscription, "resource" | "events" | "filter">,
+  { feed, filters, registered, listTurns }: PreviewOptions,
+): Promise<string> {
+  const resources = resourcesOf(ctx, resource, registered);
+  const { caller, memory } = ctx.state;
+  await memory.reserve(mostTried * memoryPerEvent);
+  const query = { resources, triggers };
+  const page = await listTurns.run(caller.id, () =>
+    feed.readBack({ query, caller, before: undefined, take: mostTried }),
+  );
+  const text = JSON.stringify(filter);
+  const tried = page.events.map(({ json }) => {
+    const event = JSON.parse(json) as { readonly resource: string; readonly data: unknown };
+    const passes = filter === null || filters.passes(event.resource, text, event.data);
+    return `{"passes":${passes},${json.slice(1)}`;
+  });
+  return `{"data":[${tried.join(",")}]}`;
+}
+
+/** Returns none for the operational events, of which there is no list. */
+function resourcesOf(ctx: ApiContext, resource: string, registered: readonly string[]): readonly string[] {
+  if (resource === everyResource) return readableResources(ctx, undefined, registered);
+  return registered.includes(resource) ? readableResources(ctx, resource, registered) : [];
+}
