@@ -20,8 +20,8 @@ const mostTried = 20;
 const memoryPerEvent = 4096;
 
 /**
- * Returns the newest events that a subscription would have been asked about, as JSON, and whether
- * each passes its filter (docs/webhooks.md, "Filters").
+ * Returns the newest events of the kind that a subscription names, as JSON. Says of each whether it
+ * passes the filter (docs/webhooks.md, "Filters").
  *
  * @throws AppError `token.scope` when the token may not read the resource.
  */

@@ -121,5 +121,10 @@ export async function picture({ page }: ConsolePage, name: string): Promise<void
   if (process.env["TEST_PICTURES"] === undefined) return;
   const folder = process.env["TEST_PICTURES_FOLDER"] ?? "docs/images";
   await mkdir(folder, { recursive: true });
-  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+  const { width = 0, height = 0 } = page.viewportSize() ?? {};
+  // As high as the page: what is fixed to the window would be in its middle otherwise.
+  const whole = (await page.evaluate("document.documentElement.scrollHeight")) as number;
+  await page.setViewportSize({ width, height: Math.max(height, Math.min(whole, 4_000)) });
+  await page.screenshot({ path: `${folder}/${name}.png` });
+  await page.setViewportSize({ width, height });
 }

@@ -221,7 +221,10 @@ describe("POST /webhooks/{id}/replay", () => {
 
     expect((await replay(id, never)).status).to.equal(409);
     expect((await move("pause")).body).to.include({ state: "paused", done: 0, total: 4 });
-    expect((await replay(id, never)).body.code).to.equal("replay.conflict");
+    expect((await replay(id, never)).body).to.deep.equal({
+      code: "replay.conflict",
+      message: `The replay ${job} of this webhook has not ended: cancel it first.`,
+    });
     await service.infrastructure.sql("DELETE FROM svc.delivery_queue WHERE subscription_id = $1", [id]);
     expect((await move("resume")).body.state).to.equal("running");
     await receiver.waitFor(4);

@@ -207,6 +207,16 @@ export async function createReplay(
   return (await sql<Replay & Record<string, unknown>>(createText, values))[0];
 }
 
+const unfinishedText = `
+  SELECT id::text AS id FROM svc.replays WHERE subscription_id = $1 AND state IN ('running', 'paused')`;
+
+/** Says which replay of a subscription has not ended, for people. */
+export async function nameUnfinished(sql: Sql, subscriptionId: number): Promise<string> {
+  const [found] = await sql<{ readonly id: string }>(unfinishedText, [subscriptionId]);
+  // It may have ended meanwhile.
+  return found === undefined ? "A replay" : `The replay ${found.id}`;
+}
+
 const moveText = `
   WITH ${actingCte("$3")}, was AS MATERIALIZED (
     SELECT id, state FROM svc.replays WHERE id = $1 FOR UPDATE

@@ -14,7 +14,7 @@ import { rowIdOf } from "../delivery-json.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
-import { createReplay, findReplay, moveReplay } from "./replay-store.ts";
+import { createReplay, findReplay, moveReplay, nameUnfinished } from "./replay-store.ts";
 import { presentReplay, type Replay } from "./replay.ts";
 
 export interface ReplayRoutesOptions {
@@ -60,16 +60,12 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
           return { status: 200, headers: {}, json: JSON.stringify(json) };
         }
-        const made = await createReplay(transaction?.sql ?? sql, subscription, {
-          asked,
-          plan,
-          actor: actorOf(ctx),
-        });
-        if (made === undefined)
-          throw new AppError(
-            "replay.conflict",
-            "This webhook has a replay that has not ended: cancel it first.",
-          );
+        const own = transaction?.sql ?? sql;
+        const made = await createReplay(own, subscription, { asked, plan, actor: actorOf(ctx) });
+        if (made === undefined) {
+          const name = await nameUnfinished(own, subscription.id);
+          throw new AppError("replay.conflict", `${name} of this webhook has not ended: cancel it first.`);
+        }
         onRunning();
         const collection = urlOf(ctx);
         collection.pathname = collection.pathname.replace(

@@ -1,6 +1,15 @@
 import type { JSX } from "react";
-import { Page } from "../../parts/page.tsx";
+import { Route, Switch } from "wouter";
+import { DeliveryListPage } from "./delivery-list.tsx";
+import { DeliveryPage } from "./delivery-page.tsx";
+import "./deliveries.css";
 
+/** Shows the section of deliveries: the list, and one by itself. */
 export function DeliveriesPage(): JSX.Element {
-  return <Page title="Deliveries">{null}</Page>;
+  return (
+    <Switch>
+      <Route path="/deliveries" component={DeliveryListPage} />
+      <Route path="/deliveries/:id">{({ id }) => <DeliveryPage key={id} id={id} />}</Route>
+    </Switch>
+  );
 }

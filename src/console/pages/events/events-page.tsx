@@ -1,6 +1,14 @@
 import type { JSX } from "react";
-import { Page } from "../../parts/page.tsx";
+import { Route, Switch } from "wouter";
+import { EventListPage } from "./event-list.tsx";
+import { EventPage } from "./event-page.tsx";
 
+/** Shows the section of events: the list, live, and one by itself. */
 export function EventsPage(): JSX.Element {
-  return <Page title="Events">{null}</Page>;
+  return (
+    <Switch>
+      <Route path="/events" component={EventListPage} />
+      <Route path="/events/:uuid">{({ uuid }) => <EventPage key={uuid} uuid={uuid} />}</Route>
+    </Switch>
+  );
 }

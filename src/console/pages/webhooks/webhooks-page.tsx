@@ -1,6 +1,23 @@
 import type { JSX } from "react";
-import { Page } from "../../parts/page.tsx";
+import { Route, Switch } from "wouter";
+import { NewWebhookPage } from "./new-webhook.tsx";
+import { ReplayFormPage } from "./replay-form.tsx";
+import { ReplayProgressPage } from "./replay-progress.tsx";
+import { WebhookListPage } from "./webhook-list.tsx";
+import { WebhookPage } from "./webhook-page.tsx";
+import "./webhooks.css";
 
+/** Shows the section of webhooks: the list, a new one, and one by itself. */
 export function WebhooksPage(): JSX.Element {
-  return <Page title="Webhooks">{null}</Page>;
+  return (
+    <Switch>
+      <Route path="/webhooks" component={WebhookListPage} />
+      <Route path="/webhooks/new" component={NewWebhookPage} />
+      <Route path="/webhooks/:id">{({ id }) => <WebhookPage key={id} id={id} />}</Route>
+      <Route path="/webhooks/:id/replay">{({ id }) => <ReplayFormPage key={id} id={id} />}</Route>
+      <Route path="/webhooks/:id/replay/:replay">
+        {({ id, replay }) => <ReplayProgressPage key={replay} id={id} replay={replay} />}
+      </Route>
+    </Switch>
+  );
 }

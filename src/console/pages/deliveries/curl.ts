@@ -1,0 +1,30 @@
+import type { DeliveryDetail } from "../../api/webhook-types.ts";
+
+/** Headers that differ from attempt to attempt, and are made below. */
+const made = /signature|timestamp|^webhook-id$/i;
+
+/**
+ * Writes a delivery as commands of a shell that send it again by hand, signed. The secret is not
+ * known here: who runs them puts it in.
+ */
+export function curlOf({ url, uuid, request }: Pick<DeliveryDetail, "url" | "uuid" | "request">): string {
+  const body = request.body ?? "";
+  const others = Object.entries(request.headers).filter(([name]) => !made.test(name));
+  return [
+    "SECRET='sec_…'  # of the webhook",
+    `BODY=${quoted(body)}`,
+    "TIME=$(date +%s)",
+    `SIGNED=$(printf '%s' "${uuid}.$TIME.$BODY" | openssl dgst -sha256 -hmac "$SECRET" -binary | base64)`,
+    `PLAIN=$(printf '%s' "$BODY" | openssl dgst -sha256 -hmac "$SECRET" | sed 's/.*= //')`,
+    `curl -i -X POST ${quoted(url)} \\`,
+    ...others.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)} \\`),
+    `  -H 'webhook-id: ${uuid}' -H "webhook-timestamp: $TIME" -H "webhook-signature: v1,$SIGNED" \\`,
+    `  -H "X-Service-Signature: sha256=$PLAIN" \\`,
+    `  --data-binary "$BODY"`,
+  ].join("\n");
+}
+
+/** Quotes a text for a shell: nothing in it means anything. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

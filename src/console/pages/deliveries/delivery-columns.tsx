@@ -1,0 +1,45 @@
+import type { JSX } from "react";
+import type { Delivery } from "../../api/types.ts";
+import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
+import type { Column } from "../../parts/data-table.tsx";
+import { Time } from "../../parts/time.tsx";
+
+/** The columns of every table of deliveries. */
+export const deliveryColumns: readonly Column<Delivery>[] = [
+  {
+    key: "event",
+    title: "Event",
+    render: ({ resource, record_id: record, event }) => (
+      <span className="row">
+        <TriggerBadge trigger={event} />
+        <span>
+          {resource} {record}
+        </span>
+      </span>
+    ),
+  },
+  { key: "status", title: "Status", render: ({ status }) => <StatusBadge status={status} /> },
+  {
+    key: "attempts",
+    title: "Attempts",
+    isNumeric: true,
+    render: ({ attempt, max_attempts: most }) => `${attempt} of ${most}`,
+  },
+  { key: "state", title: "What is next, or was last", render: (delivery) => <Outlook delivery={delivery} /> },
+  { key: "url", title: "Receiver", render: ({ url }) => <span title={url}>{url}</span> },
+  { key: "created", title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
+];
+
+function Outlook({ delivery }: { readonly delivery: Delivery }): JSX.Element {
+  const { status, next_attempt_at: next, last_error: error } = delivery;
+  if (status === "delivered") return <span className="muted">arrived</span>;
+  if (status === "retrying" && next !== null)
+    return (
+      <span title={error ?? undefined}>
+        again <Time value={next} />
+        {error !== null && <span className="muted">: {error}</span>}
+      </span>
+    );
+  if (error !== null) return <span title={error}>{error}</span>;
+  return <span className="muted">{status === "held" ? "waits for its webhook" : "on its way"}</span>;
+}

@@ -1,0 +1,112 @@
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { Delivery, ResourceEntry } from "../../api/types.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { DataTable, Pager } from "../../parts/data-table.tsx";
+import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from "../../parts/filters.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { useList } from "../../parts/use-list.ts";
+import { deliveryColumns } from "./delivery-columns.tsx";
+
+const statuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"];
+const rareFilters = ["webhook_id", "record_id", "event_id", "url", "created_after", "created_before"];
+const filters = ["status", "resource", "event", ...rareFilters];
+
+/** Lists deliveries, the newest first. */
+export function DeliveryListPage(): JSX.Element {
+  const url = useUrlState();
+  const query = useList<Delivery>("/webhook-deliveries", url.search);
+  const isFiltered = filters.some((name) => url.search.has(name));
+  return (
+    <Page title="Deliveries">
+      <Card isFlush>
+        <Filters url={url} />
+        <QueryView query={query}>
+          {(page) =>
+            page.data.length === 0 && page.next_cursor === null ? (
+              <NoDeliveries isFiltered={isFiltered} />
+            ) : (
+              <>
+                <DataTable
+                  label="Deliveries"
+                  columns={deliveryColumns}
+                  rows={page.data}
+                  rowKey={({ id }) => id}
+                  rowHref={({ id }) => `/deliveries/${id}`}
+                  isStale={query.isPlaceholderData}
+                />
+                <Pager page={page} url={url} />
+              </>
+            )
+          }
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function Filters({ url }: { readonly url: UrlState }): JSX.Element {
+  const { data } = useResources();
+  return (
+    <FilterBar
+      url={url}
+      names={filters}
+      moreNames={rareFilters}
+      more={
+        <>
+          <TextFilter label="Record" name="record_id" url={url} placeholder="its id" />
+          <TextFilter label="Webhook" name="webhook_id" url={url} placeholder="its number" />
+          <TextFilter label="URL is" name="url" url={url} />
+          <TimeFilter label="Made after" name="created_after" url={url} />
+          <TimeFilter label="Made before" name="created_before" url={url} />
+        </>
+      }
+    >
+      <ChoiceFilter label="Status" name="status" url={url} options={statuses} />
+      <SelectFilter
+        label="Resource"
+        name="resource"
+        url={url}
+        options={(data ?? []).map(({ name }) => ({ value: name, title: name }))}
+      />
+      <SelectFilter label="Event" name="event" url={url} options={eventOptions} />
+    </FilterBar>
+  );
+}
+
+/** What a list can be narrowed to by its event. */
+export const eventOptions = [
+  { value: "on_create", title: "created" },
+  { value: "on_update", title: "updated" },
+  { value: "on_delete", title: "deleted" },
+];
+
+/** Reads the resources, for a choice of them. */
+export function useResources(): { readonly data: readonly ResourceEntry[] | undefined } {
+  const query = useQuery({
+    queryKey: ["/resources"],
+    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
+    staleTime: 60_000,
+  });
+  return { data: query.data?.data };
+}
+
+function NoDeliveries({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
+  if (isFiltered) return <Empty title="No delivery is like that">Change the filters, or clear them.</Empty>;
+  return (
+    <Empty
+      icon="deliveries"
+      title="No deliveries yet"
+      action={
+        <LinkButton href="/webhooks/new" kind="primary" icon="plus">
+          New webhook
+        </LinkButton>
+      }
+    >
+      Each event that a webhook matches makes one. Make a webhook, then change a record.
+    </Empty>
+  );
+}

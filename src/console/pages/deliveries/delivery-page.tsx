@@ -1,0 +1,163 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { Link, useLocation } from "wouter";
+import { apiAnswer, api } from "../../api/client.ts";
+import type { Delivery } from "../../api/types.ts";
+import type { DeliveryDetail } from "../../api/webhook-types.ts";
+import { headerLines } from "../../parts/attempt.tsx";
+import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { CodeBlock, CopyButton } from "../../parts/code.tsx";
+import { Card, Facts, Page } from "../../parts/page.tsx";
+import { ErrorLine, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { curlOf } from "./curl.ts";
+import { storyOf } from "./story.ts";
+import { TimeLine } from "./time-line.tsx";
+
+/** Shows one delivery as a time line, with what it sends and what can be done. */
+export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
+  const query = useQuery({
+    queryKey: ["/webhook-deliveries", "one", id],
+    queryFn: ({ signal }) => api<DeliveryDetail>(`/webhook-deliveries/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: ({ state: { data, error } }) =>
+      error === null && (data === undefined || hasEnded(data)) ? false : 2_000,
+  });
+  const delivery = query.data;
+  return (
+    <Page
+      title={`Delivery ${id}`}
+      crumbs={[{ title: "Deliveries", href: "/deliveries" }]}
+      status={delivery && <StatusBadge status={delivery.status} />}
+    >
+      <QueryView query={query}>
+        {(current) => (
+          <>
+            <Summary delivery={current} />
+            <Card title="Time line">
+              <TimeLine delivery={current} />
+            </Card>
+            <Request delivery={current} />
+          </>
+        )}
+      </QueryView>
+    </Page>
+  );
+}
+
+function hasEnded({ status }: Delivery): boolean {
+  return ["delivered", "failed", "cancelled"].includes(status);
+}
+
+function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
+  const { resource, record_id: record, event, event_uuid: uuid, subscription_id: webhook } = delivery;
+  return (
+    <Card actions={<Actions delivery={delivery} />} title="What became of it">
+      <div className="stack">
+        <p className={`story ${delivery.status} break`} role="status">
+          {storyOf(delivery)}
+        </p>
+        <Facts
+          facts={[
+            [
+              "Event",
+              <span key="event" className="row">
+                <TriggerBadge trigger={event} />
+                <Link href={`/events/${uuid}`}>
+                  {resource} {record}
+                </Link>
+              </span>,
+            ],
+            ["Happened", <Time key="happened" value={delivery.occurred_at} isExact />],
+            [
+              "Webhook",
+              <Link key="webhook" href={`/webhooks/${webhook}`}>
+                {webhook}
+              </Link>,
+            ],
+            [
+              "To",
+              <span key="url" className="mono">
+                {delivery.url}
+              </span>,
+            ],
+            ["Attempts", `${delivery.attempt} of ${delivery.max_attempts}`],
+            ["UUID", <code key="uuid">{delivery.uuid}</code>],
+            ...chainOf(delivery),
+          ]}
+        />
+      </div>
+    </Card>
+  );
+}
+
+function chainOf({
+  parent_delivery_id: parent,
+  trigger_kind: kind,
+}: DeliveryDetail): readonly [string, JSX.Element][] {
+  if (kind !== "manual") return [];
+  if (parent === null) return [["Made by", <span key="kind">a replay</span>]];
+  return [
+    [
+      "Made from",
+      <Link key="parent" href={`/deliveries/${parent}`}>
+        delivery {parent}
+      </Link>,
+    ],
+  ];
+}
+
+function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const retry = useMutation({
+    mutationFn: () => apiAnswer<Delivery>(`/webhook-deliveries/${delivery.id}/retry`, { method: "POST" }),
+    onSuccess: async ({ data, status }) => {
+      if (status === 201) {
+        toast(`Delivery ${data.id} goes out now.`);
+        navigate(`/deliveries/${data.id}`);
+      } else toast("Its next attempt is made now.");
+      await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
+    },
+  });
+  const label = { retrying: "Retry now", failed: "Retry", delivered: "Resend", cancelled: "Resend" }[
+    delivery.status
+  ];
+  return (
+    <>
+      <ErrorLine error={retry.error} />
+      {delivery.request.body !== null && (
+        <CopyButton label="Copy as curl" isQuiet={false} text={curlOf(delivery)} />
+      )}
+      {label !== undefined && (
+        <Button kind="primary" icon="refresh" isBusy={retry.isPending} onPress={() => retry.mutate()}>
+          {label}
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Request({ delivery: { request } }: { readonly delivery: DeliveryDetail }): JSX.Element {
+  return (
+    <Card title="What every attempt sends" note="Signatures and times differ, and are not kept.">
+      <div className="grid-2">
+        <CodeBlock label="Headers of the request" text={headerLines(request.headers)} />
+        {request.body === null ? (
+          <p className="muted">The body is not shown: the record was erased, or you may not read it now.</p>
+        ) : (
+          <CodeBlock label="Body of the request" text={indented(request.body)} />
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function indented(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}

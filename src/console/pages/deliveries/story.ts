@@ -1,0 +1,42 @@
+import type { DeliveryDetail } from "../../api/webhook-types.ts";
+import { sentenceOf } from "../../parts/attempt-sentence.ts";
+
+/** Says what became of a delivery, and why. */
+export function storyOf(delivery: DeliveryDetail): string {
+  const {
+    status,
+    attempt,
+    max_attempts: most,
+    last_error: error,
+    attempts,
+    next_attempt_at: next,
+  } = delivery;
+  const last = attempts.at(-1);
+  const why = last === undefined || last.error === null ? "" : ` ${sentenceOf(last)}`;
+  switch (status) {
+    case "delivered":
+      return attempt <= 1
+        ? "It arrived at the first attempt."
+        : `It arrived at attempt ${attempt}, after ${times(attempt - 1)} that failed.`;
+    case "failed":
+      return last === undefined || attempt < most
+        ? `It failed: ${error ?? "no reason is known"}`
+        : `It failed: all ${most} attempts are spent.${why}`;
+    case "cancelled":
+      return `It was cancelled. ${error ?? ""}`.trim();
+    case "held":
+      return "It is held, since its webhook is off or lets others go first. It goes out when its turn comes.";
+    case "retrying":
+      return `${capital(times(attempt))} failed; ${most - attempt} more will be made${next === null ? ", the next one when there is a free place" : ""}.${why}`;
+    default:
+      return "Its first attempt is under way, or waits for a free place.";
+  }
+}
+
+function times(count: number): string {
+  return count === 1 ? "one attempt" : `${count} attempts`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,197 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import { Badge, TriggerBadge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { DataTable, type Column } from "../../parts/data-table.tsx";
+import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { eventOptions, useResources } from "../deliveries/delivery-list.tsx";
+import { useEventStream, type StreamState } from "./use-event-stream.ts";
+
+const filters = ["resource", "event", "record_id"];
+
+const columns: readonly Column<ServiceEvent>[] = [
+  {
+    key: "event",
+    title: "Event",
+    render: ({ resource, record_id: record, event }) => (
+      <span className="row">
+        <TriggerBadge trigger={event} />
+        <span>
+          {resource} {record}
+        </span>
+      </span>
+    ),
+  },
+  { key: "time", title: "When", render: ({ occurred_at: time }) => <Time value={time} /> },
+  { key: "data", title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
+];
+
+/** Lists what happened, the newest first, and goes on as it happens. */
+export function EventListPage(): JSX.Element {
+  const url = useUrlState();
+  const [isLive, setLive] = useState(true);
+  const before = url.search.get("before") ?? "";
+  const filter = filterOf(url.search);
+  const query = useQuery({
+    queryKey: ["/events", filter, before],
+    queryFn: ({ signal }) =>
+      api<CursorPage<ServiceEvent>>(`/events?${filter}&per_page=50&before=${encodeURIComponent(before)}`, {
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+    // What is new comes by the stream; a second reading would begin the stream again.
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnMount: "always",
+  });
+  const isFirst = before === "";
+  const newest = query.isPlaceholderData || query.data === undefined ? null : (query.data.data[0]?.id ?? 0);
+  const stream = useEventStream({ isOn: isLive && isFirst, query: filter, after: newest });
+  return (
+    <Page
+      title="Events"
+      status={<Live state={stream.state} />}
+      actions={
+        isFirst ? (
+          <Button
+            icon={isLive ? "pause" : "play"}
+            onPress={() => {
+              if (!isLive) void query.refetch();
+              setLive(!isLive);
+            }}
+          >
+            {isLive ? "Pause" : "Go live"}
+          </Button>
+        ) : (
+          <Button icon="up" onPress={() => url.change({ before: null })}>
+            To the newest
+          </Button>
+        )
+      }
+    >
+      <Card isFlush>
+        <Filters url={url} />
+        {stream.state === "refused" && <ErrorLine error={stream.error} />}
+        <QueryView query={query}>
+          {(page) => (
+            <Listed
+              page={page}
+              live={isFirst ? stream.events : []}
+              url={url}
+              isStale={query.isPlaceholderData}
+            />
+          )}
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function Listed({
+  page,
+  live,
+  url,
+  isStale,
+}: {
+  readonly page: CursorPage<ServiceEvent>;
+  readonly live: readonly ServiceEvent[];
+  readonly url: UrlState;
+  readonly isStale: boolean;
+}): JSX.Element {
+  const rows = [...live, ...page.data];
+  if (rows.length === 0 && page.next_cursor === null)
+    return url.search.has("before") || filters.some((name) => url.search.has(name)) ? (
+      <Empty title="No event is like that">Change the filters, or clear them.</Empty>
+    ) : (
+      <Empty icon="events" title="Nothing has happened yet">
+        Change a record of a resource with triggers, and its event appears here by itself.
+      </Empty>
+    );
+  return (
+    <>
+      <DataTable
+        label="Events"
+        columns={columns}
+        rows={rows}
+        rowKey={({ uuid }) => uuid}
+        rowHref={({ uuid }) => `/events/${uuid}`}
+        isStale={isStale}
+      />
+      <nav className="pager" aria-label="Pages">
+        <span className="small muted" role="status">
+          {rows.length} {rows.length === 1 ? "event" : "events"}
+          {live.length > 0 && `, ${live.length} of them since you came`}
+        </span>
+        <Button
+          icon="down"
+          isDisabled={page.next_cursor === null}
+          onPress={() => url.change({ before: page.next_cursor })}
+        >
+          Older
+        </Button>
+      </nav>
+    </>
+  );
+}
+
+function Filters({ url }: { readonly url: UrlState }): JSX.Element {
+  const { data } = useResources();
+  return (
+    <FilterBar url={url} names={[...filters, "before"]}>
+      <SelectFilter
+        label="Resource"
+        name="resource"
+        url={url}
+        options={(data ?? [])
+          .filter(({ triggers }) => triggers.length > 0)
+          .map(({ name }) => ({ value: name, title: name }))}
+      />
+      <SelectFilter label="Event" name="event" url={url} options={eventOptions} />
+      <TextFilter label="Record" name="record_id" url={url} placeholder="its id" />
+    </FilterBar>
+  );
+}
+
+const states: Readonly<Record<StreamState, JSX.Element | null>> = {
+  off: null,
+  connecting: <Badge hasDot>connecting</Badge>,
+  live: (
+    <Badge tone="good" hasDot>
+      live
+    </Badge>
+  ),
+  away: (
+    <Badge tone="warn" hasDot>
+      connecting again
+    </Badge>
+  ),
+  refused: (
+    <Badge tone="bad" hasDot>
+      not live
+    </Badge>
+  ),
+};
+
+function Live({ state }: { readonly state: StreamState }): JSX.Element {
+  return <span role="status">{states[state]}</span>;
+}
+
+function filterOf(search: URLSearchParams): string {
+  return new URLSearchParams([...search].filter(([name]) => filters.includes(name))).toString();
+}
+
+function Short({
+  data,
+  problem,
+}: {
+  readonly data: JsonRecord | null;
+  readonly problem: string | undefined;
+}): JSX.Element {
+  if (data === null) return <span className="muted">{problem ?? "no data"}</span>;
+  return <code>{JSON.stringify(data).slice(0, 400)}</code>;
+}

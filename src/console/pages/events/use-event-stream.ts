@@ -1,0 +1,120 @@
+import { useEffect, useState } from "react";
+import { ApiError } from "../../api/api-error.ts";
+import { apiResponse } from "../../api/client.ts";
+import { readMessages } from "../../api/event-stream.ts";
+import type { ServiceEvent } from "../../api/types.ts";
+
+/** What a stream is doing; `refused` does not begin again by itself. */
+export type StreamState = "off" | "connecting" | "live" | "away" | "refused";
+
+export interface EventStream {
+  readonly state: StreamState;
+  /** Newest first. */
+  readonly events: readonly ServiceEvent[];
+  readonly error: unknown;
+}
+
+const mostKept = 500;
+const shortestWait = 1_000;
+const longestWait = 15_000;
+
+const nothing: EventStream = { state: "off", events: [], error: null };
+/** Belongs to a list: what another one has brought is not of this one. */
+const unfollowed: EventStream & { readonly key: string | null } = {
+  ...nothing,
+  state: "connecting",
+  key: null,
+};
+
+/**
+ * Follows the events as they happen, behind an event. A stream that ends begins again behind the
+ * last event, so that nothing is missed.
+ *
+ * @param query Filters of the list, as a query string without `?`.
+ * @param after Id of the newest event that is shown; null as long as that is not known.
+ */
+export function useEventStream({
+  isOn,
+  query,
+  after,
+}: {
+  readonly isOn: boolean;
+  readonly query: string;
+  readonly after: number | null;
+}): EventStream {
+  const [stream, setStream] = useState(unfollowed);
+  const key = isOn && after !== null ? `${query} ${after}` : null;
+  useEffect(() => {
+    if (key === null) return undefined;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const update = (change: (before: EventStream) => Partial<EventStream>): void => {
+      if (signal.aborted) return;
+      setStream((last) => {
+        const before = last.key === key ? last : { ...unfollowed, key };
+        return { ...before, ...change(before) };
+      });
+    };
+    void follow({
+      query,
+      after: String(after),
+      signal,
+      onState: (changes) => update(() => changes),
+      onEvent: (event) => update(({ events }) => ({ events: [event, ...events].slice(0, mostKept) })),
+    });
+    return () => controller.abort();
+  }, [key, query, after]);
+  if (key === null) return nothing;
+  return stream.key === key ? stream : { ...nothing, state: "connecting" };
+}
+
+async function follow({
+  query,
+  after,
+  signal,
+  onState,
+  onEvent,
+}: {
+  readonly query: string;
+  readonly after: string;
+  readonly signal: AbortSignal;
+  readonly onState: (changes: Partial<EventStream>) => void;
+  readonly onEvent: (event: ServiceEvent) => void;
+}): Promise<void> {
+  let last = after;
+  let wait = shortestWait;
+  while (!signal.aborted) {
+    try {
+      const response = await apiResponse(`/events/stream?${query}`, {
+        signal,
+        headers: { "Last-Event-ID": last },
+      });
+      onState({ state: "live", error: null });
+      wait = shortestWait;
+      if (response.body !== null)
+        for await (const { id, data } of readMessages(response.body)) {
+          last = id ?? last;
+          if (data !== null) onEvent(JSON.parse(data) as ServiceEvent);
+        }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+        onState({ state: "refused", error });
+        return;
+      }
+      onState({ state: "away", error });
+      wait = Math.min(longestWait, wait * 2);
+    }
+    await pause(wait, signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,89 @@
+import { ApiError } from "../../api/api-error.ts";
+import type { Json } from "../../api/types.ts";
+import type { Webhook } from "../../api/webhook-types.ts";
+
+/** A header of the receiver's own. Its id keeps its row while others come and go. */
+export interface HeaderRow {
+  readonly id: number;
+  readonly name: string;
+  readonly value: string;
+}
+
+/** What stands in the form of a webhook. */
+export interface Draft {
+  readonly resource: string;
+  readonly events: readonly string[];
+  /** JSON; blank for none. */
+  readonly filter: string;
+  readonly url: string;
+  readonly description: string;
+  readonly headers: readonly HeaderRow[];
+  readonly rateLimit: string;
+  /** Blank: the service makes one. */
+  readonly secret: string;
+}
+
+export const emptyDraft: Draft = {
+  resource: "",
+  events: [],
+  filter: "",
+  url: "",
+  description: "",
+  headers: [],
+  rateLimit: "",
+  secret: "",
+};
+
+/** Gives the form of a webhook that is there. */
+export function draftOf(webhook: Webhook): Draft {
+  return {
+    ...emptyDraft,
+    resource: webhook.resource,
+    events: webhook.events,
+    filter: webhook.filter === null ? "" : JSON.stringify(webhook.filter, null, 2),
+    url: webhook.url,
+    description: webhook.description ?? "",
+    headers: Object.entries(webhook.headers ?? {}).map(([name, value], id) => ({ id, name, value })),
+    rateLimit: webhook.rate_limit === null ? "" : String(webhook.rate_limit),
+  };
+}
+
+/** Gives the body for the API. The filter must be JSON. */
+export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
+  const headers = Object.fromEntries(
+    draft.headers.filter(({ name }) => name.trim() !== "").map(({ name, value }) => [name.trim(), value]),
+  );
+  return {
+    url: draft.url.trim(),
+    events: draft.events,
+    filter: parseFilter(draft.filter).value ?? null,
+    headers: Object.keys(headers).length === 0 ? null : headers,
+    rate_limit: draft.rateLimit.trim() === "" ? null : Number(draft.rateLimit),
+    description: draft.description.trim() === "" ? null : draft.description,
+  };
+}
+
+/** Reads the filter; with the reason where it is no JSON. */
+export function parseFilter(text: string): { readonly value?: Json; readonly fault?: string } {
+  if (text.trim() === "") return { value: null };
+  try {
+    return { value: JSON.parse(text) as Json };
+  } catch (error) {
+    return { fault: `This is no JSON yet: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** Gives the server's messages for a field, and for what is within it, with its place. */
+export function faultsOf(error: unknown, name: string): readonly string[] {
+  if (!(error instanceof ApiError)) return [];
+  return Object.entries(error.fields).flatMap(([place, messages]) => {
+    if (place === name) return messages;
+    if (!place.startsWith(`${name}.`)) return [];
+    return messages.map((message) => `${place.slice(name.length + 1)}: ${message}`);
+  });
+}
+
+/** Says whether the fault is in what the first step asks for. */
+export function isFaultOfWhat(error: unknown): boolean {
+  return ["resource", "events", "filter"].some((name) => faultsOf(error, name).length > 0);
+}

@@ -1,0 +1,54 @@
+import { useState, type SyntheticEvent, type JSX } from "react";
+import type { Webhook } from "../../api/webhook-types.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/page.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { bodyOf, draftOf, parseFilter, type Draft } from "./draft.ts";
+import { useChangeWebhook } from "./use-webhook.ts";
+import { WhatFields } from "./what-fields.tsx";
+import { WhereFields } from "./where-fields.tsx";
+
+/** Changes a webhook, but for its resource and its secret. */
+export function EditWebhook({
+  webhook,
+  onDone,
+}: {
+  readonly webhook: Webhook;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const [draft, setDraft] = useState<Draft>(() => draftOf(webhook));
+  const change = useChangeWebhook(webhook.id);
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    change.mutate(bodyOf(draft), {
+      onSuccess: () => {
+        toast("The webhook is changed.");
+        onDone();
+      },
+    });
+  };
+  const fields = {
+    draft,
+    error: change.error,
+    isNew: false,
+    onChange: (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes })),
+  };
+  const isReady =
+    draft.events.length > 0 && draft.url.trim() !== "" && parseFilter(draft.filter).fault === undefined;
+  return (
+    <Card title="Edit">
+      <form className="form wide" noValidate onSubmit={submit}>
+        <ErrorLine error={change.error} />
+        <WhereFields {...fields} />
+        <WhatFields {...fields} />
+        <div className="form-actions">
+          <Button type="submit" kind="primary" isBusy={change.isPending} isDisabled={!isReady}>
+            Save
+          </Button>
+          <Button onPress={onDone}>Cancel</Button>
+        </div>
+      </form>
+    </Card>
+  );
+}

@@ -1,0 +1,54 @@
+import type { Webhook } from "../../api/webhook-types.ts";
+
+/** How a webhook does. */
+export interface Health {
+  /** A word of `StatusBadge`. */
+  readonly status: "healthy" | "failing" | "paused" | "gone" | "off" | "new";
+  readonly sentence: string;
+  /** The time that the sentence is about; null without one. */
+  readonly since: string | null;
+}
+
+/** Says in a word and a sentence how a webhook does. */
+export function healthOf(webhook: Webhook): Health {
+  const { disabled_at: since, failing_since: failing, last_success_at: success } = webhook;
+  if (!webhook.is_active) return offBecause(webhook, since);
+  if (failing !== null)
+    return { status: "failing", sentence: "Nothing but failures: the first was", since: failing };
+  if (success === null) return { status: "new", sentence: "Nothing has been delivered yet.", since: null };
+  return { status: "healthy", sentence: "The last delivery was taken", since: success };
+}
+
+function offBecause({ disabled_reason: reason }: Webhook, since: string | null): Health {
+  switch (reason) {
+    case "gone":
+      return {
+        status: "gone",
+        sentence: "The receiver answered 410 Gone, which switched it off,",
+        since,
+      };
+    case "failing":
+      return { status: "failing", sentence: "Switched off, after days of failures,", since };
+    case "user":
+      return { status: "off", sentence: "Its user was disabled", since };
+    case "owner":
+    case null:
+      return { status: "paused", sentence: "Paused, with its deliveries held,", since };
+  }
+}
+
+/** Gives scheme and host of a receiver, and the rest, which is often a password. */
+export function receiverOf(url: string): { readonly host: string; readonly path: string } {
+  try {
+    const { origin, pathname, search } = new URL(url);
+    return { host: origin, path: pathname === "/" && search === "" ? "" : pathname + search };
+  } catch {
+    return { host: url, path: "" };
+  }
+}
+
+/** Names a resource as people say it. */
+export function resourceTitle(resource: string): string {
+  if (resource === "*") return "every resource";
+  return resource;
+}

@@ -1,0 +1,100 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState, type SyntheticEvent, type JSX } from "react";
+import { useLocation } from "wouter";
+import { api } from "../../api/client.ts";
+import type { WebhookWithSecret } from "../../api/webhook-types.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { bodyOf, emptyDraft, isFaultOfWhat, parseFilter, type Draft } from "./draft.ts";
+import { SecretStep } from "./secret-step.tsx";
+import { WhatFields } from "./what-fields.tsx";
+import { WhereFields } from "./where-fields.tsx";
+
+const steps = ["What", "Where", "Secret"] as const;
+
+/** Makes a webhook in three steps. */
+export function NewWebhookPage(): JSX.Element {
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+  const [draft, setDraft] = useState<Draft>(emptyDraft);
+  const [step, setStep] = useState(0);
+  const create = useMutation({
+    mutationFn: () => {
+      const secret = draft.secret === "" ? {} : { secret: draft.secret };
+      const body = { ...bodyOf(draft), resource: draft.resource, ...secret };
+      return api<WebhookWithSecret>("/webhooks", { method: "POST", body });
+    },
+    onSuccess: async () => {
+      setStep(2);
+      await client.invalidateQueries({ queryKey: ["/webhooks"] });
+    },
+    onError: (error) => {
+      if (isFaultOfWhat(error)) setStep(0);
+    },
+  });
+  const made = create.data;
+  const change = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
+  const isWhatDone =
+    draft.resource !== "" && draft.events.length > 0 && parseFilter(draft.filter).fault === undefined;
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    if (step === 0) setStep(1);
+    else create.mutate();
+  };
+  const fields = { draft, onChange: change, error: create.error, isNew: true };
+  return (
+    <Page title="New webhook" crumbs={[{ title: "Webhooks", href: "/webhooks" }]}>
+      <Steps at={step} />
+      {step === 2 && made !== undefined ? (
+        <SecretStep webhook={made} onDone={() => navigate(`/webhooks/${made.id}`)} />
+      ) : (
+        <Card title={step === 0 ? "What is to be sent?" : "Where is it to go?"}>
+          <form className={step === 0 ? "form wide" : "form"} noValidate onSubmit={submit}>
+            <ErrorLine error={create.error} />
+            {step === 0 ? <WhatFields {...fields} /> : <WhereFields {...fields} />}
+            <div className="form-actions">
+              {step === 1 && <Button onPress={() => setStep(0)}>Back</Button>}
+              {step === 0 ? (
+                <Button type="submit" kind="primary" isDisabled={!isWhatDone}>
+                  Next: where
+                </Button>
+              ) : (
+                <Button
+                  type="submit"
+                  kind="primary"
+                  isBusy={create.isPending}
+                  isDisabled={draft.url.trim() === ""}
+                >
+                  Make the webhook
+                </Button>
+              )}
+              <LinkButton href="/webhooks" kind="quiet">
+                Cancel
+              </LinkButton>
+            </div>
+          </form>
+        </Card>
+      )}
+    </Page>
+  );
+}
+
+function Steps({ at }: { readonly at: number }): JSX.Element {
+  return (
+    <ol className="steps" aria-label="Steps">
+      {steps.map((step, index) => (
+        <li
+          key={step}
+          className={index < at ? "past" : index === at ? "here" : ""}
+          aria-current={index === at ? "step" : undefined}
+        >
+          <span className="step-number" aria-hidden="true">
+            {index < at ? "✓" : index + 1}
+          </span>
+          {step}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,220 @@
+import { useMutation } from "@tanstack/react-query";
+import { useState, type SyntheticEvent, type JSX } from "react";
+import { Link, useLocation } from "wouter";
+import { ApiError, isStatus } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { CheckField, TextField } from "../../parts/field.tsx";
+import { toLocal } from "../../parts/filters.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { ErrorLine, messageOf, QueryView } from "../../parts/state.tsx";
+import { faultsOf } from "./draft.ts";
+import { receiverOf } from "./health.ts";
+import { useWebhook } from "./use-webhook.ts";
+
+const kinds = [
+  { value: "failed", title: "failed", hint: "Their attempts were spent." },
+  { value: "never", title: "never made", hint: "From before the webhook, or while it was off for long." },
+  { value: "cancelled", title: "cancelled", hint: "Discarded, or held for too long." },
+  { value: "delivered", title: "delivered", hint: "The receiver took them, and has lost them since." },
+];
+
+const spans = [
+  { title: "last hour", hours: 1 },
+  { title: "last day", hours: 24 },
+  { title: "last week", hours: 168 },
+];
+
+interface Asked {
+  readonly since: string;
+  readonly until: string;
+  readonly status: readonly string[];
+}
+
+/** Asks which events are to be delivered again; counts them first. */
+export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
+  const query = useWebhook(id);
+  return (
+    <Page
+      title="Replay"
+      crumbs={[
+        { title: "Webhooks", href: "/webhooks" },
+        { title: `Webhook ${id}`, href: `/webhooks/${id}` },
+      ]}
+    >
+      <QueryView query={query}>{({ webhook }) => <ReplayForm webhook={webhook} />}</QueryView>
+    </Page>
+  );
+}
+
+function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
+  const [, navigate] = useLocation();
+  const [asked, setAsked] = useState<Asked>(() => ({ since: hoursAgo(24), until: "", status: ["failed"] }));
+  const path = `/webhooks/${webhook.id}/replay`;
+  const count = useMutation({
+    mutationFn: () => api<ReplayCount>(path, { method: "POST", body: { ...bodyOf(asked), dry_run: true } }),
+  });
+  const start = useMutation({
+    mutationFn: () => api<Replay>(path, { method: "POST", body: bodyOf(asked) }),
+    onSuccess: (replay) => navigate(`${path}/${replay.id}`),
+  });
+  const change = (changes: Partial<Asked>): void => {
+    setAsked((before) => ({ ...before, ...changes }));
+    // What was counted is another question now.
+    count.reset();
+    start.reset();
+  };
+  const error = start.error ?? count.error;
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    count.mutate();
+  };
+  return (
+    <Card
+      title={`To ${receiverOf(webhook.url).host}`}
+      note="Events are delivered again under new ids, in their order, behind what is new."
+    >
+      <form className="form" noValidate onSubmit={submit}>
+        {!webhook.is_active && (
+          <ErrorLine error={new Error("The webhook is off: resume it first, and what is held goes out.")} />
+        )}
+        <ReplayFields asked={asked} error={error} onChange={change} />
+        <ReplayError error={error} webhookId={webhook.id} />
+        {count.data !== undefined && <Counted count={count.data} />}
+        <div className="form-actions">
+          <Button
+            type="submit"
+            kind={count.data === undefined ? "primary" : "plain"}
+            isBusy={count.isPending}
+            isDisabled={asked.since === "" || asked.status.length === 0 || !webhook.is_active}
+          >
+            Count them first
+          </Button>
+          {count.data !== undefined && count.data.count > 0 && (
+            <Button kind="primary" icon="refresh" isBusy={start.isPending} onPress={() => start.mutate()}>
+              {`Deliver ${about(count.data)} again`}
+            </Button>
+          )}
+          <LinkButton href={`/webhooks/${webhook.id}`} kind="quiet">
+            Cancel
+          </LinkButton>
+        </div>
+      </form>
+    </Card>
+  );
+}
+
+function ReplayFields({
+  asked,
+  error,
+  onChange,
+}: {
+  readonly asked: Asked;
+  readonly error: unknown;
+  readonly onChange: (changes: Partial<Asked>) => void;
+}): JSX.Element {
+  const faults = faultsOf(error, "status");
+  return (
+    <>
+      <div className="row">
+        {spans.map(({ title, hours }) => (
+          <Button key={title} onPress={() => onChange({ since: hoursAgo(hours), until: "" })}>
+            {title}
+          </Button>
+        ))}
+      </div>
+      <TextField
+        label="Events since"
+        isRequired
+        type="datetime-local"
+        errors={faultsOf(error, "since")}
+        value={asked.since}
+        onChange={(since) => onChange({ since })}
+      />
+      <TextField
+        label="Until"
+        type="datetime-local"
+        hint="Empty: until now."
+        errors={faultsOf(error, "until")}
+        value={asked.until}
+        onChange={(until) => onChange({ until })}
+      />
+      <fieldset className="event-choice">
+        <legend>Whose newest delivery</legend>
+        {kinds.map(({ value, title, hint }) => (
+          <CheckField
+            key={value}
+            label={value === "never" ? "was never made" : `${value === "failed" ? "has" : "was"} ${title}`}
+            hint={hint}
+            value={asked.status.includes(value)}
+            onChange={(isOn) =>
+              onChange({
+                status: kinds
+                  .map((kind) => kind.value)
+                  .filter((one) => (one === value ? isOn : asked.status.includes(one))),
+              })
+            }
+          />
+        ))}
+        {faults.map((message) => (
+          <p key={message} className="field-errors small" role="alert">
+            {message}
+          </p>
+        ))}
+      </fieldset>
+    </>
+  );
+}
+
+/** Leads to the replay that is in the way, which the message names. */
+function ReplayError({
+  error,
+  webhookId,
+}: {
+  readonly error: unknown;
+  readonly webhookId: number;
+}): JSX.Element | null {
+  const [, other] = isStatus(error, 409) ? (/replay (\d+)/.exec(messageOf(error)) ?? []) : [];
+  if (error instanceof ApiError && Object.keys(error.fields).length > 0) return null;
+  return (
+    <>
+      <ErrorLine error={error} />
+      {other !== undefined && <Link href={`/webhooks/${webhookId}/replay/${other}`}>To replay {other}</Link>}
+    </>
+  );
+}
+
+function Counted({ count }: { readonly count: ReplayCount }): JSX.Element {
+  const [first] = count.event_ids;
+  if (count.count === 0)
+    return (
+      <p role="status">
+        No event is like that. Nothing would be delivered; choose a longer time or other kinds.
+      </p>
+    );
+  return (
+    <div>
+      <p role="status">
+        <strong>{about(count)}</strong> would be delivered again.
+      </p>
+      {first !== undefined && <Link href={`/events?before=${first + 1}`}>See the first of them</Link>}
+    </div>
+  );
+}
+
+function about({ count, is_estimate: isEstimate }: ReplayCount): string {
+  return `${isEstimate ? "about " : ""}${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}`;
+}
+
+function bodyOf({ since, until, status }: Asked): Readonly<Record<string, unknown>> {
+  return {
+    since: new Date(since).toISOString(),
+    ...(until === "" ? {} : { until: new Date(until).toISOString() }),
+    status,
+  };
+}
+
+function hoursAgo(hours: number): string {
+  return toLocal(new Date(Date.now() - hours * 3_600_000).toISOString());
+}

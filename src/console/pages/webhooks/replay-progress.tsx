@@ -1,0 +1,120 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { Link } from "wouter";
+import { api } from "../../api/client.ts";
+import type { Replay } from "../../api/webhook-types.ts";
+import { StatusBadge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { Card, Facts, Page } from "../../parts/page.tsx";
+import { ErrorLine, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+
+const path = "/webhook-replays";
+
+/** Shows how far a replay is, and steers it. */
+export function ReplayProgressPage({
+  id,
+  replay,
+}: {
+  readonly id: string;
+  readonly replay: string;
+}): JSX.Element {
+  const query = useQuery({
+    queryKey: [path, replay],
+    queryFn: ({ signal }) => api<Replay>(`${path}/${encodeURIComponent(replay)}`, { signal }),
+    refetchInterval: ({ state: { data, error } }) =>
+      error === null && (data === undefined || hasEnded(data)) ? false : 1_000,
+  });
+  return (
+    <Page
+      title={`Replay ${replay}`}
+      crumbs={[
+        { title: "Webhooks", href: "/webhooks" },
+        { title: `Webhook ${id}`, href: `/webhooks/${id}` },
+      ]}
+      status={query.data && <StatusBadge status={query.data.state} />}
+    >
+      <QueryView query={query}>{(data) => <Progress replay={data} />}</QueryView>
+    </Page>
+  );
+}
+
+function Progress({ replay }: { readonly replay: Replay }): JSX.Element {
+  const { done, total, failed, is_estimate: isEstimate, state, reason } = replay;
+  return (
+    <Card actions={hasEnded(replay) ? undefined : <Steer replay={replay} />} title="Progress">
+      <div className="stack">
+        <div>
+          <progress className="progress" max={Math.max(1, total)} value={done} aria-label="Events done" />
+          <p className="numeric" role="status">
+            {done.toLocaleString("en")} of {isEstimate ? "about " : ""}
+            {total.toLocaleString("en")} events
+            {failed > 0 && `, ${failed.toLocaleString("en")} of which could not be made`}
+          </p>
+        </div>
+        <p className="muted">{sentences[state]}</p>
+        {reason !== null && <p className="break">{reason}</p>}
+        <Facts
+          facts={[
+            ["Since", <Time key="since" value={replay.since} isExact />],
+            ["Until", <Time key="until" value={replay.until} isExact />],
+            ["Which", replay.status.join(", ")],
+            ["Begun", <Time key="begun" value={replay.created_at} />],
+          ]}
+        />
+        <Link href={`/deliveries?webhook_id=${replay.webhook_id}`}>The deliveries of the webhook</Link>
+      </div>
+    </Card>
+  );
+}
+
+const sentences: Readonly<Record<Replay["state"], string>> = {
+  running: "It goes on when you leave this page, and when a process dies.",
+  paused: "What is made already goes out, 300 deliveries at most.",
+  done: "All deliveries are made. Those that wait go out one after the other.",
+  cancelled: "What waited was cancelled. What had gone out stays.",
+};
+
+function hasEnded({ state }: Replay): boolean {
+  return state === "done" || state === "cancelled";
+}
+
+function Steer({ replay }: { readonly replay: Replay }): JSX.Element {
+  const client = useQueryClient();
+  const [isAsked, setAsked] = useState(false);
+  const move = useMutation({
+    mutationFn: (to: "pause" | "resume" | "cancel") =>
+      api<Replay>(`${path}/${replay.id}/${to}`, { method: "POST" }),
+    onSuccess: (moved) => client.setQueryData([path, String(replay.id)], moved),
+    onError: () => client.invalidateQueries({ queryKey: [path] }),
+  });
+  const isPaused = replay.state === "paused";
+  return (
+    <>
+      <ErrorLine error={move.error} />
+      <Button
+        icon={isPaused ? "play" : "pause"}
+        isBusy={move.isPending}
+        onPress={() => move.mutate(isPaused ? "resume" : "pause")}
+      >
+        {isPaused ? "Resume" : "Pause"}
+      </Button>
+      <Button kind="danger" onPress={() => setAsked(true)}>
+        Cancel the replay
+      </Button>
+      {isAsked && (
+        <ConfirmDialog
+          title="Cancel the replay?"
+          confirmLabel="Cancel the replay"
+          onClose={() => setAsked(false)}
+          onConfirm={() => move.mutateAsync("cancel")}
+        >
+          <p>
+            Its deliveries that wait are cancelled. What has gone out stays; another replay takes up the rest.
+          </p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { SelectField } from "../../parts/field.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { Secret } from "./secret-step.tsx";
+
+const graces = [
+  { value: "86400", title: "a day" },
+  { value: "3600", title: "an hour" },
+  { value: "604800", title: "a week" },
+  { value: "0", title: "none: others know the secret" },
+];
+
+/** Makes a new secret, and shows it this once. */
+export function RotateDialog({
+  webhook,
+  onClose,
+}: {
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const client = useQueryClient();
+  const [grace, setGrace] = useState("86400");
+  const rotate = useMutation({
+    mutationFn: () =>
+      api<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, {
+        method: "POST",
+        body: { grace: Number(grace) },
+      }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
+  });
+  const made = rotate.data;
+  if (made !== undefined)
+    return (
+      <Dialog title="The new secret" isWide isRequired onClose={onClose}>
+        <div className="stack">
+          <Secret webhook={made} />
+          <p>
+            {grace === "0" ? (
+              "The old one signs nothing from now on."
+            ) : (
+              <>
+                The old one signs beside it until <Time value={made.previous_secret_until} isExact />. Give
+                the receiver the new one by then.
+              </>
+            )}
+          </p>
+        </div>
+        <div className="dialog-actions">
+          <Button kind="primary" icon="check" onPress={onClose}>
+            I have stored it
+          </Button>
+        </div>
+      </Dialog>
+    );
+  return (
+    <Dialog title="Rotate the secret?" onClose={onClose}>
+      <div className="stack">
+        <p>
+          Deliveries are signed with the old and the new secret while the grace lasts, so that none is
+          refused.
+        </p>
+        <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
+        {grace === "0" && (
+          <p className="once">Receivers refuse deliveries from now on, until they have the new secret.</p>
+        )}
+        <ErrorLine error={rotate.error} />
+      </div>
+      <div className="dialog-actions">
+        <Button onPress={onClose}>Cancel</Button>
+        <Button kind="primary" isBusy={rotate.isPending} onPress={() => rotate.mutate()}>
+          Rotate
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,60 @@
+import {
+  useMutation,
+  useQuery,
+  useQueryClient,
+  type UseMutationResult,
+  type UseQueryResult,
+} from "@tanstack/react-query";
+import { ApiError, isStatus } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import type { CursorPage } from "../../api/types.ts";
+import type { Webhook } from "../../api/webhook-types.ts";
+
+/** A webhook, and whether it is the caller's own: those of others can be looked at only. */
+export interface FoundWebhook {
+  readonly webhook: Webhook;
+  readonly isOwn: boolean;
+}
+
+/** Reads a webhook. An admin finds those of others too, by the list of all. */
+export function useWebhook(id: string): UseQueryResult<FoundWebhook> {
+  return useQuery({
+    queryKey: ["/webhooks", "one", id],
+    refetchInterval: 10_000,
+    queryFn: async ({ signal }): Promise<FoundWebhook> => {
+      try {
+        return {
+          webhook: await api<Webhook>(`/webhooks/${encodeURIComponent(id)}`, { signal }),
+          isOwn: true,
+        };
+      } catch (error) {
+        const other = isStatus(error, 404) && /^\d{1,10}$/.test(id) ? await findOther(id, signal) : undefined;
+        if (other === undefined) throw error;
+        return { webhook: other, isOwn: false };
+      }
+    },
+  });
+}
+
+/** Undefined for who is no admin. */
+async function findOther(id: string, signal: AbortSignal): Promise<Webhook | undefined> {
+  try {
+    const path = `/webhooks?user_id=*&filter[id]=${id}&cursor=`;
+    const { data } = await api<CursorPage<Webhook>>(path, { signal });
+    return data[0];
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500 && error.status > 0) return undefined;
+    throw error;
+  }
+}
+
+/** Changes fields of a webhook. */
+export function useChangeWebhook(
+  id: number,
+): UseMutationResult<Webhook, unknown, Readonly<Record<string, unknown>>> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body) => api<Webhook>(`/webhooks/${id}`, { method: "PATCH", body }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
+  });
+}

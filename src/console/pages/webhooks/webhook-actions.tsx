@@ -1,0 +1,146 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { useLocation } from "wouter";
+import { api } from "../../api/client.ts";
+import type { Webhook } from "../../api/webhook-types.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { messageOf } from "../../parts/state.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { receiverOf } from "./health.ts";
+import { RotateDialog } from "./rotate-dialog.tsx";
+import { useChangeWebhook, type FoundWebhook } from "./use-webhook.ts";
+
+type Asked = "pause" | "rotate" | "discard" | "delete";
+
+/** Offers what can be done with a webhook. */
+export function WebhookActions({
+  found: { webhook, isOwn },
+  onEdit,
+}: {
+  readonly found: FoundWebhook;
+  readonly onEdit: () => void;
+}): JSX.Element {
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const change = useChangeWebhook(webhook.id);
+  const replay = (
+    <LinkButton href={`/webhooks/${webhook.id}/replay`} icon="refresh">
+      Replay
+    </LinkButton>
+  );
+  if (!isOwn) return replay;
+  const resume = async (): Promise<void> => {
+    try {
+      await change.mutateAsync({ is_active: true });
+      toast("The webhook is active. What was held goes out now.");
+    } catch (error) {
+      toast(messageOf(error), { isBad: true });
+    }
+  };
+  return (
+    <>
+      {webhook.is_active ? (
+        <Button icon="pause" onPress={() => setAsked("pause")}>
+          Pause
+        </Button>
+      ) : (
+        <Button kind="primary" icon="play" isBusy={change.isPending} onPress={() => void resume()}>
+          Resume
+        </Button>
+      )}
+      <Button icon="edit" onPress={onEdit}>
+        Edit
+      </Button>
+      {replay}
+      <Menu
+        label="More"
+        trigger={<Button icon="more" aria-label="More that can be done" />}
+        actions={[
+          { title: "Rotate the secret", icon: "key", act: () => setAsked("rotate") },
+          { title: "Discard what is held", icon: "cross", act: () => setAsked("discard") },
+          { title: "Delete the webhook", icon: "trash", act: () => setAsked("delete") },
+        ]}
+      />
+      {asked === "rotate" ? (
+        <RotateDialog webhook={webhook} onClose={() => setAsked(null)} />
+      ) : (
+        asked !== null && <Confirm asked={asked} webhook={webhook} onClose={() => setAsked(null)} />
+      )}
+    </>
+  );
+}
+
+function Confirm({
+  asked,
+  webhook,
+  onClose,
+}: {
+  readonly asked: "pause" | "discard" | "delete";
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+  const change = useChangeWebhook(webhook.id);
+  const discard = useMutation({
+    mutationFn: () =>
+      api<{ readonly held: number }>(`/webhooks/${webhook.id}/discard-held`, { method: "POST" }),
+  });
+  if (asked === "pause")
+    return (
+      <ConfirmDialog
+        title="Pause the webhook?"
+        confirmLabel="Pause"
+        isDangerous={false}
+        onClose={onClose}
+        onConfirm={() => change.mutateAsync({ is_active: false })}
+      >
+        <p>
+          Its deliveries are held, those of new events too. They go out in their order when you resume it.
+          What is held for longer than <code>webhooks.holdFor</code>, a week unless it is set, is cancelled.
+        </p>
+      </ConfirmDialog>
+    );
+  if (asked === "discard")
+    return (
+      <ConfirmDialog
+        title="Discard what is held?"
+        confirmLabel="Discard"
+        onClose={onClose}
+        onConfirm={async () => {
+          const { held } = await discard.mutateAsync();
+          await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
+          toast(held === 0 ? "Nothing was held." : `${counted(held)} will be cancelled in a moment.`);
+        }}
+      >
+        <p>
+          Every delivery that is held for this webhook is cancelled. Their events stay: a replay of what was
+          cancelled brings them back.
+        </p>
+      </ConfirmDialog>
+    );
+  return (
+    <ConfirmDialog
+      title="Delete the webhook?"
+      confirmLabel="Delete the webhook"
+      onClose={onClose}
+      onConfirm={async () => {
+        await api(`/webhooks/${webhook.id}`, { method: "DELETE" });
+        navigate("/webhooks");
+        await client.invalidateQueries({ queryKey: ["/webhooks"] });
+        toast("The webhook is deleted.");
+      }}
+    >
+      <p className="break">
+        {receiverOf(webhook.url).host} gets nothing more, and what is unfinished is cancelled. This cannot be
+        undone; to stop it for a while, pause it.
+      </p>
+    </ConfirmDialog>
+  );
+}
+
+function counted(held: number): string {
+  const number = held >= 10_000 ? "10,000 or more" : String(held);
+  return `${number} ${held === 1 ? "delivery" : "deliveries"}`;
+}

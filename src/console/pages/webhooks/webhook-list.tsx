@@ -1,0 +1,159 @@
+import type { JSX } from "react";
+import type { Webhook } from "../../api/webhook-types.ts";
+import { useRights } from "../../app/caller.ts";
+import { StatusBadge } from "../../parts/badge.tsx";
+import { LinkButton } from "../../parts/button.tsx";
+import { DataTable, Pager, type Column } from "../../parts/data-table.tsx";
+import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { useList } from "../../parts/use-list.ts";
+import { healthOf, receiverOf, resourceTitle } from "./health.ts";
+import { EventNames } from "./event-names.tsx";
+
+const filters = ["filter[url][contains]", "filter[resource]", "filter[is_active]", "user_id"];
+
+const columns: readonly Column<Webhook>[] = [
+  {
+    key: "url",
+    title: "Receiver",
+    sortBy: "url",
+    render: ({ url, description }) => <Receiver url={url} description={description} />,
+  },
+  {
+    key: "health",
+    title: "Health",
+    render: (webhook) => <HealthCell webhook={webhook} />,
+  },
+  {
+    key: "what",
+    title: "What",
+    sortBy: "resource",
+    render: ({ resource, events, filter }) => (
+      <span className="row">
+        {resourceTitle(resource)} <EventNames events={events} />
+        {filter !== null && <span className="muted small">filtered</span>}
+      </span>
+    ),
+  },
+  {
+    key: "success",
+    title: "Last success",
+    sortBy: "last_success_at",
+    render: ({ last_success_at: time }) => <Time value={time} />,
+  },
+];
+
+const userColumn: Column<Webhook> = {
+  key: "user",
+  title: "User",
+  sortBy: "user_id",
+  isNumeric: true,
+  render: ({ user_id: id }) => id,
+};
+
+/** Lists webhooks with their health at a glance. */
+export function WebhookListPage(): JSX.Element {
+  const url = useUrlState();
+  const { isAdmin } = useRights();
+  const query = useList<Webhook>("/webhooks", url.search);
+  const isOfAll = url.search.has("user_id");
+  const isFiltered = filters.some((name) => url.search.has(name));
+  const create = (
+    <LinkButton href="/webhooks/new" kind="primary" icon="plus">
+      New webhook
+    </LinkButton>
+  );
+  return (
+    <Page title="Webhooks" actions={create}>
+      <Card isFlush>
+        <FilterBar url={url} names={filters}>
+          <TextFilter label="URL has" name="filter[url][contains]" url={url} />
+          <TextFilter label="Resource" name="filter[resource]" url={url} />
+          <SelectFilter
+            label="State"
+            name="filter[is_active]"
+            url={url}
+            options={[
+              { value: "true", title: "active" },
+              { value: "false", title: "off" },
+            ]}
+          />
+          {isAdmin && (
+            <SelectFilter
+              label="Whose"
+              name="user_id"
+              url={url}
+              anyTitle="mine"
+              options={[{ value: "*", title: "everybody's" }]}
+            />
+          )}
+        </FilterBar>
+        <QueryView query={query}>
+          {(page) =>
+            page.data.length === 0 ? (
+              <NoWebhooks isFiltered={isFiltered} action={create} />
+            ) : (
+              <>
+                <DataTable
+                  label="Webhooks"
+                  columns={isOfAll ? [...columns, userColumn] : columns}
+                  rows={page.data}
+                  rowKey={({ id }) => id}
+                  rowHref={({ id }) => `/webhooks/${id}`}
+                  url={url}
+                  isStale={query.isPlaceholderData}
+                />
+                <Pager page={page} url={url} />
+              </>
+            )
+          }
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function NoWebhooks({
+  isFiltered,
+  action,
+}: {
+  readonly isFiltered: boolean;
+  readonly action: JSX.Element;
+}): JSX.Element {
+  if (isFiltered) return <Empty title="No webhook is like that">Change the filters, or clear them.</Empty>;
+  return (
+    <Empty icon="webhooks" title="No webhooks yet" action={action}>
+      A webhook sends what happens to your records to a URL of yours, signed, until it arrives.
+    </Empty>
+  );
+}
+
+function Receiver({ url, description }: Pick<Webhook, "url" | "description">): JSX.Element {
+  const { host, path } = receiverOf(url);
+  return (
+    <span className="receiver">
+      <span>
+        {host}
+        <span className="muted">{path}</span>
+      </span>
+      {description !== null && <span className="muted small">{description}</span>}
+    </span>
+  );
+}
+
+function HealthCell({ webhook }: { readonly webhook: Webhook }): JSX.Element {
+  const { status, since, sentence } = healthOf(webhook);
+  return (
+    <span className="row" title={sentence}>
+      <StatusBadge status={status} />
+      {status !== "healthy" && since !== null && (
+        <span className="muted small">
+          <Time value={since} />
+        </span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,145 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { CursorPage, Delivery } from "../../api/types.ts";
+import type { Webhook } from "../../api/webhook-types.ts";
+import { StatusBadge } from "../../parts/badge.tsx";
+import { LinkButton } from "../../parts/button.tsx";
+import { JsonView } from "../../parts/code.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { Card, Facts, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { deliveryColumns } from "../deliveries/delivery-columns.tsx";
+import { EditWebhook } from "./edit-webhook.tsx";
+import { EventNames } from "./event-names.tsx";
+import { healthOf, resourceTitle } from "./health.ts";
+import { TestPanel } from "./test-panel.tsx";
+import { useWebhook, type FoundWebhook } from "./use-webhook.ts";
+import { WebhookActions } from "./webhook-actions.tsx";
+
+/** Shows one webhook: how it does, what it is, its last deliveries, and what can be done. */
+export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
+  const query = useWebhook(id);
+  const [isEdited, setEdited] = useState(false);
+  const found = query.data;
+  const crumbs = [{ title: "Webhooks", href: "/webhooks" }];
+  return (
+    <Page
+      title={`Webhook ${id}`}
+      crumbs={crumbs}
+      status={found && <StatusBadge status={healthOf(found.webhook).status} />}
+      actions={found && <WebhookActions found={found} onEdit={() => setEdited(true)} />}
+    >
+      <QueryView query={query}>
+        {(current) => (
+          <>
+            {isEdited ? (
+              <EditWebhook webhook={current.webhook} onDone={() => setEdited(false)} />
+            ) : (
+              <Summary found={current} />
+            )}
+            {current.isOwn && <TestPanel webhook={current.webhook} />}
+            <LastDeliveries webhook={current.webhook} />
+          </>
+        )}
+      </QueryView>
+    </Page>
+  );
+}
+
+function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }): JSX.Element {
+  const health = healthOf(webhook);
+  const headers = Object.entries(webhook.headers ?? {});
+  return (
+    <Card>
+      <div className="stack">
+        <p className={`health ${health.status}`} role="status">
+          {health.sentence}
+          {health.since !== null && (
+            <>
+              {" "}
+              <Time value={health.since} />.
+            </>
+          )}
+        </p>
+        {!isOwn && (
+          <p className="muted">
+            This webhook belongs to user {webhook.user_id}: only that user tests, changes and deletes it.
+          </p>
+        )}
+        {webhook.description !== null && <p className="break">{webhook.description}</p>}
+        <Facts
+          facts={[
+            [
+              "URL",
+              <span key="url" className="mono">
+                {webhook.url}
+              </span>,
+            ],
+            ["Resource", resourceTitle(webhook.resource)],
+            ["Events", <EventNames key="events" events={webhook.events} />],
+            ["Secret", <code key="secret">{webhook.masked_secret}</code>],
+            ...previousSecret(webhook),
+            ["Headers", headers.length === 0 ? "none" : headers.map(([name]) => name).join(", ")],
+            ["Rate limit", webhook.rate_limit === null ? "none" : `${webhook.rate_limit} a second`],
+            ["Last success", <Time key="success" value={webhook.last_success_at} />],
+            ["Last attempt", <Time key="attempt" value={webhook.last_attempt_at} />],
+            ["Made", <Time key="made" value={webhook.created_at} />],
+          ]}
+        />
+        {webhook.filter !== null && <JsonView label="Filter" value={webhook.filter} />}
+      </div>
+    </Card>
+  );
+}
+
+function previousSecret({ previous_secret_until: until }: Webhook): readonly [string, JSX.Element][] {
+  if (until === null || Date.parse(until) < Date.now()) return [];
+  return [
+    [
+      "Secret before it",
+      <span key="previous">
+        signs too, until <Time value={until} isExact />
+      </span>,
+    ],
+  ];
+}
+
+function LastDeliveries({ webhook: { id } }: { readonly webhook: Webhook }): JSX.Element {
+  const query = useQuery({
+    queryKey: ["/webhook-deliveries", "last", id],
+    refetchInterval: 5_000,
+    queryFn: ({ signal }) =>
+      api<CursorPage<Delivery>>(`/webhook-deliveries?webhook_id=${id}&cursor=&per_page=10`, { signal }),
+  });
+  return (
+    <Card
+      title="Last deliveries"
+      isFlush
+      actions={
+        <LinkButton href={`/deliveries?webhook_id=${id}`} kind="quiet" icon="right">
+          All of them
+        </LinkButton>
+      }
+    >
+      <QueryView query={query} lines={4}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <Empty icon="deliveries" title="No deliveries yet">
+              The next event that matches makes one. A ping shows now whether the receiver answers.
+            </Empty>
+          ) : (
+            <DataTable
+              label="Last deliveries"
+              columns={deliveryColumns.filter(({ key }) => key !== "url")}
+              rows={data}
+              rowKey={(delivery) => delivery.id}
+              rowHref={(delivery) => `/deliveries/${delivery.id}`}
+            />
+          )
+        }
+      </QueryView>
+    </Card>
+  );
+}

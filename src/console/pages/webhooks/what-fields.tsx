@@ -1,0 +1,122 @@
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { ResourceEntry } from "../../api/types.ts";
+import { useRights } from "../../app/caller.ts";
+import { TriggerBadge } from "../../parts/badge.tsx";
+import { SelectField } from "../../parts/field.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import { faultsOf, type Draft } from "./draft.ts";
+import { FilterField } from "./filter-field.tsx";
+
+const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"];
+
+const meanings: Readonly<Record<string, string>> = {
+  on_create: "A record is created.",
+  on_update: "A field of a record changes.",
+  on_delete: "A record is deleted.",
+  "webhook.failing": "A webhook has had nothing but failures for long.",
+  "webhook.disabled": "A webhook was switched off by the service.",
+  "delivery.failed": "The attempts of a delivery are spent.",
+};
+
+export interface FieldsProps {
+  readonly draft: Draft;
+  readonly onChange: (changes: Partial<Draft>) => void;
+  /** Came with the last answer of the service. */
+  readonly error: unknown;
+}
+
+/** Asks what a webhook is to send: of which resource, which events, by which filter. */
+export function WhatFields({
+  draft,
+  onChange,
+  error,
+  isNew,
+}: FieldsProps & { readonly isNew: boolean }): JSX.Element {
+  const { isAdmin } = useRights();
+  const query = useQuery({
+    queryKey: ["/resources"],
+    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
+    staleTime: 60_000,
+  });
+  const resources = (query.data?.data ?? []).filter(({ triggers }) => triggers.length > 0);
+  const events = eventsOf(resources, draft.resource);
+  const options = [
+    ...(draft.resource === "" ? [{ value: "", title: "Choose one" }] : []),
+    ...resources.map(({ name }) => ({ value: name, title: name })),
+    { value: "*", title: "every resource that I may read" },
+    ...(isAdmin || draft.resource === "service"
+      ? [{ value: "service", title: "service: what happens to webhooks and deliveries" }]
+      : []),
+  ];
+  return (
+    <>
+      <ErrorLine error={query.error} />
+      <SelectField
+        label="Resource"
+        isRequired
+        hint={isNew ? "It stays: another resource needs another webhook." : "It cannot be changed."}
+        disabled={!isNew}
+        errors={faultsOf(error, "resource")}
+        value={draft.resource}
+        options={isNew ? options : [{ value: draft.resource, title: draft.resource }]}
+        onChange={(resource) => onChange({ resource, events: eventsOf(resources, resource) })}
+      />
+      {draft.resource !== "" && (
+        <EventChoice
+          events={events}
+          chosen={draft.events}
+          errors={faultsOf(error, "events")}
+          onChange={(chosen) => onChange({ events: chosen })}
+        />
+      )}
+      {draft.resource !== "" && <FilterField draft={draft} onChange={onChange} error={error} />}
+    </>
+  );
+}
+
+function eventsOf(resources: readonly ResourceEntry[], name: string): readonly string[] {
+  const own = resources.find((resource) => resource.name === name);
+  if (own !== undefined) return own.triggers;
+  if (name === "service") return serviceEvents;
+  if (name !== "*") return [];
+  const all = new Set(resources.flatMap(({ triggers }) => triggers));
+  return ["on_create", "on_update", "on_delete"].filter((trigger) => all.has(trigger));
+}
+
+function EventChoice({
+  events,
+  chosen,
+  errors,
+  onChange,
+}: {
+  readonly events: readonly string[];
+  readonly chosen: readonly string[];
+  readonly errors: readonly string[];
+  readonly onChange: (chosen: readonly string[]) => void;
+}): JSX.Element {
+  return (
+    <fieldset className="event-choice">
+      <legend>Events</legend>
+      {events.map((event) => (
+        <label key={event} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(event)}
+            onChange={() => onChange(events.filter((one) => (one === event) !== chosen.includes(one)))}
+          />
+          <span className="row">
+            <TriggerBadge trigger={event} />
+            <span className="muted">{meanings[event]}</span>
+          </span>
+        </label>
+      ))}
+      {errors.map((message) => (
+        <p key={message} className="field-errors small" role="alert">
+          {message}
+        </p>
+      ))}
+    </fieldset>
+  );
+}

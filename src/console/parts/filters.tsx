@@ -1,0 +1,198 @@
+import { useId, useState, type JSX, type ReactNode } from "react";
+import { Button } from "./button.tsx";
+import type { Option } from "./field.tsx";
+import type { UrlState } from "./url-state.ts";
+import "./filters.css";
+
+interface FilterProps {
+  readonly label: string;
+  /** Names the parameter in the URL, which is that of the API. */
+  readonly name: string;
+  readonly url: UrlState;
+}
+
+/** Frames the filters of a list, whose state is the URL. */
+export function FilterBar({
+  url,
+  names,
+  more,
+  moreNames = [],
+  children,
+}: {
+  readonly url: UrlState;
+  /** Parameters that "Clear" removes. */
+  readonly names: readonly string[];
+  /** Filters that are needed less; hidden at first. */
+  readonly more?: ReactNode;
+  /** Parameters of these: one that is set is seen. */
+  readonly moreNames?: readonly string[];
+  readonly children: ReactNode;
+}): JSX.Element {
+  const isSet = names.some((name) => url.search.has(name));
+  const [isOpen, setOpen] = useState(moreNames.some((name) => url.search.has(name)));
+  return (
+    <div className="filters" role="search" aria-label="Filters">
+      {children}
+      {isOpen && more}
+      {more !== undefined && (
+        <Button kind="quiet" icon="filter" aria-expanded={isOpen} onPress={() => setOpen(!isOpen)}>
+          {isOpen ? "Fewer filters" : "More filters"}
+        </Button>
+      )}
+      {isSet && (
+        <Button
+          kind="quiet"
+          icon="cross"
+          onPress={() => url.change(Object.fromEntries(names.map((name) => [name, null])))}
+        >
+          Clear
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** Takes a text; Enter or leaving the field applies it. */
+export function TextFilter({
+  label,
+  name,
+  url,
+  placeholder,
+  type = "search",
+}: FilterProps & { readonly placeholder?: string; readonly type?: "search" | "number" }): JSX.Element {
+  const given = url.search.get(name) ?? "";
+  return (
+    <Typed
+      key={given}
+      label={label}
+      type={type}
+      given={given}
+      placeholder={placeholder}
+      onApply={(text) => url.change({ [name]: text === "" ? null : text })}
+    />
+  );
+}
+
+/** Takes a local time, and puts it into the URL as UTC. */
+export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
+  const given = url.search.get(name) ?? "";
+  return (
+    <Typed
+      key={given}
+      label={label}
+      type="datetime-local"
+      given={toLocal(given)}
+      onApply={(text) => url.change({ [name]: text === "" ? null : new Date(text).toISOString() })}
+    />
+  );
+}
+
+/** Writes a time as `datetime-local` takes it; "" for none. */
+export function toLocal(iso: string): string {
+  const time = new Date(iso);
+  if (Number.isNaN(time.getTime())) return "";
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+function Typed({
+  label,
+  type,
+  given,
+  placeholder,
+  onApply,
+}: {
+  readonly label: string;
+  readonly type: string;
+  readonly given: string;
+  readonly placeholder?: string | undefined;
+  readonly onApply: (text: string) => void;
+}): JSX.Element {
+  const id = useId();
+  const [text, setText] = useState(given);
+  const apply = (): void => {
+    if (text.trim() !== given) onApply(text.trim());
+  };
+  return (
+    <form
+      className="filter"
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply();
+      }}
+    >
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        className="input"
+        type={type}
+        value={text}
+        placeholder={placeholder}
+        autoComplete="off"
+        onChange={(event) => setText(event.currentTarget.value)}
+        onBlur={apply}
+      />
+    </form>
+  );
+}
+
+/** Chooses one of a few, or none. */
+export function SelectFilter({
+  label,
+  name,
+  url,
+  options,
+  anyTitle = "any",
+}: FilterProps & { readonly options: readonly Option[]; readonly anyTitle?: string }): JSX.Element {
+  const id = useId();
+  const given = url.search.get(name) ?? "";
+  const isKnown = given === "" || options.some(({ value }) => value === given);
+  return (
+    <div className="filter">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        className="input"
+        value={given}
+        onChange={({ currentTarget: { value } }) => url.change({ [name]: value === "" ? null : value })}
+      >
+        <option value="">{anyTitle}</option>
+        {!isKnown && <option value={given}>{given}</option>}
+        {options.map(({ value, title }) => (
+          <option key={value} value={value}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** Chooses several of a few, which stand in the URL with commas between them. */
+export function ChoiceFilter({
+  label,
+  name,
+  url,
+  options,
+}: FilterProps & { readonly options: readonly string[] }): JSX.Element {
+  const chosen = (url.search.get(name) ?? "").split(",").filter(Boolean);
+  const toggle = (option: string): void => {
+    const next = options.filter((one) => (one === option) !== chosen.includes(one));
+    url.change({ [name]: next.length === 0 ? null : next.join(",") });
+  };
+  return (
+    <fieldset className="filter choices">
+      <legend>{label}</legend>
+      {options.map((option) => (
+        <button
+          key={option}
+          type="button"
+          className="choice"
+          aria-pressed={chosen.includes(option)}
+          onClick={() => toggle(option)}
+        >
+          {option}
+        </button>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,239 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { Webhook as StandardWebhook } from "standardwebhooks";
+import { curlOf } from "../../src/console/pages/deliveries/curl.ts";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+describe("the deliveries of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+    scene.receiver.answer = { status: 200, body: "thanks" };
+  });
+
+  it("say what to do next while there are none", async () => {
+    const shown = await scene.open(ada.token, "/deliveries");
+    await shown.page.getByText("No deliveries yet").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`are found by filters, which the URL keeps (${width} px)`, async () => {
+      const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
+      const order = await createOrder(ada);
+      await deliveryOf(ada, webhook.id, "delivered");
+      scene.receiver.answer = { status: 503, body: "later" };
+      await createOrder(ada);
+      await deliveryOf(ada, webhook.id, "retrying");
+
+      const shown = await scene.open(ada.token, "/deliveries", { width });
+      const { page } = shown;
+      await page.getByRole("cell", { name: "retrying" }).waitFor();
+      await page.getByRole("cell", { name: "delivered" }).waitFor();
+      await expectSound(shown);
+      await picture(shown, `console-deliveries-${width}`);
+
+      await page.getByRole("button", { name: "failed", exact: true }).click();
+      await page.getByText("No delivery is like that").waitFor();
+      await page.getByRole("button", { name: "delivered", exact: true }).click();
+      await page.getByRole("cell", { name: "delivered" }).waitFor();
+      expect(page.url()).to.include("status=delivered,failed");
+      await page.reload();
+      await page.getByRole("cell", { name: "delivered" }).waitFor();
+      expect(await page.getByRole("cell", { name: "retrying" }).count()).to.equal(0);
+
+      await page.getByRole("button", { name: "More filters" }).click();
+      await page.getByLabel("Record").fill(String(order.id + 1_000));
+      await page.keyboard.press("Enter");
+      await page.getByText("No delivery is like that").waitFor();
+      await page.getByRole("button", { name: "Clear" }).click();
+      await page.getByRole("cell", { name: "retrying" }).waitFor();
+      await page.getByLabel("Webhook").fill("two");
+      await page.keyboard.press("Enter");
+      await page.getByText("The webhook id field must be an integer.").waitFor();
+      await expectSound(shown);
+      await shown.close();
+    });
+
+  it("come page by page", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
+    const { id } = await createOrder(ada);
+    for (let amount = 1; amount <= 27; amount += 1)
+      await ada.request("PATCH", `/resources/orders/${id}`, { amount });
+    await until(
+      async () =>
+        (await ada.request("GET", `/webhook-deliveries?webhook_id=${webhook.id}`)).body.total === 28,
+      { what: "28 deliveries", timeoutMs: 60_000 },
+    );
+    const shown = await scene.open(ada.token, `/deliveries?webhook_id=${webhook.id}`);
+    const rows = shown.page.getByRole("row");
+    await until(async () => (await rows.count()) === 26, { what: "a page and its head" });
+    await shown.page.getByRole("button", { name: "Next" }).click();
+    await until(async () => (await rows.count()) === 4, { what: "the rest" });
+    await shown.page.getByRole("button", { name: "Previous" }).click();
+    await until(async () => (await rows.count()) === 26, { what: "the first page" });
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`are a time line of attempts, with the reason in a sentence, and go again (${width} px)`, async () => {
+      scene.receiver.answer = { status: 503, body: hostile[0], headers: { "x-odd": hostile[1] } };
+      const webhook = await subscribeOrders(ada, `${scene.receiver.url}/shop`);
+      await createOrder(ada, { notes: hostile.join(" "), name: hostile[1] });
+      const { id } = await deliveryOf(ada, webhook.id, "retrying");
+      const shown = await scene.open(ada.token, `/deliveries/${id}`, { width });
+      const { page } = shown;
+
+      await page.getByText("One attempt failed; 1 more will be made.").waitFor();
+      await page.getByText("Attempt 2 is due").waitFor();
+      await page.getByText("Wait", { exact: true }).waitFor();
+      await page.getByText(/^The answer of 127/).click();
+      await page.getByText(hostile[0], { exact: true }).waitFor();
+      await expectSound(shown);
+
+      await page.getByRole("button", { name: "Retry now" }).click();
+      await page.getByText("It failed: all 2 attempts are spent.").waitFor();
+      await page.getByText("by hand").waitFor();
+      expect(await page.locator(".step", { has: page.locator(".attempt") }).count()).to.equal(2);
+      await expectSound(shown);
+
+      scene.receiver.answer = { status: 200 };
+      await page.getByRole("button", { name: "Retry", exact: true }).click();
+      await page.getByText("It arrived at the first attempt.").waitFor();
+      await page.getByText(`delivery ${id}`).waitFor();
+      await page.getByRole("button", { name: "Resend" }).click();
+      await page.getByRole("link", { name: `delivery ${id + 1}` }).waitFor();
+      await shown.close();
+    });
+
+  it("are copied as curl, which sends them again, signed", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/it's?a=$HOME`);
+    await createOrder(ada, { notes: 'it\'s $HOME `id` \\ "quoted" and two\nlines' });
+    const { id } = await deliveryOf(ada, webhook.id, "delivered");
+    const shown = await scene.open(ada.token, `/deliveries/${id}`);
+    await shown.page.getByRole("button", { name: "Copy as curl" }).click();
+    await shown.page.getByText("Copied").waitFor();
+    const copied = (await shown.page.evaluate("navigator.clipboard.readText()")) as string;
+    const delivery = (await ada.request("GET", `/webhook-deliveries/${id}`)).body;
+    expect(copied).to.equal(curlOf(delivery));
+
+    const before = scene.receiver.received.at(-1);
+    const count = scene.receiver.received.length;
+    const commands = copied.replace("'sec_…'", `'${webhook.secret}'`);
+    await promisify(execFile)("sh", ["-euc", commands]);
+    const sent = (await scene.receiver.waitFor(count + 1)).at(-1);
+    expect(sent?.path).to.equal(before?.path);
+    expect(sent?.rawBody.toString()).to.equal(before?.rawBody.toString());
+    expect(sent?.headers["x-service-signature"]).to.equal(before?.headers["x-service-signature"]);
+    const headers = sent?.headers as Record<string, string>;
+    new StandardWebhook(webhook.standard_secret).verify(sent?.rawBody.toString() ?? "", headers);
+    await shown.close();
+  });
+
+  it("are replayed, counted first, and the replay is paused, resumed and cancelled", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/replayed`);
+    await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "delivered");
+    scene.receiver.answer = { status: 500 };
+    await createOrder(ada);
+    const { id } = await deliveryOf(ada, webhook.id, "retrying");
+    await ada.request("POST", `/webhook-deliveries/${id}/retry`);
+    await deliveryOf(ada, webhook.id, "failed");
+
+    const shown = await scene.open(ada.token, `/deliveries/${id}`);
+    const { page } = shown;
+    await page.getByText("It failed: all 2 attempts are spent.").waitFor();
+    await picture(shown, "console-delivery");
+    await page.getByRole("link", { name: String(webhook.id), exact: true }).click();
+    const choose = async (kind: RegExp): Promise<void> => {
+      for (const box of await page.getByRole("checkbox").all()) await box.uncheck();
+      await page.getByRole("checkbox", { name: kind }).check();
+      await page.getByRole("button", { name: "Count them first" }).click();
+    };
+    await page.getByRole("link", { name: "Replay" }).click();
+    await choose(/was cancelled/);
+    await page.getByText("No event is like that.").waitFor();
+    await choose(/has failed/);
+    await page.getByText("1 event would be delivered again.").waitFor();
+    await expectSound(shown);
+    await picture(shown, "console-replay");
+    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
+    await page.getByRole("heading", { name: /^Replay \d+$/ }).waitFor();
+    await page.getByText("1 of 1 events").waitFor();
+    await page.getByText("All deliveries are made.").waitFor();
+    await expectSound(shown);
+
+    // As one of many events is halfway.
+    const { sql } = scene.service.infrastructure;
+    const halfway =
+      "UPDATE svc.replays SET state = 'paused', total = 40, done = 12 WHERE subscription_id = $1";
+    await sql(halfway, [webhook.id]);
+    const progress = page.url();
+    await page.goto(progress.replace(/\/\d+$/, ""));
+    await choose(/was delivered/);
+    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
+    await page.getByRole("link", { name: /^To replay \d+$/ }).click();
+    await page.getByText("12 of 40 events").waitFor();
+    await expectSound(shown);
+    await picture(shown, "console-replay-progress");
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("All deliveries are made.").waitFor();
+
+    await sql(halfway, [webhook.id]);
+    await page.reload();
+    await page.getByRole("button", { name: "Cancel the replay" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel the replay" }).click();
+    await page.getByText("What waited was cancelled.").waitFor();
+    await shown.close();
+  });
+
+  it("stay while the service is away, and come back with it", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/away`);
+    await createOrder(ada);
+    const { id } = await deliveryOf(ada, webhook.id, "delivered");
+    const shown = await scene.open(ada.token, "/deliveries");
+    const { page } = shown;
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+
+    await page.route("**/svc-api/**", (route) => route.abort("connectionrefused"));
+    await page.goto(`${new URL(scene.service.baseUrl).origin}/console/deliveries/${id}`);
+    await page.getByText("The service does not answer").first().waitFor();
+    await page.unroute("**/svc-api/**");
+    await page.getByText("It arrived at the first attempt.").waitFor();
+
+    await page.route("**/svc-api/**", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await route.continue();
+    });
+    await page.reload();
+    await page.getByText("Loading").first().waitFor();
+    await page.getByText("It arrived at the first attempt.").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("of others are not shown", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hers`);
+    await createOrder(ada);
+    const { id } = await deliveryOf(ada, webhook.id, "delivered");
+    const eve = await scene.service.createUser();
+    const shown = await scene.open(eve.token, `/deliveries/${id}`);
+    await shown.page.getByText("The webhook delivery could not be found.").waitFor();
+    await expectSound(shown);
+    await shown.page.goto(`${new URL(scene.service.baseUrl).origin}/console/webhooks/${webhook.id}/replay`);
+    await shown.page.getByText("The webhook subscription could not be found.").waitFor();
+    await shown.close();
+  });
+});

@@ -1,0 +1,157 @@
+import { expect } from "chai";
+import { request, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+describe("the events of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+  });
+
+  /** Waits for the events of a user's orders: open transactions hold the newest back. */
+  const untilEvents = (count: number): Promise<unknown> =>
+    until(
+      async () =>
+        (await ada.request("GET", "/events?resource=orders&before=&per_page=100")).body.data.length >= count,
+      { what: `${count} events`, timeoutMs: 60_000 },
+    );
+
+  it("say what to do next while there are none", async () => {
+    const shown = await scene.open(ada.token, "/events?resource=orders");
+    await shown.page.getByText("No event is like that").waitFor();
+    await shown.page.getByText("live", { exact: true }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`are the newest first, and go on as they happen (${width} px)`, async () => {
+      await createOrder(ada, { notes: hostile[0] });
+      const order = await createOrder(ada, { notes: hostile[1] });
+      await untilEvents(2);
+      const shown = await scene.open(ada.token, "/events?resource=orders", { width });
+      const { page } = shown;
+      const rows = page.getByRole("row");
+      await page.getByText("live", { exact: true }).waitFor();
+      await until(async () => (await rows.count()) === 3, { what: "two rows and their head" });
+      expect(await rows.nth(1).innerText()).to.include(`orders ${order.id}`);
+
+      await ada.request("PATCH", `/resources/orders/${order.id}`, { notes: hostile[2] });
+      await until(async () => (await rows.count()) === 4, {
+        what: "the event that happened",
+        timeoutMs: 60_000,
+      });
+      expect(await rows.nth(1).innerText()).to.include("updated");
+      await page.getByText("3 events, 1 of them since you came").waitFor();
+      await expectSound(shown);
+      await picture(shown, `console-events-${width}`);
+
+      await page.getByLabel("Event", { exact: true }).selectOption({ label: "updated" });
+      await until(async () => (await rows.count()) === 2, { what: "the one that updated" });
+      await page.getByRole("button", { name: "Clear" }).click();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await until(async () => (await page.getByText("live", { exact: true }).count()) === 0, {
+        what: "a pause",
+      });
+      await shown.close();
+    });
+
+  it("miss nothing when the stream breaks", async () => {
+    await createOrder(ada, { notes: "first" });
+    await untilEvents(1);
+    const [first] = (await ada.request("GET", "/events?resource=orders&before=")).body.data;
+    const shown = await scene.open(ada.token, "/events?resource=orders");
+    const { page } = shown;
+    await page.getByText("live", { exact: true }).waitFor();
+    const asked: (string | undefined)[] = [];
+    // One that breaks off after an event, then none, then the real one.
+    const event = {
+      ...first,
+      id: first.id + 1,
+      uuid: "00000000-0000-4000-8000-000000000000",
+      record_id: "from the stream",
+    };
+    const broken = `id: ${event.id}\ndata: ${JSON.stringify(event)}\n\nid: ${event.id}\ndata: {"broken`;
+    await page.route("**/events/stream*", async (route) => {
+      asked.push(route.request().headers()["last-event-id"]);
+      if (asked.length === 1) await route.fulfill({ contentType: "text/event-stream", body: broken });
+      else await route.abort("connectionrefused");
+    });
+    await page.reload();
+    await page.getByText("from the stream").waitFor();
+    await page.getByText("connecting again").waitFor();
+    await createOrder(ada, { notes: "second" });
+    await createOrder(ada, { notes: "meanwhile" });
+    await page.unroute("**/events/stream*");
+
+    await page.getByText('"meanwhile"').waitFor({ timeout: 60_000 });
+    await page.getByText("live", { exact: true }).waitFor();
+    expect(asked.slice(0, 2)).to.deep.equal([String(first.id), String(event.id)]);
+    await shown.close();
+  });
+
+  it("go back page by page to the first", async () => {
+    const { id } = await createOrder(ada);
+    for (let amount = 1; amount <= 54; amount += 1)
+      await ada.request("PATCH", `/resources/orders/${id}`, { amount });
+    await untilEvents(55);
+    const shown = await scene.open(ada.token, `/events?resource=orders&record_id=${id}`);
+    const { page } = shown;
+    const rows = page.getByRole("row");
+    await until(async () => (await rows.count()) === 51, { what: "a page" });
+    await page.getByRole("button", { name: "Older" }).click();
+    await until(async () => (await rows.count()) === 6, { what: "the rest" });
+    expect(await rows.last().innerText()).to.include("created");
+    expect(await page.getByRole("button", { name: "Older" }).isDisabled()).to.equal(true);
+    await page.getByRole("button", { name: "To the newest" }).click();
+    await until(async () => (await rows.count()) === 51, { what: "the newest" });
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`show the record as it was, and who got it (${width} px)`, async () => {
+      const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
+      await createOrder(ada, { notes: hostile.join(" ") });
+      const delivery = await deliveryOf(ada, webhook.id, "delivered");
+      const shown = await scene.open(ada.token, `/events/${delivery.event_uuid}`, { width });
+      const { page } = shown;
+      await page.getByText('"kind": "order"').waitFor();
+      await page.getByRole("cell", { name: "delivered" }).waitFor();
+      await expectSound(shown);
+      await picture(shown, `console-event-${width}`);
+      await page.getByRole("link", { name: /127\.0\.0\.1/ }).click();
+      await page.getByRole("heading", { name: `Delivery ${delivery.id}` }).waitFor();
+      await shown.close();
+    });
+
+  it("of others are not shown, and a token without the scope is told which", async () => {
+    await createOrder(ada);
+    await untilEvents(1);
+    const [event] = (await ada.request("GET", "/events?resource=orders&before=")).body.data;
+    const eve = await scene.service.createUser();
+    const shown = await scene.open(eve.token, `/events/${event.uuid}`);
+    await shown.page.getByText("The event could not be found.").waitFor();
+    await expectSound(shown);
+    await shown.close();
+
+    const { token } = await scene.service.api.tokens.issue({
+      userId: eve.id,
+      name: "n",
+      scopes: ["webhooks"],
+    });
+    const answer = await request({ url: `${scene.service.baseUrl}/events?before=`, method: "GET", token });
+    const narrow = await scene.open(token, "/events");
+    await narrow.page.getByText(answer.body.message).first().waitFor();
+    await expectSound(narrow);
+    await narrow.close();
+  });
+});

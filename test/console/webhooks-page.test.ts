@@ -1,0 +1,316 @@
+import { expect } from "chai";
+import { Webhook as StandardWebhook } from "standardwebhooks";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+describe("the webhooks of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+    scene.receiver.answer = { status: 200, body: "thanks" };
+  });
+
+  it("say what to do next while there are none", async () => {
+    const shown = await scene.open(ada.token, "/webhooks");
+    await shown.page.getByText("No webhooks yet").waitFor();
+    await expectSound(shown);
+
+    await shown.page.getByRole("link", { name: "New webhook" }).last().click();
+    await shown.page.getByRole("heading", { name: "New webhook" }).waitFor();
+    await shown.close();
+  });
+
+  it("are made in three steps, by the keyboard alone", async () => {
+    await createOrder(ada, { amount: 40 });
+    await createOrder(ada, { amount: 400 });
+    const shown = await scene.open(ada.token, "/webhooks/new");
+    const { page } = shown;
+
+    await page.getByLabel("Resource").focus();
+    await page.keyboard.type("orders");
+    await page.keyboard.press("Tab");
+    await page.getByText("2 of the last 2 would be sent.").waitFor();
+    await page.getByLabel("Filter").focus();
+    await page.keyboard.type('{"amount": {"gte": 100}}');
+    await page.getByText("1 of the last 2 would be sent.").waitFor();
+    await expectSound(shown);
+    await picture(shown, "console-webhook-what");
+    await page.getByRole("button", { name: "Next: where" }).focus();
+    await page.keyboard.press("Enter");
+
+    await page.getByLabel("URL").focus();
+    await page.keyboard.type(`${scene.receiver.url}/hook`);
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("Orders of the shop");
+    await page.getByRole("button", { name: "Add a header" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Name of header 1").focus();
+    await page.keyboard.type("Authorization");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("Bearer abc");
+    await page.getByLabel("Attempts a second at most").focus();
+    await page.keyboard.type("5");
+    await expectSound(shown);
+    await picture(shown, "console-webhook-where");
+    await page.keyboard.press("Enter");
+
+    await page.getByText("This is shown once.").waitFor();
+    const [webhook] = (await ada.request("GET", "/webhooks")).body.data;
+    expect(webhook).to.deep.include({
+      url: `${scene.receiver.url}/hook`,
+      description: "Orders of the shop",
+      filter: { amount: { gte: 100 } },
+      rate_limit: 5,
+      headers: { Authorization: "****" },
+    });
+    const secret = await page.locator(".secret-line code").first().innerText();
+    expect(secret.slice(-4)).to.equal(webhook.masked_secret.slice(-4));
+    for (const [language, sign] of [
+      ["JavaScript", "export function isGenuine"],
+      ["Python", "def is_genuine"],
+      ["Go", "func IsGenuine"],
+      ["PHP", "function is_genuine"],
+      ["Ruby", "def genuine?"],
+    ] as const) {
+      await page.getByRole("tab", { name: language }).click();
+      await page.getByLabel(`Code for ${language}`).getByText(sign).waitFor();
+    }
+    await page.getByRole("tab", { name: "Python" }).click();
+
+    const count = scene.receiver.received.length;
+    await page.getByRole("button", { name: "Send a ping" }).click();
+    await page.getByText("The receiver took it with 200").waitFor();
+    const ping = (await scene.receiver.waitFor(count + 1)).at(-1);
+    expect(ping?.headers["authorization"]).to.equal("Bearer abc");
+    await expectSound(shown);
+    await picture(shown, "console-webhook-secret");
+
+    await page.getByRole("button", { name: "I have stored it" }).first().click();
+    await page.getByRole("heading", { name: `Webhook ${webhook.id}` }).waitFor();
+    await page.getByText("Orders of the shop").waitFor();
+    const kept = (await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href]) + document.documentElement.outerHTML",
+    )) as string;
+    expect(kept).not.to.include(secret);
+    await shown.close();
+  });
+
+  it("show the messages of the server at their fields, on the step that has them", async () => {
+    const shown = await scene.open(ada.token, "/webhooks/new");
+    const { page } = shown;
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByLabel("Filter").fill('{"amuont": 1}');
+    await page.getByText("amuont: There is no field amuont; did you mean amount?").waitFor();
+    await page.getByLabel("Filter").fill('{"amount": ');
+    await page.getByText("This is no JSON yet").waitFor();
+    expect(await page.getByRole("button", { name: "Next: where" }).isDisabled()).to.equal(true);
+    await page.getByLabel("Filter").fill("");
+    await page.getByRole("button", { name: "Next: where" }).click();
+
+    await page.getByLabel("URL").fill("http://10.0.0.1/hook");
+    await page.getByLabel("Secret of your own").fill("short");
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+
+    await page.getByText("The secret field must be at least 24 characters.").first().waitFor();
+    expect(await page.getByLabel("URL").getAttribute("aria-invalid")).to.equal("true");
+    await expectSound(shown);
+    expect((await ada.request("GET", "/webhooks")).body.data).to.deep.equal([]);
+    await shown.close();
+  });
+
+  it("are changed, and keep the headers that were not", async () => {
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/old`, { headers: { "X-Key": "abc" } });
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "Edit" }).click();
+    expect(await page.getByLabel("Resource").isDisabled()).to.equal(true);
+
+    await page.getByLabel("URL").fill(`${scene.receiver.url}/new`);
+    await page.getByLabel("Filter").fill('{"status": "paid"}');
+    await page.getByRole("checkbox", { name: /updated/ }).uncheck();
+    await expectSound(shown);
+    await page.getByRole("button", { name: "Save" }).click();
+
+    await page.getByText("The webhook is changed.").waitFor();
+    const changed = (await ada.request("GET", `/webhooks/${id}`)).body;
+    expect(changed).to.deep.include({
+      url: `${scene.receiver.url}/new`,
+      filter: { status: "paid" },
+      events: ["on_create"],
+      headers: { "X-Key": "****" },
+    });
+    await shown.close();
+  });
+
+  it("are paused and resumed, and what is held goes out or is discarded", async () => {
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/held`);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    const pause = async (): Promise<void> => {
+      await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByRole("dialog").getByText("Its deliveries are held").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+      await page.getByText("Paused, with its deliveries held,").waitFor();
+    };
+    await pause();
+    await createOrder(ada);
+    await page.getByRole("cell", { name: "held" }).first().waitFor();
+    await expectSound(shown);
+    const count = scene.receiver.received.length;
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("The webhook is active.").waitFor();
+    await scene.receiver.waitFor(count + 1, { timeoutMs: 60_000 });
+
+    await pause();
+    await createOrder(ada);
+    await deliveryOf(ada, id, "held");
+    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("menuitem", { name: "Discard what is held" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
+    await page.getByText("1 delivery will be cancelled in a moment.").waitFor();
+    await deliveryOf(ada, id, "cancelled");
+    await shown.close();
+  });
+
+  it("get a new secret, beside which the old one signs for a while", async () => {
+    const old = await subscribeOrders(ada, `${scene.receiver.url}/rotated`);
+    const shown = await scene.open(ada.token, `/webhooks/${old.id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    await page.getByLabel("Grace").selectOption({ label: "an hour" });
+    await page.getByRole("button", { name: "Rotate" }).click();
+    await page.getByText("The old one signs beside it until").waitFor();
+    await expectSound(shown);
+    const standard = await page.locator(".secret-line code").last().innerText();
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.getByText("signs too, until").waitFor();
+
+    const count = scene.receiver.received.length;
+    await createOrder(ada);
+    const request = (await scene.receiver.waitFor(count + 1, { timeoutMs: 60_000 })).at(-1);
+    for (const secret of [standard, old.standard_secret])
+      new StandardWebhook(secret).verify(
+        request?.rawBody.toString() ?? "",
+        request?.headers as Record<string, string>,
+      );
+    await shown.close();
+  });
+
+  it("are deleted, after what that does was said", async () => {
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/deleted`);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("menuitem", { name: "Delete the webhook" }).click();
+    await page.getByText("This cannot be undone").waitFor();
+    await page.keyboard.press("Escape");
+    expect((await ada.request("GET", `/webhooks/${id}`)).status).to.equal(200);
+
+    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("menuitem", { name: "Delete the webhook" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete the webhook" }).click();
+    await page.getByText("No webhooks yet").waitFor();
+    expect((await ada.request("GET", `/webhooks/${id}`)).status).to.equal(404);
+    await shown.close();
+  });
+
+  it("show the answer of a receiver that fails, with the reason in a sentence", async () => {
+    scene.receiver.answer = { status: 404, body: hostile[1], headers: { "x-odd": hostile[0] } };
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/wrong`);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    await shown.page.getByRole("button", { name: "Send a ping" }).click();
+
+    await shown.page.getByText("The receiver answered 404 Not Found. Check the path of the URL.").waitFor();
+    await shown.page.getByText(/^The answer of 127/).click();
+    await shown.page.getByText(hostile[1]).waitFor();
+    await shown.page.getByText("Wait", { exact: true }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`show their health at a glance, and hostile texts as texts (${width} px)`, async () => {
+      const { sql } = scene.service.infrastructure;
+      const made: number[] = [];
+      for (const [index, text] of hostile.entries()) {
+        const url = `${scene.receiver.url}/${index}?q=${encodeURIComponent(text)}`;
+        made.push((await subscribeOrders(ada, url, { description: text })).id);
+      }
+      const [well, failing, paused, gone] = made;
+      await sql("UPDATE svc.subscription_state SET last_success_at = now() WHERE subscription_id = $1", [
+        well,
+      ]);
+      await sql(
+        "UPDATE svc.subscription_state SET failing_since = now() - interval '3 hours' WHERE subscription_id = $1",
+        [failing],
+      );
+      await ada.request("PATCH", `/webhooks/${paused}`, { is_active: false });
+      await sql(
+        "UPDATE svc.subscriptions SET is_active = false, disabled_at = now(), disabled_reason = 'gone' WHERE id = $1",
+        [gone],
+      );
+      const shown = await scene.open(ada.token, "/webhooks", { width });
+      const { page } = shown;
+      for (const word of ["healthy", "failing", "paused", "gone"])
+        await page.getByRole("cell", { name: new RegExp(`^${word}`) }).waitFor();
+      for (const text of hostile) await page.getByText(text, { exact: true }).first().waitFor();
+      await expectSound(shown);
+      await picture(shown, `console-webhooks-${width}`);
+
+      await page.getByLabel("State").selectOption({ label: "off" });
+      await until(async () => (await page.getByRole("row").count()) === 3, {
+        what: "two rows and their head",
+      });
+      expect(page.url()).to.include("filter[is_active]=false");
+      await page.reload();
+      await page.getByRole("cell", { name: /^gone/ }).waitFor();
+
+      await page.goto(`${new URL(scene.service.baseUrl).origin}/console/webhooks/${failing}`);
+      await page.getByText("Nothing but failures: the first was").waitFor();
+      await expectSound(shown);
+      await picture(shown, `console-webhook-${width}`);
+      await shown.close();
+    });
+
+  it("of others are looked at by an admin, and by no other user", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/hers`);
+    const other = await scene.service.createUser();
+
+    const refused = await scene.open(other.token, `/webhooks/${id}`);
+    await refused.page.getByText("The webhook subscription could not be found.").waitFor();
+    await expectSound(refused);
+    await refused.close();
+
+    const shown = await scene.open(admin.token, "/webhooks?user_id=*");
+    await shown.page.getByRole("link", { name: /\/hers/ }).click();
+    await shown.page.getByText(`This webhook belongs to user ${ada.id}`).waitFor();
+    expect(await shown.page.getByRole("button", { name: "Send a ping" }).count()).to.equal(0);
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("say which scope is missing", async () => {
+    const narrow = await scene.service.api.tokens.issue({
+      userId: ada.id,
+      name: "n",
+      scopes: ["orders:read"],
+    });
+    for (const path of ["/webhooks", "/deliveries"]) {
+      const shown = await scene.open(narrow.token, path);
+      await shown.page.getByText("This token lacks the scope webhooks.").waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+});
