@@ -89,6 +89,9 @@ function withComments(text: string, last: LastFile, { comments, content }: Impor
 
 function isIn(content: FileContent, place: string): boolean {
   let value: unknown = content;
-  for (const step of place.split(".")) value = (value as FileContent | undefined)?.[step];
-  return value !== undefined;
+  for (const step of place.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return false;
+    value = (value as FileContent)[step];
+  }
+  return true;
 }

@@ -14,6 +14,12 @@ export type DatabaseFault =
   | { readonly kind: "foreign_key"; readonly field?: string }
   | { readonly kind: "not_null"; readonly field?: string }
   | { readonly kind: "check"; readonly constraint?: string }
+  /** A trigger of the table refused the row by RAISE, with this message. */
+  | { readonly kind: "raised"; readonly message: string }
+  /** A row policy of the table forbids the row to the role of svc. */
+  | { readonly kind: "forbidden" }
+  /** A rule of the table turns the statement into one that gives no row back. */
+  | { readonly kind: "rewritten" }
   /** The record to change or delete is not there. */
   | { readonly kind: "not_found" }
   /**
@@ -35,14 +41,20 @@ interface Thrown {
   readonly name?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
+  /** The place in PostgreSQL's source that reported it. */
+  readonly routine?: unknown;
   readonly meta?: { readonly driverAdapterError?: { readonly cause?: Cause } };
   readonly cause?: Cause;
 }
 
 interface Cause {
   readonly originalCode?: string;
+  readonly originalMessage?: string;
   readonly constraint?: { readonly fields?: readonly string[]; readonly index?: string };
 }
+
+/** What RAISE EXCEPTION of PL/pgSQL gives by default. */
+const raised = "P0001";
 
 /** Prisma's own codes, for faults that did not come from the server with an SQLSTATE. */
 const kindOfPrismaCode: Readonly<Record<string, "not_found" | "bad_value" | "unavailable">> = {
@@ -95,7 +107,13 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   // First, because EPIPE looks like an SQLSTATE.
   if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
   const sqlState = cause?.originalCode ?? (isSqlState(code) ? code : undefined);
-  if (sqlState !== undefined) return faultOfSqlState(sqlState, cause ?? causeOf(error));
+  if (sqlState !== undefined) {
+    const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
+    if (fault.kind !== "other") return fault;
+    if (sqlState === raised || thrown.routine === "exec_stmt_raise")
+      return { kind: "raised", message: cause?.originalMessage ?? String(thrown.message) };
+    return thrown.routine === "ExecWithCheckOptions" ? { kind: "forbidden" } : fault;
+  }
 
   const message = typeof thrown.message === "string" ? thrown.message : "";
   const kind = code === undefined ? undefined : kindOfPrismaCode[code];
@@ -121,6 +139,10 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     case "23514":
     case "23P01":
       return { kind: "check", ...(constraint?.index === undefined ? {} : { constraint: constraint.index }) };
+    case "0A000":
+      return { kind: "rewritten" };
+    // A materialized view before its first REFRESH.
+    case "55000":
     // Statement timeout, lock timeout, idle transaction cut, serialization, deadlock.
     case "57014":
     case "55P03":
@@ -136,10 +158,12 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
   }
 }
 
-/** Data exceptions; connection; resources; operator intervention. */
+/** Data exceptions; connection; foreign data; resources; operator intervention. */
 const kindOfClass: Readonly<Record<string, "bad_value" | "unavailable">> = {
   "22": "bad_value",
   "08": "unavailable",
+  // The server behind a foreign table.
+  HV: "unavailable",
   "53": "unavailable",
   "57": "unavailable",
 };

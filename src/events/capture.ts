@@ -111,9 +111,13 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
   return [ofRows, ofTruncate];
 }
 
-/** Durations and native types have texts of several styles, of which the API shows one. */
-function styleOf({ fields }: Definition): string {
-  const isStyled = fields.some(({ type, native }) => type === "Interval" || native !== undefined);
+/**
+ * Durations, native types and days in ids have texts of several styles, of which the API shows one.
+ */
+function styleOf({ fields, keys }: Definition): string {
+  const isStyled =
+    fields.some(({ type, native }) => type === "Interval" || native !== undefined) ||
+    keys.some(({ type }) => type === "Date" || type === "Instant");
   return isStyled ? ` SET "IntervalStyle" = 'iso_8601' SET "DateStyle" = 'ISO'` : "";
 }
 
@@ -338,6 +342,7 @@ const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
   String: "json",
   Boolean: "json",
   DateTime: "json",
+  Instant: "json",
   Date: "json",
   Time: "json",
   Interval: "json",

@@ -3,7 +3,7 @@ import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
 /** Writes the id of a row as `idOf` of resources/record-id.ts does. */
 export function recordIdOf({ key, keys }: Definition, row: string): string {
-  const textOf = ({ column }: Field): string => `${row}.${quoteName(column)}::text`;
+  const textOf = (field: Field): string => keyText(field, `${row}.${quoteName(field.column)}`);
   if (keys.length === 1) return textOf(key);
   const parts = keys.map((field) => {
     if (field.type === "Date") return dayOf(`${row}.${quoteName(field.column)}`);
@@ -19,6 +19,22 @@ export function recordIdOf({ key, keys }: Definition, row: string): string {
 function dayOf(column: string): string {
   const isDay = `isfinite(${column}) AND ${column} >= '0001-01-01'`;
   return `CASE WHEN ${isDay} THEN to_char(${column}, 'YYYY-MM-DD') ELSE ${percentEncoded(`${column}::text`)} END`;
+}
+
+/** Writes a value as answers show it, so that the id of an event is that of an address. */
+function keyText({ type, native, scale = 0 }: Field, value: string): string {
+  // A cast to text adds the mask to an `inet`.
+  if (native !== undefined) return `format('%s', ${value})`;
+  if (type === "Instant") {
+    const time = `to_char(${value}, 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
+    const isPlain = `isfinite(${value}) AND ${value} >= '0001-01-01'`;
+    return `(CASE WHEN ${isPlain} THEN regexp_replace(${time}, '000$', '') || '+00:00' ELSE ${value}::text END)`;
+  }
+  if (type === "Decimal") {
+    const isLonger = `scale(trim_scale(${value})) > ${scale}`;
+    return `(CASE WHEN ${isLonger} THEN trim_scale(${value}) ELSE round(${value}, ${scale}) END)::text`;
+  }
+  return `${value}::text`;
 }
 
 /** Types whose texts have no character that an id would encode. */

@@ -1,5 +1,6 @@
 import { Decimal } from "@prisma/client/runtime/client";
 import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
+import { instantText } from "../mapping/temporal.ts";
 
 /**
  * Returns a captured row as Prisma would have read it. A field that was mapped after the event is
@@ -15,7 +16,11 @@ export function rowOfSnapshot(
 }
 
 function decodedField({ type, isList }: Field, value: unknown): unknown {
-  const decode = (item: unknown): unknown => (item === null ? null : decoders[type](item));
+  const decode = (item: unknown): unknown => {
+    // A column of arrays takes arrays of any depth.
+    if (isList && Array.isArray(item)) return item.map(decode);
+    return item === null ? null : decoders[type](item);
+  };
   if (!isList) return decode(value);
   return Array.isArray(value) ? value.map(decode) : [];
 }
@@ -31,6 +36,7 @@ const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
   String: asIs,
   Boolean: asIs,
   DateTime: (value) => dateOf(String(value)),
+  Instant: (value) => instantText(String(value)),
   Date: asIs,
   Time: asIs,
   Interval: asIs,

@@ -22,7 +22,11 @@ export const fieldTypes = [
   "Uuid",
   "Enum",
 ] as const;
-export type FieldType = (typeof fieldTypes)[number];
+/**
+ * An `Instant` is a `DateTime` that is a key, unique or a reference. Its values are texts: a Date
+ * has no microseconds, and PostgreSQL tells rows apart by them.
+ */
+export type FieldType = (typeof fieldTypes)[number] | "Instant";
 
 /**
  * The default of a field: a literal, or a value that the database makes. `database` is a default

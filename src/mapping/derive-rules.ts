@@ -64,6 +64,7 @@ const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
     scale === undefined ? ["numeric"] : ["bail", "numeric", { decimal: scale === 0 ? 0 : [0, scale] }],
   Boolean: () => ["boolean"],
   DateTime: () => ["date"],
+  Instant: () => ["date"],
   Date: () => [{ date_format: "Y-m-d" }],
   // `coerce` knows their forms, for which Laravel has no rules.
   Time: () => ["string"],

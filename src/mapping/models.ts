@@ -131,9 +131,13 @@ function fieldLine(field: Field, definition: Definition): string {
 }
 
 function prismaType(field: Field): string {
-  const { type, native } = field;
+  const { type, native, isKey, isUnique, references } = field;
+  // Prisma wants a type of its own at keys and at both ends of a relation. It never reads them: see
+  // `refuseUnsupported`.
+  const isNamed = isKey || isUnique || references !== undefined;
+  if (isUnsupported(field) && isNamed) return "String";
   if (isUnsupported(field)) return `Unsupported(${quote(native ?? "interval")})`;
-  if (type === "Date" || type === "Time") return "DateTime";
+  if (["Date", "Time", "Instant"].includes(type)) return "DateTime";
   return type === "Enum" || type === "Uuid" ? "String" : type;
 }
 
@@ -162,7 +166,7 @@ function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Time") return "@db.Time(6)";
   if (field.native !== undefined) return nativeTypes.get(field.native);
   if (!isManaged) return undefined;
-  if (field.type === "DateTime") return "@db.Timestamptz(3)";
+  if (field.type === "DateTime" || field.type === "Instant") return "@db.Timestamptz(3)";
   if (field.type === "String" && field.length !== undefined) return `@db.VarChar(${field.length})`;
   if (field.type === "Decimal" && field.precision !== undefined)
     return `@db.Decimal(${field.precision}, ${field.scale ?? 0})`;
@@ -234,7 +238,8 @@ function literalOf(field: Field, value: unknown): string {
   if (field.type === "Json") return quote(JSON.stringify(value));
   // Prisma reads no exponents.
   if (field.type === "Float") return new Decimal(String(value)).toFixed();
-  if (field.type === "DateTime") return quote(new Date(String(value)).toISOString());
+  if (field.type === "DateTime" || field.type === "Instant")
+    return quote(new Date(String(value)).toISOString());
   return bareLiterals.includes(field.type) ? String(value) : quote(String(value));
 }
 

@@ -28,6 +28,27 @@ export function isIntervalText(text: string): boolean {
   return intervalPattern.test(text);
 }
 
+const instantPattern = /^(\d{4,6}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|[+]00(?::00)?)?$/;
+
+/**
+ * Writes a time in UTC in the one way that ids have it: with three digits of the second as answers
+ * do, and with six where there are more. Any other text, such as `infinity`, stays as it is.
+ *
+ * @param text Of PostgreSQL, of its JSON, or ISO 8601.
+ */
+export function instantText(text: string): string {
+  const [, day, time, fraction = ""] = instantPattern.exec(text) ?? [];
+  if (day === undefined) return text;
+  const digits = fraction.replace(/0{1,6}$/, "");
+  return `${day}T${time}.${digits.padEnd(digits.length > 3 ? 6 : 3, "0")}+00:00`;
+}
+
+/** Returns whether a text is a time as `instantText` writes it. */
+export function isInstantText(text: string): boolean {
+  if (/^-?infinity$|^\d{4}-\d\d-\d\d [\d:.]+(?:\+00)? BC$/.test(text)) return true;
+  return instantPattern.test(text) && !Number.isNaN(Date.parse(text)) && instantText(text) === text;
+}
+
 /** The examples that messages give. */
 export const temporalExamples = {
   Date: "2026-03-28",

@@ -24,6 +24,7 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
   String: [...text, "inet", "cidr", "xml"],
   Boolean: ["bool"],
   DateTime: ["timestamptz", "timestamp", "date"],
+  Instant: ["timestamptz", "timestamp"],
   Date: ["date"],
   Time: ["time"],
   Interval: ["interval"],

@@ -8,9 +8,13 @@ export const dateTime: JsonSchema = { type: "string", format: "date-time" };
 export const uuid: JsonSchema = { type: "string", format: "uuid" };
 const date: JsonSchema = { type: "string", format: "date" };
 /** Not the format `time`, which has an offset. */
-const time: JsonSchema = { type: "string", pattern: "^\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?$" };
+const time: JsonSchema = {
+  type: "string",
+  pattern: "^\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?$",
+  examples: ["14:30:00"],
+};
 /** Not the format `duration`, which has no signs and fractions. */
-const interval: JsonSchema = { type: "string", pattern: "^P" };
+const interval: JsonSchema = { type: "string", pattern: "^P", examples: ["P1DT12H"] };
 export const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
 /** The texts that the rules `integer` and `numeric` take; blanks around them are trimmed. */
@@ -19,6 +23,74 @@ export const numberText: JsonSchema = {
   type: "string",
   pattern: "^\\s*[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?\\s*$",
 };
+
+/** A text that a native type takes, by the type without its arguments. */
+const nativeExamples = new Map(
+  Object.entries({
+    inet: "192.0.2.1",
+    cidr: "192.0.2.0/24",
+    macaddr: "08:00:2b:01:02:03",
+    macaddr8: "08:00:2b:01:02:03:04:05",
+    money: "1.50",
+    timetz: "14:30:00+00",
+    oid: "1",
+    xid: "1",
+    xid8: "1",
+    pg_lsn: "0/1",
+    pg_snapshot: "10:20:10",
+    varbit: "101",
+    point: "(1,2)",
+    line: "{1,2,3}",
+    lseg: "[(0,0),(1,1)]",
+    box: "(1,1),(0,0)",
+    path: "((0,0),(1,1))",
+    polygon: "((0,0),(1,1),(2,0))",
+    circle: "<(1,1),2>",
+    xml: "<a/>",
+    jsonpath: "$.a",
+    hstore: '"a"=>"1"',
+    ltree: "a.b",
+    lquery: "a.*",
+    cube: "(1, 2)",
+    seg: "1",
+    regclass: "pg_class",
+    int4range: "[1,5)",
+    int8range: "[1,5)",
+    numrange: "[1.5,2)",
+    daterange: "[2026-03-28,2026-04-01)",
+    tsrange: "[2026-03-28 14:30:00,2026-03-28 15:30:00)",
+    tstzrange: "[2026-03-28 14:30:00+00,2026-03-28 15:30:00+00)",
+    int4multirange: "{[1,5)}",
+    int8multirange: "{[1,5)}",
+    nummultirange: "{[1.5,2)}",
+    datemultirange: "{[2026-03-28,2026-04-01)}",
+    tsmultirange: "{}",
+    tstzmultirange: "{}",
+    tsvector: "'ada'",
+    tsquery: "'ada'",
+  }),
+);
+
+function nativeExample(native: string): string | undefined {
+  const [, type = "", length = "1"] = /^([^(]*)(?:\((\d+)\))?/.exec(native) ?? [];
+  return type === "bit" ? "0".repeat(Number(length)) : nativeExamples.get(type);
+}
+
+/** A text, with an example where a native type takes only some. */
+function textSchema({ native }: Field): JsonSchema {
+  const example = native === undefined ? undefined : nativeExample(native);
+  return { type: "string", ...(example !== undefined && { examples: [example] }) };
+}
+
+/** The numbers that fit the digits of the column, as far as JSON numbers say them. */
+function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
+  if (precision === undefined || precision > 15) return { type: "number" };
+  const maximum = Number((10 ** (precision - scale) - 10 ** -scale).toFixed(scale));
+  return { type: "number", minimum: -maximum, maximum };
+}
+
+/** Keys in tables of others are shown even where they are no days of this calendar. */
+const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$" };
 
 /** Values as answers and webhooks show them (docs/api.md, "Values"). */
 const shown: Readonly<Record<FieldType, SchemaOf>> = {
@@ -32,6 +104,7 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
   String: () => ({ type: "string" }),
   Boolean: () => ({ type: "boolean" }),
   DateTime: () => dateTime,
+  Instant: () => dateTime,
   Date: () => date,
   Time: () => time,
   Interval: () => interval,
@@ -49,6 +122,7 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
  */
 export function shownSchema(field: Field, { isManaged }: { readonly isManaged: boolean }): JsonSchema {
   const one = shown[field.type](field);
+  if (field.isKey && !isManaged && ["Instant", "Date"].includes(field.type)) return { anyOf: [one, beyond] };
   const mayLack = !isManaged && ["Float", "DateTime", "Date"].includes(field.type);
   if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
   return nullableIf(field.isOptional || mayLack, one);
@@ -63,10 +137,11 @@ export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => read
   Int: () => [int32, integerText],
   BigInt: () => [{ type: "integer" }, integerText],
   Float: () => [{ type: "number" }, numberText],
-  Decimal: () => [{ type: "number" }, numberText],
-  String: ({ length = defaultLength }) => [{ type: "string", maxLength: length }],
+  Decimal: (field) => [decimalSchema(field), numberText],
+  String: (field) => [{ ...textSchema(field), maxLength: field.length ?? defaultLength }],
   Boolean: () => [{ enum: [true, false, 0, 1, "0", "1"] }],
   DateTime: () => [dateTime],
+  Instant: () => [dateTime],
   Date: () => [date],
   Time: () => [time],
   Interval: () => [interval],
@@ -82,9 +157,10 @@ export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   BigInt: () => ({ type: "integer" }),
   Float: () => ({ type: "number" }),
   Decimal: () => ({ type: "number" }),
-  String: () => ({ type: "string" }),
+  String: textSchema,
   Boolean: () => ({ type: "boolean" }),
   DateTime: () => dateTime,
+  Instant: () => dateTime,
   Date: () => date,
   Time: () => time,
   Interval: () => interval,
@@ -107,8 +183,12 @@ export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonS
   return schema["type"] === "string" && schema["format"] === undefined ? { ...schema, minLength: 1 } : schema;
 }
 
-function exampleOfKey({ type, values = [] }: Field): string {
+function exampleOfKey({ type, values = [], native }: Field): string {
+  if (native !== undefined) return encodeURIComponent(nativeExample(native) ?? "a");
   if (type === "Date") return "2026-03-28";
+  if (type === "Instant") return encodeURIComponent("2026-03-28T14:30:00.000+00:00");
+  if (type === "Time") return encodeURIComponent("14:30:00");
+  if (type === "Boolean") return "true";
   if (type === "Uuid") return "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
   if (type === "Enum") return encodeURIComponent(values[0] ?? "");
   return type === "String" ? "a" : "1";

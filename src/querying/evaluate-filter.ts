@@ -180,6 +180,7 @@ const orders: Readonly<Record<FieldType, Order>> = {
   String: byText,
   Boolean: (given, value) => (given === value ? 0 : 1),
   DateTime: (given, value) => compare(Date.parse(String(given)), Date.parse(String(value))),
+  Instant: byText,
   // Years after 9999 have five digits and more.
   Date: (given, value) => compare(String(given).padStart(13, "0"), String(value).padStart(13, "0")),
   // No filter of webhooks compares these: see `readJsonFilter`.

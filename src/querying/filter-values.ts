@@ -1,6 +1,12 @@
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
-import { isDateText, isIntervalText, isTimeText, temporalExamples } from "../mapping/temporal.ts";
+import {
+  isDateText,
+  isInstantText,
+  isIntervalText,
+  isTimeText,
+  temporalExamples,
+} from "../mapping/temporal.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { isInteger, isNumeric, toDecimal } from "../validation/values.ts";
 import type { Parameter } from "./condition.ts";
@@ -120,6 +126,8 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
     return value === undefined ? { fault: "be true or false" } : { value };
   },
   DateTime: readDate,
+  // A value that an answer has shown is taken to the microsecond.
+  Instant: (text) => (isInstantText(text) ? { value: text } : readDate(text)),
   Date: readTemporal("a day", "Date", isDateText),
   Time: readTemporal("a time", "Time", isTimeText),
   Interval: readTemporal("a duration of ISO 8601", "Interval", isIntervalText),

@@ -1,4 +1,5 @@
 import type { Field, FieldType } from "../mapping/definition.ts";
+import { instantText } from "../mapping/temporal.ts";
 import { rendererOf } from "./transform.ts";
 import { bytesOf, valueOf } from "./values.ts";
 
@@ -32,7 +33,9 @@ const writers: Readonly<Record<FieldType, Fast>> = {
   String: asText,
   Boolean: (text) => (text === "t" ? "true" : "false"),
   DateTime: dateTimeText,
-  Date: (text) => (/^\d{4,7}-\d\d-\d\d$/.test(text) ? `"${text}"` : "null"),
+  Instant: (text) => JSON.stringify(instantText(text)),
+  // A key is never null: it shows what no day is, such as `infinity`.
+  Date: (text, { isKey }) => (isKey || /^\d{4,7}-\d\d-\d\d$/.test(text) ? `"${text}"` : "null"),
   Time: asText,
   Interval: asText,
   Json: (text) => JSON.stringify(JSON.parse(text)),

@@ -20,6 +20,7 @@ const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
   String: [...equality, ...order, ...text],
   Boolean: equality,
   DateTime: [...equality, ...order],
+  Instant: [...equality, ...order],
   Date: [...equality, ...order],
   Time: [...equality, ...order],
   Interval: [...equality, ...order],

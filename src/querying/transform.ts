@@ -81,7 +81,8 @@ function readerOfField(field: Field): Read {
 export function rendererOf(field: Field): Render {
   const renderOne = renderers[field.type];
   const render: Render = (value) => (value === null || value === undefined ? null : renderOne(value, field));
-  return field.isList ? (value) => (Array.isArray(value) ? value.map(render) : null) : render;
+  const renderItem: Render = (item) => (Array.isArray(item) ? item.map(renderItem) : render(item));
+  return field.isList ? (value) => (Array.isArray(value) ? value.map(renderItem) : null) : render;
 }
 
 /** A step through a missing relation gives null, through one with many records a list. */
@@ -113,7 +114,8 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
   String: (value) => value,
   Boolean: (value) => value,
   DateTime: (value) => (value instanceof Date ? dateOf(value) : value),
-  Date: dayOf,
+  Instant: (value) => (value instanceof Date ? dateOf(value) : value),
+  Date: (value, { isKey }) => (isKey && typeof value === "string" ? value : dayOf(value)),
   Time: timeOf,
   Interval: (value) => value,
   // It was JSON when it was stored.

@@ -1,6 +1,7 @@
 import { DbNull, Decimal, JsonNull } from "@prisma/client/runtime/client";
 import { types } from "pg";
 import type { Field, FieldType } from "../mapping/definition.ts";
+import { instantText } from "../mapping/temporal.ts";
 import type { Parameter } from "./condition.ts";
 
 const textListOid: number = 1009;
@@ -9,10 +10,13 @@ const textListOid: number = 1009;
  * pg's own parser of `text[]`, which reads the text of every array: its items are texts or null.
  */
 // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
-const parseList = types.getTypeParser(textListOid) as (text: string) => (string | null)[];
+const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
+
+/** An item of an array. A column of arrays takes arrays of any depth, whatever its type says. */
+type Item = string | null | readonly Item[];
 
 /** Returns the items of an array from PostgreSQL's text of it. */
-export function itemsOf(text: string): readonly (string | null)[] {
+export function itemsOf(text: string): readonly Item[] {
   return parseList(text);
 }
 
@@ -22,12 +26,13 @@ export function itemsOf(text: string): readonly (string | null)[] {
  * Time and Interval are texts, since Prisma's dates would lose digits of them.
  */
 export function valueOf(field: Field, text: string | null): unknown {
-  if (field.isList) return text === null ? [] : itemsOf(text).map((item) => scalarOf(field.type, item));
-  return scalarOf(field.type, text);
+  if (field.isList) return text === null ? [] : itemsOf(text).map((item) => itemOf(field.type, item));
+  return itemOf(field.type, text);
 }
 
-function scalarOf(type: FieldType, text: string | null): unknown {
-  return text === null ? null : decoders[type](text);
+function itemOf(type: FieldType, item: Item): unknown {
+  if (typeof item === "object" && item !== null) return item.map((one) => itemOf(type, one));
+  return item === null ? null : decoders[type](item);
 }
 
 const asIs = (text: string): unknown => text;
@@ -40,6 +45,7 @@ const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
   String: asIs,
   Boolean: (text) => text === "t",
   DateTime: dateOf,
+  Instant: instantText,
   Date: asIs,
   Time: asIs,
   Interval: asIs,
@@ -109,6 +115,7 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
     // PostgreSQL reads no sign before a year.
     return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/^\+0*/, "");
   },
+  Instant: (value) => (value instanceof Date ? instantText(value.toISOString()) : encodeText(value)),
   Date: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : encodeText(value)),
   Time: (value) => (value instanceof Date ? value.toISOString().slice(11, -1) : encodeText(value)),
   Interval: encodeText,

@@ -18,14 +18,15 @@ export interface WriteOptions {
  * Inserts a record and reads it back in the same statement, its relations to one included.
  *
  * @param judge Answered with it: whether the new record meets this condition.
+ * @returns Undefined where a trigger or a rule of the table left the record out.
  */
 export async function insertRecord(
   data: Row,
   judge: Condition,
   options: WriteOptions,
-): Promise<{ readonly raw: Raw; readonly isFit: boolean }> {
+): Promise<{ readonly raw: Raw; readonly isFit: boolean } | undefined> {
   const [row] = await insertTogether([data], options);
-  return { raw: row as Raw, isFit: await isFit(row as Raw, judge, options) };
+  return row && { raw: row, isFit: await isFit(row, judge, options) };
 }
 
 /**
@@ -38,12 +39,13 @@ const sizes = [100, 25, 5, 1];
  * other and set the same fields.
  *
  * @param most Most records of one statement.
+ * @returns Undefined where a trigger or a rule of the table left a record out.
  */
 export async function insertRecords(
   many: readonly Row[],
   most: number,
   options: WriteOptions,
-): Promise<readonly Raw[]> {
+): Promise<readonly Raw[] | undefined> {
   const rows: Raw[] = [];
   const shapes = many.map((data) => Object.keys(data).join());
   while (rows.length < many.length) {
@@ -52,7 +54,9 @@ export async function insertRecords(
     // A record that sets nothing has no list of values, and there cannot be two of them.
     const left = Math.min(shapes[start] === "" ? 1 : most, (end < 0 ? many.length : end) - start);
     const size = sizes.find((one) => one <= left) ?? 1;
-    rows.push(...(await insertTogether(many.slice(start, start + size), options)));
+    const inserted = await insertTogether(many.slice(start, start + size), options);
+    if (inserted.length < size) return undefined;
+    rows.push(...inserted);
   }
   return rows;
 }
@@ -71,10 +75,7 @@ async function insertTogether(many: readonly Row[], options: WriteOptions): Prom
   const values = lists.map((columns) => `(${columns.map(([, value]) => value).join(", ")})`);
   const source = names === "" ? "DEFAULT VALUES" : `(${names}) VALUES ${values.join(", ")}`;
   const write = `INSERT INTO ${quoteTable(definition.table)} AS t ${source}`;
-  const rows = await written(write, parameters, options, many.length);
-  if (rows.length !== many.length)
-    throw new Error(`The insert into ${definition.table} returned ${rows.length} rows of ${many.length}`);
-  return rows;
+  return written(write, parameters, options, many.length);
 }
 
 /** Asked in a statement of its own, which sees the new record. */

@@ -6,7 +6,7 @@ import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
 import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";
-import { isDateText, isIntervalText, isTimeText } from "../mapping/temporal.ts";
+import { instantText, isDateText, isInstantText, isIntervalText, isTimeText } from "../mapping/temporal.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
@@ -56,10 +56,25 @@ export function coerce(field: Field, value: unknown): Coerced {
  */
 export function parseKey(field: Field, text: string): unknown {
   // One spelling for each key: `05` and `+5` are not the record 5.
-  const isNumber = field.type === "Int" || field.type === "BigInt";
+  const { type, scale = 0 } = field;
+  const isNumber = type === "Int" || type === "BigInt";
   if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
+  if (type === "Boolean") return text === "true" ? true : text === "false" ? false : undefined;
+  if (type === "Instant") return isInstantText(text) ? text : undefined;
+  if (type === "Decimal" && !isDecimalText(text, scale)) return undefined;
+  if (type === "Date" && beyondDays.test(text)) return text;
   const converted = converters[field.type](text, field);
   return "value" in converted ? converted.value : undefined;
+}
+
+/** Days that a client cannot send, and that a table of others may have. */
+const beyondDays = /^(?:-?infinity|\d{4,7}-\d\d-\d\d(?: BC)?)$/;
+
+/** Returns whether a decimal is written as answers do: with the digits of the scale, or more. */
+function isDecimalText(text: string, scale: number): boolean {
+  if (!isNumeric(text)) return false;
+  const number = toDecimal(text);
+  return (number.decimalPlaces() > scale ? number.toFixed() : number.toFixed(scale)) === text;
 }
 
 function nullOf(field: Field): Coerced {
@@ -155,6 +170,14 @@ function toDate(value: unknown): Converted {
   return date === undefined ? refuse("must be a valid date.") : ok(date);
 }
 
+/** A Date has no microseconds: those of the text are kept. */
+function toInstant(value: unknown): Converted {
+  const date = typeof value === "string" ? parseDateText(value) : undefined;
+  if (date === undefined) return refuse("must be a valid date.");
+  const [, more = ""] = /:\d\d\.\d{3}(\d{1,3})/.exec(String(value)) ?? [];
+  return ok(instantText(date.toISOString().replace(/^\+0*/, "").replace("Z", `${more}Z`)));
+}
+
 function toTemporal(fault: string, isFine: (text: string) => boolean): Convert {
   return (value) => (typeof value === "string" && isFine(value) ? ok(value) : refuse(fault));
 }
@@ -190,6 +213,7 @@ const converters: Readonly<Record<FieldType, Convert>> = {
   String: toText,
   Boolean: toBoolean,
   DateTime: toDate,
+  Instant: toInstant,
   Date: toTemporal("must match the format Y-m-d.", isDateText),
   Time: toTemporal("must be a time, such as 14:30:00.", isTimeText),
   Interval: toTemporal("must be a duration of ISO 8601, such as P1DT12H.", isIntervalText),

@@ -1,4 +1,5 @@
 import type { Definition, Row } from "../mapping/definition.ts";
+import { rendererOf } from "../querying/transform.ts";
 import { parseKey } from "./coerce.ts";
 
 /**
@@ -13,15 +14,16 @@ export function parseId({ key, keys }: Definition, id: string): unknown {
   if (parts.length !== keys.length) return undefined;
   const values = keys.map((field, index) => {
     const text = decoded(parts[index] ?? "");
-    return text === undefined ? undefined : parseKey(field, text);
+    // A blank text may be a part of a key, and no address by itself.
+    return text === undefined || (text === "" && field.type === "String") ? text : parseKey(field, text);
   });
   return values.includes(undefined) ? undefined : values;
 }
 
 /** Returns the id of a record, as events and addresses have it. */
 export function idOf({ keys }: Definition, row: Row): string {
-  if (keys.length === 1) return String(row[keys[0]?.name ?? ""]);
-  return keys.map(({ name }) => encodeURIComponent(String(row[name]))).join(",");
+  const texts = keys.map((field) => String(rendererOf(field)(row[field.name])));
+  return keys.length === 1 ? (texts[0] ?? "") : texts.map(encodeURIComponent).join(",");
 }
 
 /**

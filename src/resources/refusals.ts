@@ -1,5 +1,5 @@
 import { databaseFaultOf, type DatabaseFault } from "../db/prisma-errors.ts";
-import { AppError, codeOf, validationError } from "../kit/errors.ts";
+import { AppError, codeOf, messageOf, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
 
@@ -23,6 +23,11 @@ export function refuseUnsupported({ name, fields }: Definition): void {
 export function refuseDelete(error: unknown): false {
   const fault = databaseFaultOf(error);
   if (fault.kind === "not_found" || fault.kind === "bad_value") return false;
+  if (fault.kind === "raised")
+    throw refused(`The database refused to delete the record: ${fault.message}`, error);
+  if (fault.kind === "rewritten")
+    throw refused("The rules of the table do not let this service delete the record.", error);
+  if (fault.kind === "forbidden") throw forbidden();
   if (fault.kind !== "foreign_key") throw error;
   throw new AppError("record.referenced", "The record cannot be deleted: other records refer to it.", {
     cause: error,
@@ -69,14 +74,46 @@ export function refuseWrite(definition: Definition, error: unknown): never {
       throw refusal(definition, columnsIn(fault), (name) => `The ${name} field is required.`, error);
     // Which column it is, the server does not say.
     case "check":
+      throw refused(
+        fault.constraint === undefined
+          ? "The given data was invalid: the table takes no such record."
+          : `The given data was invalid: it breaks the constraint ${fault.constraint} of the table.`,
+        error,
+      );
     case "bad_value":
-      throw validationError({}, error);
+      throw refusedValue(definition, error);
+    case "raised":
+      throw refused(`The database refused the record: ${fault.message}`, error);
+    case "rewritten":
+      throw refused("The rules of the table do not let this service write the record.", error);
+    case "forbidden":
+      throw forbidden();
     case "not_found":
     case "unavailable":
     case "too_large":
     case "other":
       throw error;
   }
+}
+
+/** Names the field, where only one has the type that could not read its text. */
+function refusedValue({ fields }: Definition, error: unknown): AppError {
+  const [, type] = /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(messageOf(error)) ?? [];
+  const native = fields.filter((field) => field.native !== undefined && field.native === type);
+  const [field] = native;
+  if (field === undefined || native.length > 1) return validationError({}, error);
+  const message = `The ${field.name.replaceAll("_", " ")} field must be a valid ${type}.`;
+  return validationError({ [field.name]: [message] }, error);
+}
+
+/** A 422 that no field is named for. */
+function refused(message: string, cause?: unknown): AppError {
+  return new AppError("validation.failed", message, { errors: {}, cause });
+}
+
+/** Returns the fault of a write after which there is no record. */
+export function leftOut(table: string): AppError {
+  return refused(`The database did not keep the record: a trigger or a rule of ${table} left it out.`);
 }
 
 function columnsIn({ field }: { readonly field?: string }): readonly string[] {

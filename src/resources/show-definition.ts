@@ -62,7 +62,7 @@ function shownRules(definition: Definition): Readonly<Record<string, unknown>> {
 function shownField(field: Field): Readonly<Record<string, unknown>> {
   const { references, default: given, values } = field;
   return present({
-    type: field.type,
+    type: field.type === "Instant" ? "DateTime" : field.type,
     id: field.isKey || undefined,
     column: field.column,
     list: field.isList || undefined,

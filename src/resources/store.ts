@@ -41,7 +41,7 @@ import {
 import { createPrismaStore } from "./prisma-store.ts";
 import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, Written } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
-import { forbidden, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
+import { forbidden, leftOut, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
 
 /** How the stores reach the database. */
@@ -164,6 +164,7 @@ async function create<T>(context: Context, options: Written<T>): Promise<T> {
   return write(context, options, async (sql) => {
     const writing = { sql, statement: view.statement, comment: database.comment() };
     const inserted = await insertRecord(options.data, options.access, writing);
+    if (inserted === undefined) throw leftOut(context.definition.table);
     if (!inserted.isFit) throw forbidden();
     return foundBy(view, inserted);
   });
@@ -184,6 +185,7 @@ async function createMany<T>(
   const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
   const writing = { sql: database.records, statement, comment: database.comment() };
   const raws = await insertRecords(many, most, writing);
+  if (raws === undefined) throw leftOut(statement.root.definition.table);
   return raws.map((raw) => present(foundBy(view, { raw, isFit: true })));
 }
 

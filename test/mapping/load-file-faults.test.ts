@@ -107,7 +107,7 @@ const fields: readonly Case[] = [
   [
     "a key of a type that has no text of its own",
     "  b: { type: Float, id: true }",
-    "8:14: fields.b.type: expected one of Int, BigInt, String, Uuid, Date, Enum for the key",
+    "8:14: fields.b.type: expected one of Int, BigInt, Decimal, String, Boolean, DateTime, Date, Time, Uuid, Enum for the key",
   ],
   [
     "an optional key",

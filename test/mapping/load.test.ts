@@ -111,7 +111,7 @@ webhookBackoff: [0.5, 10]
           isOptional: true,
           default: { kind: "literal", value: 1.5 },
         }),
-        field("seen", "DateTime", { default: { kind: "now" }, isUnique: true }),
+        field("seen", "Instant", { default: { kind: "now" }, isUnique: true }),
         field("tags", "String", { isList: true, default: { kind: "literal", value: ["a"] } }),
         field("meta", "Json", { default: { kind: "literal", value: { a: [1] } } }),
         field("token", "Uuid", { default: { kind: "uuid" } }),
@@ -362,8 +362,8 @@ webhookBackoff: [0.5, 10]
     ],
     [
       "a key of another type",
-      least.replace("Int", "DateTime"),
-      "4:23: fields.id.type: expected one of Int, BigInt, String, Uuid for the key",
+      least.replace("Int", "Bytes"),
+      "4:23: fields.id.type: expected one of Int, BigInt, Decimal, String, Boolean, DateTime, Date, Time, Uuid, Enum for the key",
     ],
     ["a file without triggers", least.replace("triggers: []\n", ""), '1:1: expected the key "triggers"'],
   ] as const) {

@@ -121,6 +121,7 @@ function sampleOf({ type, length = 40, values = [], native }: Field, least: numb
     case "Boolean":
       return true;
     case "DateTime":
+    case "Instant":
       return "2026-03-28T14:30:00Z";
     case "Date":
       return "2026-03-28";

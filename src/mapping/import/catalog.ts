@@ -26,6 +26,12 @@ export interface CatalogRelation {
   readonly definition: string | null;
   /** Whether PostgreSQL shows that each row of a view is one row of one table. */
   readonly isUpdatableView: boolean;
+  /** What its rules replace by something else: INSERT, UPDATE, DELETE. */
+  readonly replaced: readonly string[];
+  /** Whether a trigger of its own may fill columns of a new row. */
+  readonly fillsRows: boolean;
+  /** False for a materialized view before its first REFRESH. */
+  readonly isPopulated: boolean;
   /** Tables that inherit from this one, partitions left out. */
   readonly children: readonly string[];
   /** Names of its triggers, without those of svc. */
@@ -77,7 +83,7 @@ export interface CatalogConstraint {
   readonly isValidated: boolean;
 }
 
-/** A unique index over plain columns, of all rows, that is checked at once. */
+/** A unique index over plain columns, of all rows. A deferred one holds what is committed. */
 export interface UniqueIndex {
   readonly relation: number;
   readonly name: string;

@@ -6,6 +6,8 @@ export interface ResolvedType {
   readonly base: CatalogType;
   readonly modifier: number;
   readonly isList: boolean;
+  /** The column's own. */
+  readonly outer: CatalogType;
   /** From the column's own to the innermost; those of the items of a list included. */
   readonly domains: readonly CatalogType[];
 }
@@ -28,9 +30,10 @@ export function resolveType(
 ): ResolvedType | undefined {
   const domains: CatalogType[] = [];
   let isList = false;
-  let current = types.get(typeOid);
+  const outer = types.get(typeOid);
+  let current = outer;
   let typmod = modifier;
-  while (current !== undefined) {
+  while (outer !== undefined && current !== undefined) {
     if (current.kind === "domain") {
       domains.push(current);
       if (current.domainModifier !== -1) typmod = current.domainModifier;
@@ -39,7 +42,7 @@ export function resolveType(
       if (isList) return undefined;
       isList = true;
       current = types.get(current.item);
-    } else return { base: current, modifier: typmod, isList, domains };
+    } else return { base: current, modifier: typmod, outer, isList, domains };
   }
   return undefined;
 }
@@ -58,32 +61,36 @@ export function isWholeNumber({ type, list, precision = mostDigits + 1, scale }:
   );
 }
 
-const plain: Readonly<Record<string, FieldType>> = {
-  int2: "Int",
-  int4: "Int",
-  int8: "BigInt",
-  float4: "Float",
-  float8: "Float",
-  bool: "Boolean",
-  timestamptz: "DateTime",
-  timestamp: "DateTime",
-  date: "Date",
-  time: "Time",
-  interval: "Interval",
-  json: "Json",
-  jsonb: "Json",
-  bytea: "Bytes",
-  uuid: "Uuid",
-  text: "String",
-  citext: "String",
-  name: "String",
-};
+const plain = new Map<string, FieldType>(
+  Object.entries({
+    int2: "Int",
+    int4: "Int",
+    int8: "BigInt",
+    float4: "Float",
+    float8: "Float",
+    bool: "Boolean",
+    timestamptz: "DateTime",
+    timestamp: "DateTime",
+    date: "Date",
+    time: "Time",
+    interval: "Interval",
+    json: "Json",
+    jsonb: "Json",
+    bytea: "Bytes",
+    uuid: "Uuid",
+    text: "String",
+    citext: "String",
+    name: "String",
+  } as const),
+);
 
 /** Values of these types are made by the database for its own use. */
-const internal: Readonly<Record<string, string>> = {
-  tsvector: "a search index, which is no data of its own",
-  tsquery: "a search query",
-};
+const internal = new Map(
+  Object.entries({
+    tsvector: "a search index, which is no data of its own",
+    tsquery: "a search query",
+  }),
+);
 
 const mostValues = 1000;
 const longestValue = 63;
@@ -91,14 +98,23 @@ const longestText = 10_485_760;
 
 /** Returns the type of a field for a column, or why there is none. */
 export function typedField(resolved: ResolvedType): TypedField | { readonly reason: string } {
-  const { base, modifier, isList } = resolved;
+  const { base, modifier, isList, domains } = resolved;
   const typed = scalarField(base, modifier);
-  if ("reason" in typed || !isList) return typed;
-  return { ...typed, list: true };
+  if ("reason" in typed) return typed;
+  const native = isUncompared(resolved) ? domains[0]?.name : typed.native;
+  return { ...typed, ...(isList && { list: true }), ...(native !== undefined && { native }) };
+}
+
+/**
+ * Returns whether PostgreSQL finds no operator for the column and a value: it looks for those of
+ * enums, ranges and arrays before it looks beneath a domain.
+ */
+function isUncompared({ base, isList, outer }: ResolvedType): boolean {
+  return outer.kind === "domain" && (isList || ["enum", "range", "multirange"].includes(base.kind));
 }
 
 function scalarField(base: CatalogType, modifier: number): TypedField | { readonly reason: string } {
-  const type = plain[base.name];
+  const type = plain.get(base.name);
   if (base.kind === "enum") return enumField(base);
   if (base.kind === "composite" || base.kind === "pseudo")
     return { reason: "no field holds a value of several parts" };
@@ -109,9 +125,10 @@ function scalarField(base: CatalogType, modifier: number): TypedField | { readon
     const length = modifier - 4;
     return { type: "String", ...(modifier > 4 && length <= longestText && { length }) };
   }
-  const reason = internal[base.name];
+  const reason = internal.get(base.name);
   if (reason !== undefined) return { reason };
-  return { type: "String", native: base.name };
+  // A `bit(4)` takes four digits, and no fewer.
+  return { type: "String", native: base.name === "bit" && modifier > 0 ? `bit(${modifier})` : base.name };
 }
 
 function enumField({ labels }: CatalogType): TypedField {

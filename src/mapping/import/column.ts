@@ -68,7 +68,9 @@ export function importColumns({
     const ofDomains = readChecks(
       checks.filter(({ domain }) => !resolved.isList && resolved.domains.some(({ oid }) => oid === domain)),
     );
-    unread.push(...ofDomains.unread.map((condition) => condition.replaceAll(/\bVALUE\b/g, column.name)));
+    unread.push(
+      ...ofDomains.unread.map((condition) => condition.replaceAll(/\bVALUE\b/g, () => column.name)),
+    );
     const isKey = column.number === keyColumn;
     imported.push({
       column,

@@ -27,24 +27,7 @@ export function tableComments({
 }): TableComments {
   const isView = relation.kind === "view" || relation.kind === "materialized view";
   const remarks = [
-    ...(key.remark === undefined ? [] : [key.remark]),
-    ...(relation.kind === "materialized view" ? ["It shows the rows of its last REFRESH."] : []),
-    ...(relation.kind === "foreign table"
-      ? ["A foreign table: its changes cannot be captured, so that it is read-only here and sends no events."]
-      : []),
-    ...(!isView && relation.kind !== "foreign table" && ownTriggers.length === 0
-      ? ["Its changes make no events: the role of svc has not the privilege TRIGGER on it."]
-      : []),
-    ...(relation.hasRowSecurity
-      ? ["It has row level security: svc sees and changes only what the policies allow its own role."]
-      : []),
-    ...(relation.children.length > 0
-      ? [`It also shows the rows of the tables that inherit from it: ${relation.children.join(", ")}.`]
-      : []),
-    ...(needed.length > 0
-      ? [`No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`]
-      : []),
-    ...deniedWrites(relation, isView),
+    ...remarksOf({ table: { relation, key }, needed, ownTriggers, isView }),
     ...references.remarks,
   ];
   const head = [
@@ -81,6 +64,53 @@ export function tableComments({
       ),
     ],
   };
+}
+
+/** Returns sentences about what is not as a person would expect. */
+function remarksOf({
+  table: { relation, key },
+  needed,
+  ownTriggers,
+  isView,
+}: {
+  readonly table: Pick<ChosenTable, "relation" | "key">;
+  readonly needed: readonly string[];
+  readonly ownTriggers: readonly Trigger[];
+  readonly isView: boolean;
+}): readonly string[] {
+  return [
+    ...(key.remark === undefined ? [] : [key.remark]),
+    ...(relation.kind === "materialized view"
+      ? [
+          relation.isPopulated
+            ? "It shows the rows of its last REFRESH."
+            : "It answers 503 until its first REFRESH, and then shows the rows of the last one.",
+        ]
+      : []),
+    ...(relation.kind === "foreign table"
+      ? ["A foreign table: its changes cannot be captured, so that it is read-only here and sends no events."]
+      : []),
+    ...(!isView && relation.kind !== "foreign table" && ownTriggers.length === 0
+      ? ["Its changes make no events: the role of svc has not the privilege TRIGGER on it."]
+      : []),
+    ...(relation.hasRowSecurity
+      ? ["It has row level security: svc sees and changes only what the policies allow its own role."]
+      : []),
+    ...(relation.children.length > 0
+      ? [`It also shows the rows of the tables that inherit from it: ${relation.children.join(", ")}.`]
+      : []),
+    ...(needed.length > 0
+      ? [
+          relation.fillsRows
+            ? `${needed.join(", ")} must have a value, and no field holds it: a trigger of the table has to fill it.`
+            : `No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`,
+        ]
+      : []),
+    ...(relation.replaced.length > 0 && !isView
+      ? [`A rule of its own replaces ${relation.replaced.join(" and ")}, which svc therefore leaves out.`]
+      : []),
+    ...deniedWrites(relation, isView),
+  ];
 }
 
 function deniedWrites(

@@ -86,6 +86,7 @@ function scalarOf(bare: string, { type }: TypedField): unknown {
     case "Bytes":
     case "Date":
     case "DateTime":
+    case "Instant":
     case "Interval":
     case "Time":
       return undefined;

@@ -88,6 +88,7 @@ function fileOf(parts: FileParts): ImportedFile {
   const isSoleKey = key.columns.length === 1;
   const ownTriggers: readonly Trigger[] = isReadOnly || !relation.mayAddTriggers ? [] : triggers;
   const needed = columns.leftOut.filter(({ isNeeded }) => isNeeded).map(({ column }) => column.name);
+  const isLacking = needed.length > 0 && !relation.fillsRows;
   const rules = isReadOnly ? {} : importedRules({ resource, fields, ownerColumn: owner, isSoleKey });
   const searchable = fields.filter(isSearchable).map(({ name }) => name);
   const unique = uniqueColumns
@@ -110,7 +111,7 @@ function fileOf(parts: FileParts): ImportedFile {
     ...(owner !== undefined && { ownerColumn: owner }),
     ...(owner === undefined && { access: accessOf(isReadOnly, parts.ownerColumn !== undefined) }),
     ...(searchable.length > 0 && { searchableColumns: searchable }),
-    ...(!isView && writesOf(relation, isReadOnly, needed.length > 0)),
+    ...(!isView && writesOf(relation, isReadOnly, isLacking)),
   };
   const { comments, remarks } = tableComments({ table, fields, references, needed, ownTriggers });
   return {
@@ -129,14 +130,15 @@ function isSame(one: readonly number[], other: readonly number[]): boolean {
 }
 
 function writesOf(
-  { mayInsert, mayUpdate, mayDelete }: CatalogRelation,
+  { mayInsert, mayUpdate, mayDelete, replaced }: CatalogRelation,
   isReadOnly: boolean,
-  isNeeded: boolean,
+  isLacking: boolean,
 ): FileContent {
+  const cannot = (may: boolean, what: string): boolean => isReadOnly || !may || replaced.includes(what);
   return {
-    ...((isReadOnly || !mayInsert || isNeeded) && { supportsCreate: false }),
-    ...((isReadOnly || !mayUpdate) && { supportsUpdate: false }),
-    ...((isReadOnly || !mayDelete) && { supportsDelete: false }),
+    ...((cannot(mayInsert, "INSERT") || isLacking) && { supportsCreate: false }),
+    ...(cannot(mayUpdate, "UPDATE") && { supportsUpdate: false }),
+    ...(cannot(mayDelete, "DELETE") && { supportsDelete: false }),
   };
 }
 
@@ -166,15 +168,13 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
   const isKey = table.key.columns.includes(column.number);
   const isSoleKey = isKey && table.key.columns.length === 1;
   const { type, list, native, length, precision, scale, values } = typeOf(imported);
-  // The key of one field may be no Enum.
-  const isText = isSoleKey && type === "Enum";
   const reference = references.references.get(column.number);
   // The service takes a number or UUID for made by the database, when it is the key by itself.
   const isImplied = isSoleKey && (isCounted || given?.kind === "uuid");
   const isUniqueField =
     !isSoleKey && list === undefined && isUnique(column.number) && !isRefused(parts, column.name, "unique");
   const field: FileField = {
-    type: isText ? "String" : type,
+    type,
     ...(isKey && { id: true }),
     ...(column.name !== name && { column: column.name }),
     ...(list === true && { list: true }),
@@ -182,11 +182,11 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
     ...(length !== undefined && { length }),
     ...(precision !== undefined && { precision }),
     ...(scale !== undefined && { scale }),
-    ...(values !== undefined && !isText && { values }),
+    ...(values !== undefined && { values }),
     ...(!isNotNull && !isKey && list === undefined && { optional: true }),
     ...(isUniqueField && { unique: true }),
     ...(isGenerated && !isImplied && { generated: true }),
-    ...(!isGenerated && !isImplied && defaultOf(imported, isText)),
+    ...(!isGenerated && !isImplied && defaultOf(imported)),
     ...(reference !== undefined && {
       references: reference.references,
       as: reference.as,
@@ -200,14 +200,10 @@ function isRefused({ table, refused }: FileParts, column: string, part: string):
   return refused.has(`${table.table}\0${column}\0${part}`);
 }
 
-function defaultOf(
-  { default: given, typed, isNotNull }: ImportedColumn,
-  isText: boolean,
-): { default?: unknown } {
+function defaultOf({ default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
   // A list has no null, and none is what the rules would ask for.
   if (given === undefined) return typed.list === true && !isNotNull ? { default: [] } : {};
-  if (given.kind !== "literal") return { default: given.kind };
-  return isText && typeof given.value !== "string" ? { default: "database" } : { default: given.value };
+  return { default: given.kind === "literal" ? given.value : given.kind };
 }
 
 const searchedTypes: readonly string[] = ["text", "varchar", "bpchar", "citext", "name"];

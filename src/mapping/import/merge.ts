@@ -32,10 +32,21 @@ function mergeMap({ last, mine, next, path, kept }: Three<FileContent>): FileCon
   const keys = orderedKeys(mine, next);
   const entries = keys.map((key) => {
     const place = path === "" ? key : `${path}.${key}`;
-    const value = mergeValue({ last: last[key], mine: mine[key], next: next[key], path: place, kept });
+    const value = mergeValue({
+      last: own(last, key),
+      mine: own(mine, key),
+      next: own(next, key),
+      path: place,
+      kept,
+    });
     return [key, value] as const;
   });
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+/** A field may be named `constructor`, which every object has. */
+function own(map: FileContent, key: string): unknown {
+  return Object.hasOwn(map, key) ? map[key] : undefined;
 }
 
 /** Returns the keys of the file, and those that come behind their neighbour of the import. */
@@ -95,7 +106,7 @@ export function isSame(one: unknown, other: unknown): boolean {
   const keys = Object.keys(one);
   return (
     keys.length === Object.keys(other).length &&
-    keys.every((key) => key in other && isSame(one[key], other[key]))
+    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]))
   );
 }
 

@@ -69,43 +69,46 @@ const unchanged = new Set(
   ).split(" "),
 );
 
-const irregular: Readonly<Record<string, string>> = {
-  people: "person",
-  children: "child",
-  men: "man",
-  women: "woman",
-  mice: "mouse",
-  geese: "goose",
-  feet: "foot",
-  teeth: "tooth",
-  data: "datum",
-  media: "medium",
-  criteria: "criterion",
-  indices: "index",
-  matrices: "matrix",
-  vertices: "vertex",
-  analyses: "analysis",
-  bases: "base",
-  movies: "movie",
-  cookies: "cookie",
-  statuses: "status",
-  aliases: "alias",
-  buses: "bus",
-  viruses: "virus",
-  canvases: "canvas",
-  bonuses: "bonus",
-  campuses: "campus",
-  lives: "life",
-  wives: "wife",
-  knives: "knife",
-  leaves: "leaf",
-  shelves: "shelf",
-  quizzes: "quiz",
-};
+/** A map, since a table may be named `constructor`, which every object has. */
+const irregular = new Map(
+  Object.entries({
+    people: "person",
+    children: "child",
+    men: "man",
+    women: "woman",
+    mice: "mouse",
+    geese: "goose",
+    feet: "foot",
+    teeth: "tooth",
+    data: "datum",
+    media: "medium",
+    criteria: "criterion",
+    indices: "index",
+    matrices: "matrix",
+    vertices: "vertex",
+    analyses: "analysis",
+    bases: "base",
+    movies: "movie",
+    cookies: "cookie",
+    statuses: "status",
+    aliases: "alias",
+    buses: "bus",
+    viruses: "virus",
+    canvases: "canvas",
+    bonuses: "bonus",
+    campuses: "campus",
+    lives: "life",
+    wives: "wife",
+    knives: "knife",
+    leaves: "leaf",
+    shelves: "shelf",
+    quizzes: "quiz",
+  }),
+);
 
 /** Returns the singular of an English word; any other word as it is. */
 export function singularOf(word: string): string {
-  const known = irregular[word];
+  const known = irregular.get(word);
   if (known !== undefined) return known;
   if (unchanged.has(word) || word.length < 4) return word;
   if (/[^aeiou]ies$/.test(word)) return `${word.slice(0, -3)}y`;

@@ -27,8 +27,15 @@ const relationsQuery = `
     ARRAY(SELECT child.relname::text FROM pg_inherits AS inh JOIN pg_class AS child ON child.oid = inh.inhrelid
       WHERE inh.inhparent = cls.oid AND NOT child.relispartition ORDER BY 1) AS children,
     ARRAY(SELECT trg.tgname::text FROM pg_trigger AS trg
-      WHERE trg.tgrelid = cls.oid AND NOT trg.tgisinternal AND NOT starts_with(trg.tgname, 'svc_capture_')
+      WHERE trg.tgrelid = cls.oid AND NOT trg.tgisinternal AND trg.tgfoid <> ALL (ARRAY(
+        SELECT oid FROM pg_proc WHERE pronamespace = to_regnamespace('svc')))
       ORDER BY 1) AS triggers,
+    ARRAY(SELECT CASE rul.ev_type WHEN '2' THEN 'UPDATE' WHEN '3' THEN 'INSERT' ELSE 'DELETE' END
+      FROM pg_rewrite AS rul WHERE rul.ev_class = cls.oid AND rul.is_instead AND rul.ev_type <> '1' ORDER BY 1) AS replaced,
+    -- Bits of tgtype: a row, before, INSERT.
+    EXISTS (SELECT FROM pg_trigger AS trg
+      WHERE trg.tgrelid = cls.oid AND NOT trg.tgisinternal AND trg.tgtype & 7 = 7) AS "fillsRows",
+    cls.relispopulated AS "isPopulated",
     has_schema_privilege(nsp.oid, 'USAGE') AS "mayUseSchema",
     has_any_column_privilege(cls.oid, 'SELECT') AS "maySelect",
     has_any_column_privilege(cls.oid, 'INSERT') AS "mayInsert",
@@ -72,7 +79,7 @@ const indexesQuery = `
     ARRAY(SELECT part.number FROM unnest(idx.indkey::int2[]) WITH ORDINALITY AS part (number, place)
       WHERE part.place <= idx.indnkeyatts ORDER BY part.place) AS columns
   FROM pg_index AS idx JOIN pg_class AS cls ON cls.oid = idx.indexrelid
-  WHERE idx.indrelid IN (${wanted}) AND idx.indisunique AND idx.indisvalid AND idx.indimmediate
+  WHERE idx.indrelid IN (${wanted}) AND idx.indisunique AND idx.indisvalid
     AND idx.indpred IS NULL AND idx.indexprs IS NULL
   ORDER BY idx.indrelid, idx.indisprimary DESC, idx.indnkeyatts, cls.relname`;
 

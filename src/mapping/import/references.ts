@@ -119,7 +119,10 @@ function promotedColumns(tables: readonly ChosenTable[], links: readonly Linked[
   const wide = new Set(
     tables.flatMap(({ relation, key, columns: { columns } }) =>
       columns
-        .filter(({ column, typed }) => key.columns.includes(column.number) && typed.type === "Decimal")
+        .filter(
+          ({ column, typed }) =>
+            key.columns.includes(column.number) && isWholeNumber(typed) && typed.type === "Decimal",
+        )
         .map(({ column }) => `${relation.oid} ${column.number}`),
     ),
   );

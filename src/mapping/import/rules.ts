@@ -82,17 +82,17 @@ const int2 = [-32_768, 32_767];
 
 function furtherRules({
   field,
-  imported: { baseType, typed, checks, isGenerated },
+  imported: { baseType, checks, isGenerated },
 }: FieldOfColumn): readonly Rule[] {
   if (isGenerated) return [];
   const isNumber = ["Int", "BigInt", "Float", "Decimal"].includes(field.type);
   const rules: Rule[] = baseType === "int2" ? [{ between: int2 }] : [];
-  // The key of one field is a text where the column has an enum.
-  if (typed.type === "Enum" && field.type === "String") rules.push({ in: typed.values });
   for (const check of checks) {
-    const isMeasured = check.kind === "length" ? field.type === "String" : isNumber;
+    const isText = field.type === "String";
+    const isMeasured = { length: isText, size: isNumber, values: isText || isNumber }[check.kind];
     if (field.list === true || !isMeasured || field.native !== undefined) continue;
-    if (check.kind === "values") rules.push({ in: check.values });
+    // A blank text is null before any rule sees it.
+    if (check.kind === "values") rules.push({ in: check.values.filter((value) => value !== "") });
     else rules.push({ [check.rule]: Number(check.bound) });
   }
   return rules;

@@ -1,6 +1,6 @@
 import type { CatalogRelation, UniqueIndex } from "./catalog.ts";
 import type { ImportedColumn, ImportedColumns } from "./column.ts";
-import { isWholeNumber } from "./column-type.ts";
+import { keyTypes } from "../read/fields.ts";
 import { provedKeys, type BaseTable } from "./view-key.ts";
 
 /** The key of a resource: numbers of columns, and a remark when it is not the primary key. */
@@ -8,10 +8,6 @@ export interface TableKey {
   readonly columns: readonly number[];
   readonly remark?: string;
 }
-
-/** Types of a key of one column, and of the columns of a longer one. */
-const soleTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid", "Enum"];
-const partTypes: readonly string[] = [...soleTypes, "Date"];
 
 /**
  * Chooses the key of a table or view, or says why it has none.
@@ -73,18 +69,16 @@ function isKey(
   byNumber: ReadonlyMap<number, ImportedColumn>,
   { kind }: CatalogRelation,
 ): boolean {
-  const types = numbers.length === 1 ? soleTypes : partTypes;
   return numbers.every((number) => {
     const found = byNumber.get(number);
     // The columns of a view are never NOT NULL.
     const isFilled = found?.isNotNull === true || kind === "materialized view";
-    return found !== undefined && isFilled && isKeyType(found, types);
+    return found !== undefined && isFilled && isKeyType(found);
   });
 }
 
-function isKeyType({ typed }: ImportedColumn, types: readonly string[]): boolean {
-  const isKnown = typed.list === undefined && typed.native === undefined && types.includes(typed.type);
-  return isKnown || isWholeNumber(typed);
+function isKeyType({ typed }: ImportedColumn): boolean {
+  return typed.list === undefined && keyTypes.includes(typed.type);
 }
 
 function keyOfView(
@@ -92,12 +86,10 @@ function keyOfView(
   columns: readonly ImportedColumn[],
   findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
 ): TableKey | { readonly reason: string } {
-  const find = (name: string, types: readonly string[]): ImportedColumn | undefined =>
-    columns.find((one) => one.column.name === name && isKeyType(one, types));
+  const find = (name: string): ImportedColumn | undefined =>
+    columns.find((one) => one.column.name === name && isKeyType(one));
   const proved = definition === null ? [] : provedKeys(definition, findTable);
-  const known = proved
-    .map((names) => names.map((name) => find(name, names.length === 1 ? soleTypes : partTypes)))
-    .find((parts) => !parts.includes(undefined));
+  const known = proved.map((names) => names.map(find)).find((parts) => !parts.includes(undefined));
   if (known !== undefined) {
     const parts = known.flatMap((one) => (one === undefined ? [] : [one.column]));
     return {
@@ -105,7 +97,7 @@ function keyOfView(
       remark: `The key is ${parts.map(({ name }) => name).join(", ")}, which the SQL of the view shows to be unique.`,
     };
   }
-  const guess = ["id", "ID", "Id"].map((name) => find(name, soleTypes)).find((one) => one !== undefined);
+  const guess = ["id", "ID", "Id"].map(find).find((one) => one !== undefined);
   if (guess !== undefined)
     return {
       columns: [guess.column.number],

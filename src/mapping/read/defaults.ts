@@ -21,7 +21,7 @@ const generators: Readonly<
 > = {
   now: {
     kind: "now",
-    fits: ({ type }) => ["DateTime", "Date", "Time"].includes(type),
+    fits: ({ type }) => ["DateTime", "Instant", "Date", "Time"].includes(type),
     where: "a DateTime, Date or Time",
   },
   autoincrement: {
@@ -69,6 +69,11 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
+const expectedTime = unless(
+  "now, or a time such as 2026-03-28T14:30:00Z",
+  (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
+);
+
 /** What a literal should have been; undefined when it is valid. */
 const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed) => string | undefined>> = {
   Int: unless("a whole number of 32 bits", (value) => typeof value === "number" && isWithin(value, int32)),
@@ -82,10 +87,8 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     return Array.from(value).length <= length ? undefined : `at most ${length} characters`;
   },
   Boolean: unless("true or false", (value) => typeof value === "boolean"),
-  DateTime: unless(
-    "now, or a time such as 2026-03-28T14:30:00Z",
-    (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
-  ),
+  DateTime: expectedTime,
+  Instant: expectedTime,
   Date: unless("now, database, or a day such as 2026-03-28", (value) => isText(value, isDateText)),
   Time: unless("now, database, or a time such as 14:30:00", (value) => isText(value, isTimeText)),
   Interval: unless("database, or a duration of ISO 8601, such as P1DT12H", (value) =>

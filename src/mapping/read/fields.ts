@@ -5,9 +5,19 @@ import { hasFields, type Draft, type FileField } from "./draft.ts";
 /** PostgreSQL cuts longer names. */
 export const maxNameBytes = 63;
 
-const keyTypes: readonly string[] = ["Int", "BigInt", "String", "Uuid"];
-/** A key of several fields often has a day or a kind among them. */
-const keyPartTypes: readonly string[] = [...keyTypes, "Date", "Enum"];
+/** Types whose values have one text each, which is then the id of a record. */
+export const keyTypes: readonly string[] = [
+  "Int",
+  "BigInt",
+  "Decimal",
+  "String",
+  "Boolean",
+  "DateTime",
+  "Date",
+  "Time",
+  "Uuid",
+  "Enum",
+];
 /** Words of Prisma's filters. */
 const filterWords = new Set(["AND", "OR", "NOT"]);
 
@@ -53,7 +63,8 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
   only("scale", type === "Decimal", "Decimal");
   only("values", type === "Enum", "Enum");
   only("updatedAt", type === "DateTime" && !isList, "a DateTime");
-  only("native", type === "String" && length === undefined, "a String without `length`");
+  const isText = type === "String" && length === undefined;
+  only("native", isText || type === "Enum" || isList, "a String without `length`, an Enum or a list");
   only("generated", draft.content.managed === false, "a table with `managed: false`");
   only("as", given.references !== undefined, "a field with `references`");
   only("onDelete", given.references !== undefined, "a field with `references`");
@@ -65,9 +76,9 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
   if (type === "Decimal" && scale !== undefined && precision === undefined)
     report("scale", "expected `precision` beside it");
   if (scale !== undefined && scale > (precision ?? scale)) report("scale", "expected at most the precision");
-  const types = isSoleKey ? keyTypes : keyPartTypes;
-  if (isKey && !types.includes(type)) report("type", `expected one of ${types.join(", ")} for the key`);
-  if (isKey && native !== undefined) report("native", "a key has one of the types of its own");
+  if (isKey && !keyTypes.includes(type)) report("type", `expected one of ${keyTypes.join(", ")} for the key`);
+  if (isKey && native !== undefined && draft.content.managed !== false)
+    report("native", "the key of a managed table has one of the types of svc");
   if (given.generated === true && given.default !== undefined)
     report("default", "the database computes a field with `generated`; expected no default");
   if (given.generated === true && given.updatedAt === true)
@@ -82,7 +93,7 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
 
   const field: Field = {
     name,
-    type,
+    type: type === "DateTime" && !isList && isIdentifying(given) ? "Instant" : type,
     column: given.column ?? name,
     isList,
     isOptional: given.optional === true,
@@ -100,11 +111,16 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
   return withDefault(draft, field, given, isSoleKey);
 }
 
+/** Returns whether the values of a field lead to single records. */
+function isIdentifying({ id, unique, references }: FileField): boolean {
+  return id === true || unique === true || references !== undefined;
+}
+
 function withDefault(draft: Draft, field: Field, given: FileField, isSoleKey: boolean): Field | undefined {
   if (given.default === undefined) {
     // The client gives a key that is another resource's key, and every part of one of several.
-    const isGiven = given.references !== undefined || field.type === "String" || field.isGenerated;
-    if (!field.isKey || !isSoleKey || isGiven) return field;
+    const isMade = ["Int", "BigInt", "Uuid"].includes(field.type) && !field.isGenerated;
+    if (!field.isKey || !isSoleKey || given.references !== undefined || !isMade) return field;
     return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
   }
   // An optional field without a default is null, too.

@@ -1,0 +1,156 @@
+import { expect } from "chai";
+import type { Definitions } from "../../src/mapping/definition.ts";
+import { loadDefinitions } from "../../src/mapping/load.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { walkDocument } from "../support/document-walk.ts";
+import { admin, mappingFiles, type AdminRun } from "../support/import.ts";
+import { psql } from "../support/psql.ts";
+import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const schemas = "public,billing,My Schema ü";
+
+/** What the examples of the document cannot know. */
+const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  deferred: { id: 2 },
+  domains: { during: "[2026-01-01,)" },
+  flags: { id: 2 },
+  hosts: { ip: "192.0.2.7", mac: null },
+  instant_notes: { at: "2024-01-01T00:00:00.000001+00:00" },
+  kind_notes: { kind: 'a"b' },
+  ports: { ip: "::1", port: 81 },
+  prices: { sku: "b" },
+};
+
+describe("svc-admin import of the tables of others", function () {
+  this.timeout(240_000);
+  let database: TestDatabase;
+  let folder: ReturnType<typeof createMappingFolder>;
+  let first: AdminRun;
+  let report: {
+    readonly tables: readonly { readonly table: string; readonly remarks: readonly string[] }[];
+    readonly leftOut: readonly { readonly table: string; readonly column?: string }[];
+  };
+  let definitions: Definitions;
+  let service: TestService;
+  let user: TestUser;
+
+  const remarksOf = (name: string): string =>
+    report.tables.find(({ table }) => table === `public.${name}`)?.remarks.join(" ") ?? "";
+  const run = (...args: readonly string[]): Promise<AdminRun> =>
+    admin({ url: database.url, configDir: folder.configDir }, ...args);
+
+  before(async () => {
+    database = await createTestDatabase();
+    await psql(database.url, { file: "test/fixtures/other-tables.sql" });
+    folder = createMappingFolder({});
+    first = await run("import", "--schema", schemas, "--json");
+    report = JSON.parse(first.stdout);
+    definitions = await loadDefinitions(folder.configDir);
+    service = await startService({
+      mode: "servers",
+      resources: await mappingFiles(folder.configDir),
+      env: { DATABASE_URL: database.url },
+    });
+    user = await service.createUser({ isAdmin: true });
+  });
+  after(async () => {
+    await service?.stop();
+    await database.drop();
+    folder.remove();
+  });
+
+  it("leaves out no table, and changes nothing a second time", async () => {
+    expect(first.status, first.stderr).to.equal(0);
+    expect(report.leftOut.map(({ table, column }) => [table, column])).to.deep.equal([
+      ["public.searched", "words"],
+    ]);
+    const before = await mappingFiles(folder.configDir);
+    const second = await run("import", "--schema", schemas, "--update", "--json");
+    expect(second.status, second.stderr).to.equal(0);
+    const after = await mappingFiles(folder.configDir);
+    for (const [file, text] of Object.entries(after)) expect(text, file).to.equal(before[file]);
+    expect(Object.keys(after)).to.deep.equal(Object.keys(before));
+  });
+
+  it("says what is special of a table", () => {
+    expect(remarksOf("ruled")).to.contain("replaces DELETE");
+    expect(remarksOf("searched")).to.contain("a trigger of the table has to fill it");
+    expect(remarksOf("unpopulated")).to.contain("503 until its first REFRESH");
+  });
+
+  it("is served whole: each parameter of each list, each record by its id, each example", async () => {
+    await psql(database.url, { sql: "REFRESH MATERIALIZED VIEW unpopulated" });
+    const { faults, created } = await walkDocument(user, definitions, bodies);
+
+    // Arrays of arrays, and NaN, are shown as they are; the document has lists of one level.
+    const known = /\/(?:grid|sums)\/|must match a schema in anyOf|(?:required|additional) propert/;
+    expect(faults.filter((fault) => !known.test(fault))).to.deep.equal([]);
+    const writable = [...definitions.values()].filter(({ isView }) => !isView);
+    // The only row that it can have is there.
+    const expected = writable.map(({ name }) => name).filter((name) => name !== "singleton");
+    expect(created).to.have.members(expected);
+  });
+
+  it("refuses with a reason what a trigger, a check, a type or a rule of the table refuses", async () => {
+    const refusals = {
+      raising: { v: "bad" },
+      skipping: { v: "bad" },
+      checked: { a: 2, b: 1 },
+      hosts: { ip: "x" },
+      domains: { role: "x" },
+    };
+    const messages: Record<string, unknown> = {};
+    for (const [name, body] of Object.entries(refusals)) {
+      const answer = await user.request("POST", `/resources/${name}`, body);
+      messages[name] = [answer.status, answer.body.message];
+    }
+
+    expect(messages).to.deep.equal({
+      raising: [422, "The database refused the record: no bad values, please"],
+      skipping: [422, "The database did not keep the record: a trigger or a rule of skipping left it out."],
+      checked: [422, "The given data was invalid: it breaks the constraint a_before_b of the table."],
+      hosts: [422, "The ip field must be a valid inet."],
+      domains: [422, "The selected role is invalid."],
+    });
+    expect(await user.request("DELETE", "/resources/ruled/1")).to.include({ status: 405 });
+  });
+
+  it("keeps microseconds, infinite days and plain texts of the keys in the ids of events", async () => {
+    const ids = async (name: string): Promise<readonly string[]> => {
+      const { body } = await user.request("GET", `/resources/${name}?per_page=100`);
+      const keys = definitions.get(name)?.keys ?? [];
+      const textOf = (record: Readonly<Record<string, unknown>>): readonly string[] =>
+        keys.map((key) => String(record[key.name]));
+      return (body.data as Readonly<Record<string, unknown>>[]).map((record) => {
+        const texts = textOf(record);
+        return texts.length === 1 ? (texts[0] ?? "") : texts.map(encodeURIComponent).join(",");
+      });
+    };
+    const captured = [...definitions.values()].filter(({ triggers }) => triggers.length > 0);
+    const shown = new Map<string, readonly string[]>();
+    for (const { name } of captured) shown.set(name, (await ids(name)).toSorted());
+    const tables = captured.map(({ table }) =>
+      table
+        .split(".")
+        .map((part) => `"${part}"`)
+        .join("."),
+    );
+    const last = await psql(database.url, { sql: "SELECT max(id) FROM svc.events" });
+    await psql(database.url, { sql: `TRUNCATE ${tables.join(", ")}` });
+
+    const { rows } = await service.infrastructure.database.pool.query<{ resource: string; ids: string[] }>(
+      `SELECT resource, array_agg(record_id ORDER BY record_id COLLATE "C") AS ids FROM svc.events
+       WHERE trigger = 'on_delete' AND id > $1 GROUP BY 1`,
+      [last],
+    );
+    const told = new Map(rows.map((row) => [row.resource, row.ids.toSorted()]));
+    for (const [name, expected] of shown) expect(told.get(name) ?? [], name).to.deep.equal(expected);
+    expect(shown.get("conditions")).to.include("2023-12-31T22%3A00%3A00.123456%2B00%3A00,1");
+    await until(async () => (await psql(database.url, { sql: "SELECT count(*) FROM svc.outbox" })) === "0", {
+      what: "every event is presented and published",
+      timeoutMs: 60_000,
+    });
+  });
+});
