@@ -28,6 +28,21 @@ function* codeOf(text: string): Generator<{ readonly index: number; readonly cha
   }
 }
 
+/**
+ * Returns a text of the same length with underscores in place of what is in parentheses,
+ * texts and quoted names.
+ */
+export function maskedText(text: string): string {
+  const masked = Array.from({ length: text.length }, () => "_");
+  let depth = 0;
+  for (const { index, character } of codeOf(text)) {
+    if (character === "(" || character === "[") depth += 1;
+    else if (character === ")" || character === "]") depth -= 1;
+    else if (depth === 0) masked[index] = character;
+  }
+  return masked.join("");
+}
+
 /** Splits an SQL expression where the separator stands outside of parentheses and texts. */
 export function splitAt(text: string, separator: string): readonly string[] {
   const parts: string[] = [];

@@ -1,4 +1,6 @@
-import { nameOfIdentifier, splitAt, withoutCasts } from "./sql-text.ts";
+import { nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
+import { clausesOf } from "./view-clauses.ts";
+import { determinedBy, pathOf, sourcesOf, type Joined, type Source } from "./view-sources.ts";
 
 /** A table beneath a view, as far as the search for a key needs it. */
 export interface BaseTable {
@@ -8,127 +10,129 @@ export interface BaseTable {
   readonly uniques: readonly (readonly string[])[];
 }
 
-/** A part of FROM: its name there, and its table. */
-interface Source {
-  readonly alias: string;
-  readonly table: BaseTable;
-}
+export type FindTable = (schema: string | undefined, name: string) => BaseTable | undefined;
 
 /**
  * Finds columns of a view that no two of its rows share, as far as its SQL proves that. They are
- * the key of a table whose rows appear at most once, or the columns of GROUP BY.
+ * the keys of the tables whose rows decide on a row, the columns of GROUP BY, or all columns where
+ * equal rows are left out.
  *
  * @param definition What `pg_get_viewdef(oid, true)` gives.
  * @param findTable Finds a table by the name that the definition has.
  * @returns Lists of names of the view's columns, the best first; empty when nothing is proved.
  */
-export function provedKeys(
-  definition: string,
-  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
-): readonly (readonly string[])[] {
-  const parts =
-    /^\s*SELECT (.*?)\n {3}FROM (.*?)(?:\n {2}WHERE .*?)?(?:\n {2}GROUP BY (.*?))?(?:\n {2}ORDER BY .*?)?;?$/s;
-  const [, list = "", from = "", groups] = parts.exec(definition.trimEnd()) ?? [];
-  if (list === "" || /\b(?:UNION|INTERSECT|EXCEPT|HAVING|LIMIT|OFFSET|WINDOW|GROUPING)\b/.test(definition))
-    return [];
+export function provedKeys(definition: string, findTable: FindTable): readonly (readonly string[])[] {
+  const clauses = clausesOf(definition);
+  if (clauses === undefined) return [];
+  const { list, from, where, groups, isDistinct, isUnion } = clauses;
+  const entries = entriesOf(list);
+  const all = entries.map(({ name }) => name);
+  if (isUnion) return isDistinct ? [all] : [];
+  const whole = isDistinct ? [all] : [];
   // A function in the list may make several rows of one.
-  if (/\b(?:unnest|generate_\w+|\w+_(?:each|elements|split_to_table)\w*)\(/.test(list)) return [];
-  const shown = shownColumns(list.replace(/^DISTINCT(?: ON \(.*?\))?\s+/s, ""));
-  const keyOf = (paths: readonly string[]): readonly (readonly string[])[] => {
-    const names = paths.flatMap((path) => shown.get(path) ?? []);
+  if (/\b(?:unnest|generate_\w+|\w+_(?:each|elements|split_to_table)\w*)\(/.test(list)) return whole;
+  const joined = sourcesOf(from, where, findTable);
+  const shown = shownColumns(entries, joined?.sources);
+  const keys =
+    groups === undefined
+      ? joined === undefined
+        ? []
+        : basesOf(joined).flatMap((bases) => uniquesOf(bases))
+      : groupKeys(groups, joined);
+  const found = keys.flatMap((paths) => {
+    const names = paths.flatMap((path) => shownAs(path, shown, joined));
     return names.length === paths.length ? [names] : [];
-  };
-  if (groups !== undefined) {
-    const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map(pathOf);
-    if (paths.includes(undefined)) return [];
-    return [...keysWithin(paths as string[], from, findTable).flatMap(keyOf), ...keyOf(paths as string[])];
-  }
-  const sources = sourcesOf(from, findTable);
-  const [base] = sources ?? [];
-  if (base === undefined || sources === undefined) return [];
-  return base.table.uniques.flatMap((columns) => {
-    const qualified = keyOf(columns.map((column) => `${base.alias}.${column}`));
-    return qualified.length > 0 || sources.length > 1 ? qualified : keyOf(columns);
+  });
+  return distinct([...found, ...whole]);
+}
+
+interface Entry {
+  readonly expression: string;
+  readonly name: string;
+}
+
+/** Reads what the view selects. */
+function entriesOf(list: string): readonly Entry[] {
+  return splitAt(list.replaceAll(/\s+/g, " "), ", ").flatMap((entry) => {
+    const [expression = "", alias] = splitAt(entry, " AS ");
+    const name = alias === undefined ? splitAt(expression, ".").at(-1) : alias;
+    const read = nameOfIdentifier(name ?? "");
+    return read === undefined ? [] : [{ expression, name: read }];
   });
 }
 
-/** Returns the groups that are the key of one table, when all groups are columns of it. */
-function keysWithin(
-  paths: readonly string[],
-  from: string,
-  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
-): readonly (readonly string[])[] {
-  const tables = from.split(/\n\s+(?:(?:LEFT|RIGHT|FULL|CROSS) )?JOIN |,\n\s+/);
-  const sources = tables.map((text) => sourceOf(text.replace(/ (?:ON|USING) .*$/s, ""), findTable));
-  const found = sources.find((source) => paths.every((path) => path.startsWith(`${source?.alias}.`)));
-  if (found === undefined) return [];
-  return found.table.uniques
-    .map((columns) => columns.map((column) => `${found.alias}.${column}`))
-    .filter((columns) => columns.every((path) => paths.includes(path)));
-}
-
-/** Returns the names in the view of the plain columns that it selects. */
-function shownColumns(list: string): ReadonlyMap<string, string> {
+/** Returns the names in the view of the columns and expressions that it selects. */
+function shownColumns(
+  entries: readonly Entry[],
+  sources: readonly Source[] | undefined,
+): ReadonlyMap<string, string> {
   const shown = new Map<string, string>();
-  for (const entry of splitAt(list.replaceAll(/\s+/g, " "), ", ")) {
-    const [source = "", alias] = splitAt(entry, " AS ");
-    const path = pathOf(source);
-    const name = nameOfIdentifier(alias ?? path?.split(".").at(-1) ?? "");
-    if (path !== undefined && name !== undefined && !shown.has(path)) shown.set(path, name);
+  for (const { expression, name } of entries) {
+    const path = placeOf(expression, sources);
+    if (!shown.has(path)) shown.set(path, name);
   }
   return shown;
 }
 
-/** Returns `o.id` for a plain column, without quotes and casts. */
-function pathOf(sql: string): string | undefined {
-  const names = splitAt(withoutCasts(sql), ".").map(nameOfIdentifier);
-  return names.length > 2 || names.includes(undefined) ? undefined : names.join(".");
+/** Returns the path of a plain column, or the text of another expression. */
+function placeOf(expression: string, sources: readonly Source[] | undefined): string {
+  return pathOf(expression, sources) ?? withoutParentheses(expression);
 }
 
-/** Reads FROM when each table after the first adds at most one row to each row before it. */
-function sourcesOf(
-  from: string,
-  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
-): readonly Source[] | undefined {
-  const [first = "", ...joins] = from.split(/\n\s+(?=(?:LEFT )?JOIN )/);
-  const base = sourceOf(first, findTable);
-  if (base === undefined) return undefined;
-  const sources = [base];
-  for (const join of joins) {
-    const [, table = "", condition = "", using = ""] =
-      /^(?:LEFT )?JOIN (.+?) (?:ON (.+)|USING \((.+)\))$/s.exec(join) ?? [];
-    const source = sourceOf(table, findTable);
-    if (source === undefined) return undefined;
-    const isOwn = (path = ""): boolean => path.startsWith(`${source.alias}.`);
-    const sides = conjuncts(condition).flatMap((one) => {
-      const [left, right] = splitAt(one, " = ").map(pathOf);
-      return isOwn(left) === isOwn(right) ? [] : [left, right];
-    });
-    const shared = splitAt(using, ", ").map((name) => `${source.alias}.${nameOfIdentifier(name)}`);
-    const isUnique = source.table.uniques.some((columns) =>
-      columns.every((column) => [...sides, ...shared].includes(`${source.alias}.${column}`)),
-    );
-    if (!isUnique) return undefined;
-    sources.push(source);
-  }
-  return sources;
+/** Finds the view's name of a column, or of one that has the same value. */
+function shownAs(
+  path: string,
+  shown: ReadonlyMap<string, string>,
+  joined: Joined | undefined,
+): readonly string[] {
+  const same = [path, ...(joined?.equalTo(path) ?? [])];
+  return same.flatMap((one) => shown.get(one) ?? []).slice(0, 1);
 }
 
-/** Returns the comparisons of a condition that has only AND between them. */
-function conjuncts(condition: string): readonly string[] {
-  return splitAt(withoutCasts(condition), " AND ").map(withoutCasts);
+/** Returns sets of sources whose rows decide on those of all others, the smallest that are found. */
+function basesOf(joined: Joined): readonly (readonly Source[])[] {
+  const { sources } = joined;
+  const candidates = [sources, sources.toReversed()].map((order) => {
+    let bases = sources.filter(({ isOptional }) => !isOptional);
+    for (const source of order) {
+      const fewer = bases.filter((one) => one !== source);
+      if (decides(fewer, joined)) bases = fewer;
+    }
+    return bases;
+  });
+  return candidates.filter((bases) => bases.length > 0 && decides(bases, joined));
 }
 
-function sourceOf(
-  text: string,
-  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
-): Source | undefined {
-  const name = String.raw`(?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)`;
-  const pattern = new RegExp(`^(?:(${name})\\.)?(${name})(?: (${name}))?$`, "u");
-  const [, schema, table = "", alias = table] = pattern.exec(text.trim()) ?? [];
-  const found = findTable(
-    schema === undefined ? undefined : nameOfIdentifier(schema),
-    nameOfIdentifier(table) ?? "",
+function decides(bases: readonly Source[], joined: Joined): boolean {
+  const known = bases.flatMap((source) => (source.uniques[0] === undefined ? [] : [source]));
+  if (known.length < bases.length) return false;
+  const paths = known.flatMap(({ uniques: [first = []] }) => first);
+  const { sources } = determinedBy(joined, paths);
+  return joined.sources.every((source) => sources.has(source));
+}
+
+/** Returns each choice of one key for each of the sources. */
+function uniquesOf(bases: readonly Source[]): readonly (readonly string[])[] {
+  let choices: readonly (readonly string[])[] = [[]];
+  for (const { uniques } of bases)
+    choices = choices.flatMap((choice) => uniques.map((unique) => [...choice, ...unique])).slice(0, 20);
+  return choices;
+}
+
+/** Returns the groups without those that the others decide on, and all of them. */
+function groupKeys(groups: string, joined: Joined | undefined): readonly (readonly string[])[] {
+  const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map((group) =>
+    placeOf(withoutCasts(group), joined?.sources),
   );
-  return found === undefined ? undefined : { alias: nameOfIdentifier(alias) ?? alias, table: found };
+  if (joined === undefined) return [paths];
+  let fewest: readonly string[] = paths;
+  for (const path of paths.toReversed()) {
+    const rest = fewest.filter((one) => one !== path);
+    if (rest.length > 0 && determinedBy(joined, rest).isKnown(path)) fewest = rest;
+  }
+  return [fewest, paths];
+}
+
+function distinct(keys: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  return [...new Map(keys.map((names) => [names.join("\0"), names])).values()];
 }

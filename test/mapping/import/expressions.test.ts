@@ -124,6 +124,7 @@ describe("provedKeys", () => {
     orders: { schema: "public", name: "orders", uniques: [["id"], ["number"]] },
     pairs: { schema: "public", name: "pairs", uniques: [["a", "b"]] },
     customers: { schema: "public", name: "customers", uniques: [["id"]] },
+    t: { schema: "Weird ü", name: "t", uniques: [["Key no"]] },
     "Order Lines": { schema: "sales", name: "Order Lines", uniques: [["ID"]] },
   };
   const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
@@ -158,6 +159,42 @@ describe("provedKeys", () => {
     [' SELECT l."ID" AS "Line, x",\n    upper(l.name) AS name\n   FROM sales."Order Lines" l;', "Line, x"],
     [" SELECT lower(orders.id) AS id\n   FROM orders;"],
     [" WITH x AS (\n         SELECT 1\n        )\n SELECT x.id\n   FROM x;"],
+    // The row of the table that is named last decides, and the row of each table that it leads to.
+    [
+      " SELECT o.id,\n    c.name\n   FROM customers c\n     JOIN orders o ON c.id = o.customer_id\n  WHERE o.open = 0;",
+      "id",
+    ],
+    [
+      ' SELECT c.name,\n    o.id,\n    l.note\n   FROM customers c\n     JOIN (orders o\n     JOIN sales."Order Lines" l ON l."ID" = o.id) ON c.id = o.customer_id;',
+      "id",
+    ],
+    // A column with the same value stands for that of the key.
+    [" SELECT o.id AS pair,\n    p.b\n   FROM pairs p\n     JOIN orders o ON o.id = p.a;", "pair+b"],
+    [" SELECT p.b\n   FROM pairs p\n  WHERE p.a = 1;"],
+    [" SELECT o.id,\n    c.id AS cid\n   FROM orders o,\n    customers c;", "id+cid"],
+    [" SELECT o.id\n   FROM orders o,\n    customers c\n  WHERE c.id = o.customer_id;", "id"],
+    [" SELECT o.id\n   FROM orders o\n     LEFT JOIN customers c ON c.name = o.name;"],
+    [" SELECT c.id\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id;"],
+    [" SELECT o.id,\n    c.id AS cid\n   FROM orders o\n     FULL JOIN customers c ON c.id = o.customer_id;"],
+    // Groups that others decide on are no part of the key.
+    [
+      " SELECT c.id AS cid,\n    c.name AS label,\n    o.kind\n   FROM orders o\n     JOIN customers c ON c.id = o.customer_id\n  GROUP BY c.id, c.name, o.kind\n HAVING count(*) > 1\n  ORDER BY c.id;",
+      "cid+kind",
+      "cid+label+kind",
+    ],
+    [
+      " SELECT date_trunc('day'::text, o.at) AS day,\n    count(*) AS n\n   FROM orders o\n  GROUP BY (date_trunc('day'::text, o.at));",
+      "day",
+    ],
+    [" SELECT DISTINCT o.kind,\n    o.color\n   FROM orders o;", "kind+color"],
+    [" SELECT DISTINCT ON (o.kind) o.kind,\n    o.id\n   FROM orders o;", "id"],
+    [
+      " SELECT orders.id,\n    'a'::text AS kind\n   FROM orders\nUNION\n SELECT customers.id,\n    'b'::text\n   FROM customers;",
+      "id+kind",
+    ],
+    [' SELECT "Key no"\n   FROM "Weird ü".t;', "Key no"],
+    [" SELECT x.id\n   FROM ( SELECT o.id\n           FROM orders o) x;"],
+    [" SELECT o.id\n   FROM orders o\n LIMIT 3;", "id"],
   ];
   for (const [view, ...keys] of cases)
     it(`finds ${keys.join(", ") || "nothing"} in ${view.replaceAll(/\s+/g, " ").trim()}`, () => {
