@@ -1,3 +1,5 @@
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
@@ -79,6 +81,19 @@ describe("svc-admin import of the tables of others", function () {
     expect(remarksOf("ruled")).to.contain("replaces DELETE");
     expect(remarksOf("searched")).to.contain("a trigger of the table has to fill it");
     expect(remarksOf("unpopulated")).to.contain("503 until its first REFRESH");
+  });
+
+  it("has a document that is valid by two validators", async () => {
+    const { body: document } = await user.request("GET", "/openapi.json");
+    const { errors = [] } = await new Validator().validate(structuredClone(document));
+    const config = await createConfig({ extends: ["recommended-strict"] });
+    const problems = await lintFromString({ source: JSON.stringify(document), config });
+
+    expect(errors).to.deep.equal([]);
+    const lines = problems.map(
+      ({ ruleId, message, location: [at] }) => `${ruleId}: ${message} ${at?.pointer ?? ""}`,
+    );
+    expect(lines).to.deep.equal([]);
   });
 
   it("is served whole: each parameter of each list, each record by its id, each example", async () => {

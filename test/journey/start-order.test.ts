@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { mkdirSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { expect } from "chai";
 import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
 import { freePort } from "../support/private-process.ts";
@@ -41,6 +43,16 @@ describe("the start of API and dispatcher", function () {
     expect(output).to.match(
       /^svc: The database is not up to date .*:\n(?: {2}- core migration \d+_\w+\n)+ {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
     );
+    await admin(["migrate"], servers.env);
+  });
+
+  it("ends with a message that names a migration by hand while it is pending", async () => {
+    mkdirSync(join(servers.env["SVC_CONFIG_DIR"] ?? "", "migrations"));
+    servers.configuration.write("migrations/0001_more.sql", "CREATE TABLE more (id int PRIMARY KEY);\n");
+    const { code, output } = await failureOf(await create("api"));
+
+    expect(code).to.equal(1);
+    expect(output).to.match(/^svc: The database is not up to date .*:\n {2}- migration by hand 0001_more\n/m);
     await admin(["migrate"], servers.env);
   });
 

@@ -15,16 +15,16 @@ export interface ViewClauses {
 }
 
 const words = [
-  ["list", /^\s*SELECT /g],
-  ["from", /\s+FROM /g],
-  ["where", /\s+WHERE /g],
-  ["groups", /\s+GROUP BY /g],
-  ["end", /\s+(?:HAVING|WINDOW|ORDER BY|LIMIT|OFFSET|FETCH) |;?$/g],
+  ["list", /^SELECT /g],
+  ["from", /\sFROM /g],
+  ["where", /\sWHERE /g],
+  ["groups", /\sGROUP BY /g],
+  ["end", /\s(?:HAVING|WINDOW|ORDER BY|LIMIT|OFFSET|FETCH) /g],
 ] as const;
 
 /** Splits the SQL of a view. Undefined for what is no plain SELECT, such as one with WITH. */
 export function clausesOf(definition: string): ViewClauses | undefined {
-  const text = definition.trimEnd().replace(/;$/, "");
+  const text = definition.trim().replace(/;$/, "");
   const masked = maskedText(text);
   const union = /\s(?:UNION|INTERSECT|EXCEPT)\s/.exec(masked);
   const first = union === null ? text : text.slice(0, union.index);

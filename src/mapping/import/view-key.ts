@@ -14,8 +14,8 @@ export type FindTable = (schema: string | undefined, name: string) => BaseTable 
 
 /**
  * Finds columns of a view that no two of its rows share, as far as its SQL proves that. They are
- * the keys of the tables whose rows decide on a row, the columns of GROUP BY, or all columns where
- * equal rows are left out.
+ * the keys of the tables whose rows decide on a row, or the columns of GROUP BY. Where equal rows
+ * are left out, they are all columns.
  *
  * @param definition What `pg_get_viewdef(oid, true)` gives.
  * @param findTable Finds a table by the name that the definition has.
@@ -89,7 +89,7 @@ function shownAs(
   return same.flatMap((one) => shown.get(one) ?? []).slice(0, 1);
 }
 
-/** Returns sets of sources whose rows decide on those of all others, the smallest that are found. */
+/** Returns small sets of sources whose rows decide on those of all others. */
 function basesOf(joined: Joined): readonly (readonly Source[])[] {
   const { sources } = joined;
   const candidates = [sources, sources.toReversed()].map((order) => {
