@@ -9,7 +9,7 @@ import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
-import { createTransact } from "../db/sql.ts";
+import { createTransact, type Sql } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -39,7 +39,7 @@ export function createDispatcher({
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const sender = createDeliverySender(webhooks);
-  const admission = createAdmissionOf(configuration, log);
+  const admission = createAdmissionOf(configuration, dispatcherSql, log);
   /** What fan-out, attempts and sweep share. */
   const shared = {
     broker,
@@ -99,7 +99,12 @@ export function createDispatcher({
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
-  const others = [heldLane, health, retentionOf(infrastructure, configuration)];
+  const others = [
+    heldLane,
+    health,
+    ...(webhooks.breaker ? [admission.sharing] : []),
+    retentionOf(infrastructure, configuration),
+  ];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {
@@ -124,8 +129,9 @@ function createStateKeepers(
   };
 }
 
-function createAdmissionOf({ config: { webhooks } }: Configuration, log: Log): Admission {
+function createAdmissionOf({ config: { webhooks } }: Configuration, sql: Sql, log: Log): Admission {
   return createAdmission({
+    sql,
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
     hasBreakers: webhooks.breaker,

@@ -1,7 +1,10 @@
 import type { Lane } from "../../broker/topology.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
+import type { Sql } from "../../db/sql.ts";
+import type { Worker } from "../../kit/worker.ts";
 import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
+import { createSharedBreakers } from "./shared-breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { createReceiverSlots, type ReceiverSlots } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
@@ -44,6 +47,8 @@ export interface Admission {
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
   breakerCounts(): BreakerCounts;
+  /** Shares the breakers with other dispatchers. */
+  readonly sharing: Worker;
 }
 
 export interface AdmissionOptions {
@@ -57,6 +62,8 @@ export interface AdmissionOptions {
   /** False: only slots limit receivers that do not answer. */
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;
+  /** Shares breakers by `svc.breakers`. */
+  readonly sql: Sql;
   readonly log: Log;
   /** In ms, never going back. */
   readonly now: () => number;
@@ -96,20 +103,23 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
  * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { hasBreakers, timeoutMs, log, now, random } = options;
+  const { hasBreakers, timeoutMs, sql, log, now, random } = options;
+  // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
+  const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
+  const breakers = createSharedBreakers({ own, sql, log, now, random });
   const state: State = {
     hasBreakers,
     timeoutMs,
     log,
     slots: slotsOf(options),
-    // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
-    breakers: createBreakers({ firstPauseMs: timeoutMs, now, random }),
+    breakers,
     bytesHeld: 0,
   };
   return {
     refusalOf: (request) => refusalOf(state, request),
     reserve: (request) => reserve(state, request),
-    breakerCounts: () => state.breakers.counts(),
+    breakerCounts: () => breakers.counts(),
+    sharing: breakers,
   };
 }
 

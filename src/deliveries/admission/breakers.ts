@@ -30,7 +30,19 @@ export interface Breakers {
     readonly isProbe: boolean;
     readonly cost: AttemptCost;
   }): "opened" | "closed" | undefined;
+  /** Returns the pause of one that is open or probed; undefined for others. */
+  openOf(receiver: string): OpenBreaker | undefined;
+  /** Takes over one that another process has opened, and whose pause is over. */
+  adopt(receiver: string, pauseMs: number): void;
+  /** Closes one: another process got an answer. */
+  close(receiver: string): void;
   counts(): BreakerCounts;
+}
+
+export interface OpenBreaker {
+  readonly pauseMs: number;
+  /** The end of the pause, or when its probe is over at the latest. */
+  readonly untilMs: number;
 }
 
 type State =
@@ -117,6 +129,21 @@ export function createBreakers({
       if (isProbe && state?.kind === "probing")
         breakers.set(receiver, { kind: "open", pauseMs: state.pauseMs, untilMs: now() });
       return undefined;
+    },
+    openOf(receiver) {
+      const state = breakers.get(receiver);
+      if (state === undefined || state.kind === "closed") return undefined;
+      const { pauseMs } = state;
+      return { pauseMs, untilMs: state.kind === "open" ? state.untilMs : now() + 2 * firstPauseMs };
+    },
+    adopt(receiver, pauseMs) {
+      const kind = breakers.get(receiver)?.kind;
+      if (kind !== "open" && kind !== "probing")
+        remember(receiver, { kind: "open", pauseMs, untilMs: now() });
+    },
+    close(receiver) {
+      // Its own probe decides by itself.
+      if (breakers.get(receiver)?.kind === "open") breakers.delete(receiver);
     },
     counts: () => countsOf([...breakers.values()], now()),
   };

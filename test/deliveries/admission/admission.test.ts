@@ -70,6 +70,7 @@ describe("createAdmission", () => {
       perReceiver,
       hasBreakers,
       timeoutMs,
+      sql: () => expect.fail("asked the database"),
       log: memory.log,
       now: () => nowMs,
       random: () => 0.5,

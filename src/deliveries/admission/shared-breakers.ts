@@ -1,0 +1,196 @@
+import { createHash, randomUUID } from "node:crypto";
+import type { Sql } from "../../db/sql.ts";
+import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Breakers, OpenBreaker } from "./breakers.ts";
+
+/**
+ * Breakers that hold over all dispatchers: what one of them has found out of a receiver, the others
+ * know a second later.
+ */
+export interface SharedBreakers extends Breakers, Worker {}
+
+/** A breaker that another process has opened, or probes. */
+interface Other {
+  readonly pauseMs: number;
+  readonly untilMs: number;
+}
+
+interface State {
+  readonly own: Breakers;
+  readonly sql: Sql;
+  /** By key in hexadecimal digits. */
+  others: ReadonlyMap<string, Other>;
+  /** Keys of those that this process has opened, with their receivers. */
+  readonly opened: Map<string, string>;
+  /** To be written; undefined for one that has closed. */
+  readonly changed: Map<string, OpenBreaker | undefined>;
+  readonly holder: string;
+  /** How much later than their holder this process probes. */
+  readonly laterMs: number;
+  readonly now: () => number;
+}
+
+const pollMs = 1_000;
+const gatherMs = 50;
+/**
+ * The process that has opened a breaker probes it first. The others wait for so long, and up to
+ * twice that, and learn of the probe in the meantime.
+ */
+const holderFirstMs = 2_000;
+/** A row that no attempt has changed for so long is removed. */
+const keptFor = "interval '1 day'";
+/** As many as a process remembers of its own. */
+const mostRead = 10_000;
+
+const writeText = `
+  INSERT INTO svc.breakers (key, pause_ms, until, holder)
+  SELECT decode(given.key, 'hex'), given.pause_ms, now() + given.ms * interval '1 millisecond', $4::uuid
+  FROM unnest($1::text[], $2::float8[], $3::float8[]) AS given (key, pause_ms, ms)
+  ON CONFLICT (key) DO UPDATE SET pause_ms = EXCLUDED.pause_ms, until = EXCLUDED.until, holder = EXCLUDED.holder`;
+
+const closeText = `
+  DELETE FROM svc.breakers WHERE key = ANY(ARRAY(SELECT decode(key, 'hex') FROM unnest($1::text[]) AS given (key)))`;
+
+const readText = `
+  WITH old AS (DELETE FROM svc.breakers WHERE until < now() - ${keptFor})
+  SELECT encode(key, 'hex') AS key, pause_ms AS "pauseMs", (extract(epoch FROM until - now()) * 1000)::float8 AS ms,
+    holder = $1::uuid AS "isOwn"
+  FROM svc.breakers LIMIT ${mostRead}`;
+
+/**
+ * Shares the breakers of this process by the rows of `svc.breakers`. Nothing waits for the
+ * database: a dispatcher that cannot reach it goes by what it knows.
+ */
+export function createSharedBreakers({
+  own,
+  sql,
+  log,
+  now,
+  random,
+  intervalMs = pollMs,
+}: {
+  readonly own: Breakers;
+  readonly sql: Sql;
+  readonly log: Log;
+  /** In ms, never going back. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly intervalMs?: number;
+}): SharedBreakers {
+  const alarm = createAlarm();
+  const changed: State["changed"] = new Map();
+  const laterMs = holderFirstMs * (1 + random());
+  const maps = { others: new Map<string, Other>(), opened: new Map<string, string>(), changed };
+  const state: State = { own, sql, ...maps, holder: randomUUID(), laterMs, now };
+  const note = (receiver: string): void => {
+    noteChange(state, receiver);
+    alarm.wake();
+  };
+  return {
+    name: "breakers",
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          await write(state);
+          await read(state);
+        } catch (error) {
+          log.warn({ err: error }, "breakers not shared; trying again");
+        }
+        await alarm.wait(intervalMs, signal);
+        await pause(gatherMs, signal);
+      }
+    },
+    mayAcquire: (receiver) => own.mayAcquire(receiver) && !isOpenElsewhere(state, receiver),
+    tryAcquire(receiver) {
+      if (isOpenElsewhere(state, receiver)) return { kind: "wait" };
+      const other = state.others.size === 0 ? undefined : state.others.get(keyOf(receiver));
+      // Its pause is over: one attempt decides, here as there.
+      if (other !== undefined) own.adopt(receiver, other.pauseMs);
+      const permission = own.tryAcquire(receiver);
+      if (permission.kind === "go" && permission.isProbe) note(receiver);
+      return permission;
+    },
+    report(options) {
+      const change = own.report(options);
+      const { receiver, isProbe, cost } = options;
+      const isNews = cost === "answered" ? isKnown(state, receiver) : isProbe || change !== undefined;
+      if (isNews) note(receiver);
+      return change;
+    },
+    openOf: (receiver) => own.openOf(receiver),
+    adopt: (receiver, pauseMs) => own.adopt(receiver, pauseMs),
+    close: (receiver) => own.close(receiver),
+    counts() {
+      const counts = own.counts();
+      const isOpen = ({ untilMs }: Other): boolean => now() < untilMs;
+      const elsewhere = [...state.others].filter(([key]) => !state.opened.has(key));
+      const open = elsewhere.filter(([, other]) => isOpen(other)).length;
+      return { open: counts.open + open, halfOpen: counts.halfOpen + elsewhere.length - open };
+    },
+  };
+}
+
+/** The path of a URL may be a secret. */
+function keyOf(receiver: string): string {
+  return createHash("sha256").update(receiver).digest("hex");
+}
+
+function isOpenElsewhere({ others, now }: State, receiver: string): boolean {
+  if (others.size === 0) return false;
+  const other = others.get(keyOf(receiver));
+  return other !== undefined && now() < other.untilMs;
+}
+
+/** Returns whether there is, or will be, a row of a receiver. */
+function isKnown({ others, opened, changed }: State, receiver: string): boolean {
+  if (others.size + opened.size + changed.size === 0) return false;
+  const key = keyOf(receiver);
+  return others.has(key) || opened.has(key) || changed.has(key);
+}
+
+/** Plans to write what has become of a receiver. */
+function noteChange({ own, opened, changed }: State, receiver: string): void {
+  const open = own.openOf(receiver);
+  const key = keyOf(receiver);
+  if (open === undefined) opened.delete(key);
+  else opened.set(key, receiver);
+  changed.set(key, open);
+}
+
+async function write({ sql, changed, holder, now }: State): Promise<void> {
+  const planned = [...changed];
+  if (planned.length === 0) return;
+  changed.clear();
+  try {
+    const open = planned.flatMap(([key, one]) => (one === undefined ? [] : [{ key, ...one }]));
+    const closed = planned.flatMap(([key, one]) => (one === undefined ? [key] : []));
+    if (open.length > 0)
+      await sql(writeText, [
+        open.map(({ key }) => key),
+        open.map(({ pauseMs }) => pauseMs),
+        open.map(({ untilMs }) => Math.max(0, untilMs - now())),
+        holder,
+      ]);
+    if (closed.length > 0) await sql(closeText, [closed]);
+  } catch (error) {
+    for (const [key, one] of planned) if (!changed.has(key)) changed.set(key, one);
+    throw error;
+  }
+}
+
+async function read(state: State): Promise<void> {
+  const { own, sql, opened, changed, holder, laterMs, now } = state;
+  const rows = await sql<{ key: string; pauseMs: number; ms: number; isOwn: boolean }>(readText, [holder]);
+  const keys = new Set(rows.map(({ key }) => key));
+  const others = rows.filter(({ isOwn, key }) => !isOwn && !changed.has(key));
+  state.others = new Map(
+    others.map(({ key, pauseMs, ms }) => [key, { pauseMs, untilMs: now() + ms + laterMs }]),
+  );
+  for (const [key, receiver] of opened) {
+    if (keys.has(key) || changed.has(key)) continue;
+    // Another process got an answer.
+    opened.delete(key);
+    own.close(receiver);
+  }
+}

@@ -1,0 +1,124 @@
+import { expect } from "chai";
+import { createBreakers, failuresToOpen } from "../../../src/deliveries/admission/breakers.ts";
+import {
+  createSharedBreakers,
+  type SharedBreakers,
+} from "../../../src/deliveries/admission/shared-breakers.ts";
+import { openCoreDatabase, type CoreDatabase } from "../../support/core-database.ts";
+import { createMemoryLog } from "../../support/http.ts";
+import { until } from "../../support/wait.ts";
+
+const receiver = "7 https://hooks.example.com/canary";
+const pauseMs = 30_000;
+
+describe("createSharedBreakers", () => {
+  let core: CoreDatabase;
+  let skewMs: number;
+  let stopping: AbortController;
+  let runs: Promise<void>[];
+
+  before(async () => {
+    core = await openCoreDatabase();
+  });
+  after(() => core.close());
+  beforeEach(async () => {
+    await core.sql("TRUNCATE svc.breakers");
+    [skewMs, stopping, runs] = [0, new AbortController(), []];
+  });
+  afterEach(async () => {
+    stopping.abort();
+    await Promise.all(runs);
+  });
+
+  /** The breakers of one more process. Their clock is that of the test, ahead of the database's. */
+  function start(signal = stopping.signal): SharedBreakers {
+    const now = (): number => performance.now() + skewMs;
+    const own = createBreakers({ firstPauseMs: pauseMs, now, random: () => 0.5 });
+    const { log } = createMemoryLog();
+    const shared = createSharedBreakers({ own, sql: core.sql, log, now, random: () => 0, intervalMs: 5 });
+    runs.push(shared.run(signal));
+    return shared;
+  }
+  const fail = (breakers: SharedBreakers): void => {
+    for (let count = 0; count < failuresToOpen; count += 1) {
+      expect(breakers.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
+      breakers.report({ receiver, isProbe: false, cost: "costly" });
+    }
+  };
+  const untilMay = (breakers: SharedBreakers, may: boolean): Promise<unknown> =>
+    until(() => breakers.mayAcquire(receiver) === may, {
+      what: `a breaker that ${may ? "is closed" : "is open"}`,
+    });
+
+  it("open in the other processes too, of one receiver alone, and show no URL", async () => {
+    const [one, other] = [start(), start()];
+    fail(one);
+
+    await untilMay(other, false);
+
+    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+    expect(other.mayAcquire("8 https://hooks.example.com/canary")).to.equal(true);
+    expect(other.counts()).to.deep.equal({ open: 1, halfOpen: 0 });
+    expect(JSON.stringify(await core.sql("SELECT one::text FROM svc.breakers AS one"))).not.to.contain(
+      "canary",
+    );
+  });
+
+  it("are known to a process that starts later, also when the one that opened it has died", async () => {
+    const dying = new AbortController();
+    fail(start(dying.signal));
+    await until(async () => (await core.sql("SELECT FROM svc.breakers")).length === 1, { what: "its row" });
+    dying.abort();
+
+    const later = start();
+    await untilMay(later, false);
+    skewMs = pauseMs + 5_000;
+    expect(later.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+    expect(later.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+  });
+
+  it("let one process probe, and close in all of them with an answer", async () => {
+    const [one, other] = [start(), start()];
+    fail(one);
+    await untilMay(other, false);
+    skewMs = pauseMs + 1;
+
+    expect(one.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+    expect(one.report({ receiver, isProbe: true, cost: "answered" })).to.equal("closed");
+    await untilMay(other, true);
+    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
+    expect(await core.sql("SELECT FROM svc.breakers")).to.deep.equal([]);
+  });
+
+  it("close where they were opened when another process gets an answer, and not by its failures", async () => {
+    const [one, other] = [start(), start()];
+    expect(other.tryAcquire(receiver).kind).to.equal("go");
+    expect(other.tryAcquire(receiver).kind).to.equal("go");
+    fail(one);
+    await untilMay(other, false);
+
+    other.report({ receiver, isProbe: false, cost: "costly" });
+    await core.sql("SELECT pg_sleep(0.3)");
+    expect([one.mayAcquire(receiver), other.mayAcquire(receiver)]).to.deep.equal([false, false]);
+    other.report({ receiver, isProbe: false, cost: "answered" });
+    await untilMay(one, true);
+    await untilMay(other, true);
+  });
+
+  it("wait twice as long in all processes when the probe has no answer", async () => {
+    const [one, other] = [start(), start()];
+    fail(one);
+    await untilMay(other, false);
+    skewMs = pauseMs + 1;
+    expect(one.tryAcquire(receiver).kind).to.equal("go");
+    one.report({ receiver, isProbe: true, cost: "costly" });
+
+    await until(
+      async () =>
+        (await core.sql<{ ms: number }>("SELECT pause_ms AS ms FROM svc.breakers"))[0]?.ms === 2 * pauseMs,
+      { what: "the longer pause" },
+    );
+    await untilMay(other, false);
+  });
+});
