@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -37,6 +38,8 @@ export function runWorkers({
   readonly log: Log;
 }): Running {
   const stopping = new AbortController();
+  // Each worker waits on it in one or two places; Node warns from eleven on.
+  setMaxListeners(2 * workers.length + 10, stopping.signal);
   const unfinished = new Set<Worker>(workers);
   const runs = workers.map(async (worker) => {
     try {
