@@ -99,12 +99,7 @@ export function createDispatcher({
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
-  const others = [
-    heldLane,
-    health,
-    ...(webhooks.breaker ? [admission.sharing] : []),
-    retentionOf(infrastructure, configuration),
-  ];
+  const others = [heldLane, health, ...admission.workers, retentionOf(infrastructure, configuration)];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {

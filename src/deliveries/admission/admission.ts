@@ -47,8 +47,8 @@ export interface Admission {
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
   breakerCounts(): BreakerCounts;
-  /** Shares the breakers with other dispatchers. */
-  readonly sharing: Worker;
+  /** Shares the breakers with other dispatchers; none without breakers. */
+  readonly workers: readonly Worker[];
 }
 
 export interface AdmissionOptions {
@@ -119,7 +119,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     refusalOf: (request) => refusalOf(state, request),
     reserve: (request) => reserve(state, request),
     breakerCounts: () => breakers.counts(),
-    sharing: breakers,
+    workers: hasBreakers ? [breakers] : [],
   };
 }
 

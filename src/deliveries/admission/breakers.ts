@@ -130,12 +130,7 @@ export function createBreakers({
         breakers.set(receiver, { kind: "open", pauseMs: state.pauseMs, untilMs: now() });
       return undefined;
     },
-    openOf(receiver) {
-      const state = breakers.get(receiver);
-      if (state === undefined || state.kind === "closed") return undefined;
-      const { pauseMs } = state;
-      return { pauseMs, untilMs: state.kind === "open" ? state.untilMs : now() + 2 * firstPauseMs };
-    },
+    openOf: (receiver) => openOf(breakers.get(receiver), now() + 2 * firstPauseMs),
     adopt(receiver, pauseMs) {
       const kind = breakers.get(receiver)?.kind;
       if (kind !== "open" && kind !== "probing")
@@ -147,6 +142,11 @@ export function createBreakers({
     },
     counts: () => countsOf([...breakers.values()], now()),
   };
+}
+
+function openOf(state: State | undefined, probedUntilMs: number): OpenBreaker | undefined {
+  if (state === undefined || state.kind === "closed") return undefined;
+  return { pauseMs: state.pauseMs, untilMs: state.kind === "open" ? state.untilMs : probedUntilMs };
 }
 
 function countsOf(states: readonly State[], nowMs: number): BreakerCounts {

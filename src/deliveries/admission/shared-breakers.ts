@@ -123,9 +123,8 @@ export function createSharedBreakers({
     close: (receiver) => own.close(receiver),
     counts() {
       const counts = own.counts();
-      const isOpen = ({ untilMs }: Other): boolean => now() < untilMs;
       const elsewhere = [...state.others].filter(([key]) => !state.opened.has(key));
-      const open = elsewhere.filter(([, other]) => isOpen(other)).length;
+      const open = elsewhere.filter(([, { untilMs }]) => now() < untilMs).length;
       return { open: counts.open + open, halfOpen: counts.halfOpen + elsewhere.length - open };
     },
   };

@@ -11,6 +11,17 @@ import { until } from "../../support/wait.ts";
 const receiver = "7 https://hooks.example.com/canary";
 const pauseMs = 30_000;
 
+const fail = (breakers: SharedBreakers): void => {
+  for (let count = 0; count < failuresToOpen; count += 1) {
+    expect(breakers.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
+    breakers.report({ receiver, isProbe: false, cost: "costly" });
+  }
+};
+const untilMay = (breakers: SharedBreakers, may: boolean): Promise<unknown> =>
+  until(() => breakers.mayAcquire(receiver) === may, {
+    what: `a breaker that ${may ? "is closed" : "is open"}`,
+  });
+
 describe("createSharedBreakers", () => {
   let core: CoreDatabase;
   let skewMs: number;
@@ -30,26 +41,15 @@ describe("createSharedBreakers", () => {
     await Promise.all(runs);
   });
 
+  const now = (): number => performance.now() + skewMs;
   /** The breakers of one more process. Their clock is that of the test, ahead of the database's. */
   function start(signal = stopping.signal): SharedBreakers {
-    const now = (): number => performance.now() + skewMs;
     const own = createBreakers({ firstPauseMs: pauseMs, now, random: () => 0.5 });
     const { log } = createMemoryLog();
     const shared = createSharedBreakers({ own, sql: core.sql, log, now, random: () => 0, intervalMs: 5 });
     runs.push(shared.run(signal));
     return shared;
   }
-  const fail = (breakers: SharedBreakers): void => {
-    for (let count = 0; count < failuresToOpen; count += 1) {
-      expect(breakers.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
-      breakers.report({ receiver, isProbe: false, cost: "costly" });
-    }
-  };
-  const untilMay = (breakers: SharedBreakers, may: boolean): Promise<unknown> =>
-    until(() => breakers.mayAcquire(receiver) === may, {
-      what: `a breaker that ${may ? "is closed" : "is open"}`,
-    });
-
   it("open in the other processes too, of one receiver alone, and show no URL", async () => {
     const [one, other] = [start(), start()];
     fail(one);
