@@ -23,8 +23,8 @@ export interface NewReplayed {
 export interface ReplayStore {
   find(id: string): Promise<Replay | undefined>;
   /**
-   * Takes a running replay whose receiver is not behind, the one that has waited the longest; no
-   * other process takes it for `leaseMs`. Undefined when there is none.
+   * Takes a running replay whose receiver is not behind: of the user who has waited the longest, the
+   * one that has. No other process takes it for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
   /** Lets other processes take what this one holds. */
@@ -60,15 +60,18 @@ const findText = `SELECT ${columns} FROM svc.replays AS replay WHERE replay.id =
 // Asked first: nearly always there is none, and the claim waits for locks on the deliveries.
 const runningText = "SELECT FROM svc.replays WHERE state = 'running' LIMIT 1";
 
+// Users take turns, however many replays each has.
 const claimText = `
-  WITH next AS (
-    SELECT id FROM svc.replays AS replay
+  WITH running AS MATERIALIZED (
+    SELECT id AS running_id, max(updated_at) OVER (PARTITION BY user_id) AS user_at FROM svc.replays WHERE state = 'running'
+  ), next AS (
+    SELECT id FROM svc.replays AS replay JOIN running ON running_id = id
     WHERE state = 'running' AND (held_until IS NULL OR held_until < now() OR holder = $1::uuid)
       AND (SELECT count(*) FROM (
           SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS held)
         + (SELECT count(*) FROM (
           SELECT FROM svc.delivery_queue WHERE subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS queued) < ${mostWaiting}
-    ORDER BY updated_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    ORDER BY user_at, updated_at, id LIMIT 1 FOR UPDATE OF replay SKIP LOCKED
   )
   UPDATE svc.replays AS replay SET holder = $1::uuid, held_until = now() + $2 * interval '1 millisecond', updated_at = now()
   FROM next WHERE replay.id = next.id
