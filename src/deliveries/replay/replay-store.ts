@@ -23,8 +23,8 @@ export interface NewReplayed {
 export interface ReplayStore {
   find(id: string): Promise<Replay | undefined>;
   /**
-   * Takes a running replay whose receiver is not behind: of the user who has waited the longest, the
-   * one that has. No other process takes it for `leaseMs`. Undefined when there is none.
+   * Takes a running replay whose receiver is not behind. The user who has waited the longest comes
+   * first. No other process takes it for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
   /** Lets other processes take what this one holds. */
