@@ -15,8 +15,8 @@ async function makeWaiting(
 ): Promise<void> {
   await sql("ALTER TABLE svc.events DISABLE TRIGGER enqueue_event");
   await sql(
-    `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
-    SELECT 'notes', 'on_create', 'waiting', $1::text, jsonb_build_object('id', number, 'text', 'waiting', 'user_id', $1::int)
+    `INSERT INTO svc.events (uuid, resource, trigger, record_id, owner_id, snapshot)
+    SELECT gen_random_uuid(), 'notes', 'on_create', 'waiting', $1::text, jsonb_build_object('id', number, 'text', 'waiting', 'user_id', $1::int)
     FROM generate_series(1, $2::int) AS number`,
     [user.id, count],
   );

@@ -22,6 +22,8 @@ const receiverCount = 200;
 const badCount = 20;
 const ratePerSecond = 60;
 const rounds = 3;
+/** Shares no factor with the number of receivers. */
+const stride = 37;
 
 /**
  * 200 users with a receiver each. In turns all are well, and a tenth of them hangs, fails, answers 429, or has a rate limit that is
@@ -133,7 +135,8 @@ export async function writeEvenly({
   while (performance.now() - startedAt < durationMs) {
     const due = ((performance.now() - startedAt) / 1_000) * rate;
     while (writes.length < due) {
-      const userId = userIds[writes.length % userIds.length];
+      // Not one after the other: a short phase has some of the last ones, too.
+      const userId = userIds[(writes.length * stride) % userIds.length];
       writes.push(pool.query("INSERT INTO notes (title, user_id) VALUES ('Note', $1)", [userId]));
     }
     await sleep(5);

@@ -20,8 +20,8 @@ export async function makeHistory(
   for (let left = count; left > 0; left -= portion)
     await pool.query(
       `WITH event AS (
-         INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot, occurred_at)
-         SELECT 'notes', 'on_create', number::text, $2::int::text,
+         INSERT INTO svc.events (uuid, resource, trigger, record_id, owner_id, snapshot, occurred_at)
+         SELECT gen_random_uuid(), 'notes', 'on_create', number::text, $2::int::text,
            jsonb_build_object('id', number, 'title', 'Note', 'body', repeat('Lorem ipsum dolor. ', 10), 'user_id', $2::int), now() - $4::interval
          FROM generate_series(1, $3::int) AS number RETURNING id, uuid
        ), data AS (

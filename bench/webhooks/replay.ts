@@ -27,7 +27,7 @@ export async function measureReplay(context: BenchContext): Promise<ReplayResult
   const api = await startProgram({ name: "api", surroundings, databaseUrl });
   atEnd(() => api.stop());
   const { crowd, freshId, subscriptionId } = await openPair({ context, pool, port: api.port });
-  const events = Math.max(2_000, Math.round(100_000 * scale));
+  const events = Math.max(2_000, Math.round(100_000 * Math.min(1, 2 * scale)));
   progress(`${events} events to replay`);
   await makeHistory(pool, { subscriptionId, userId, count: events, age: "1 hour" });
   const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
