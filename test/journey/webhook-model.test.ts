@@ -15,7 +15,7 @@ import { startRun, startWorld, type World } from "../support/webhook-model/world
 /** Another seed: SVC_MODEL_SEED=17. More runs: SVC_MODEL_RUNS=100, which take some 5 s each. */
 const seed = Number(process.env["SVC_MODEL_SEED"] ?? 12);
 const runs = Number(process.env["SVC_MODEL_RUNS"] ?? 0);
-const sizes = { servers: { numRuns: 6, maxCommands: 60 }, embedded: { numRuns: 2, maxCommands: 20 } };
+const sizes = { servers: { numRuns: 15, maxCommands: 60 }, embedded: { numRuns: 2, maxCommands: 20 } };
 
 for (const mode of modes) {
   describe(`webhooks and a model of them (${mode})`, function () {
