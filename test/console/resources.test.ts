@@ -123,6 +123,7 @@ describe("the resources of the console", function () {
   });
 
   it("show hostile texts as they are, in every place", async () => {
+    ada = await scene.service.createUser({ name: hostile[0] });
     for (const notes of hostile) await createOrder(ada, { notes, name: notes.slice(0, 100) });
     for (const width of widths) {
       const shown = await scene.open(ada.token, "/resources/orders", { width });

@@ -65,11 +65,22 @@ async function readFault(response: Response): Promise<FaultBody> {
   }
 }
 
+/** Sentences for what the API says in one word. */
+const sentences: Readonly<Record<string, string>> = {
+  "token.missing": "A token is needed.",
+  "token.invalid": "The token is not valid here.",
+  "token.expired": "The token has expired.",
+  "token.revoked": "The token was revoked.",
+  "user.disabled": "Your user is disabled. An admin can enable it.",
+  "user.unknown": "The issuer knows you, and this service has no user for you. An admin makes one.",
+  "user.email_taken": "Another user has your e-mail address. An admin sets your subject at that user.",
+  "record.changed": "Somebody changed the record in the meantime. Nothing was written.",
+};
+
 /** Gives the API's own sentence, save where it says too little to go on with. */
 function sentenceOf(status: number, code: string | undefined, message: string | undefined): string {
   if (status >= 502) return "The service cannot answer at the moment.";
   if (status >= 500) return "The service had a fault. Its log says why, under the id of the request.";
-  if (code === "record.changed") return "Somebody changed the record in the meantime. Nothing was written.";
   if (status === 413 && code === undefined) return "That is too large to be sent.";
-  return message ?? `The service answered with the status ${status}.`;
+  return sentences[code ?? ""] ?? message ?? `The service answered with the status ${status}.`;
 }

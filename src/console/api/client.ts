@@ -42,6 +42,7 @@ export async function apiAnswer<T>(path: string, options: RequestOptions = {}): 
 /** Gives the whole answer, for streams. A 401 ends the session, and the sign-in opens. */
 export async function apiResponse(path: string, options: RequestOptions = {}): Promise<Response> {
   const token = options.token ?? currentToken();
+  if (token === null) throw new ApiError({ status: 401, message: "You are signed out." });
   const response = await send(path, options, token);
   if (response.ok) return response;
   const error = await toApiError(response);
@@ -56,14 +57,14 @@ export async function apiResponse(path: string, options: RequestOptions = {}): P
   throw error;
 }
 
-async function send(path: string, options: RequestOptions, token: string | null): Promise<Response> {
+async function send(path: string, options: RequestOptions, token: string): Promise<Response> {
   try {
     return await fetch(place.apiPath + path, {
       method: options.method ?? "GET",
       cache: "no-store",
       credentials: "omit",
       headers: {
-        ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
+        Authorization: `Bearer ${token}`,
         ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
         ...options.headers,
       },

@@ -7,12 +7,14 @@ export interface Session {
   readonly refreshToken: string | null;
   /** Why the last session ended; null when there was none, or it was left. */
   readonly ended: string | null;
+  /** Counts the users of this page: what one has typed is not for the next. */
+  readonly user: number;
 }
 
 const key = "svc-console.session";
 
 function readStored(): Session {
-  const none: Session = { token: null, refreshToken: null, ended: null };
+  const none: Session = { token: null, refreshToken: null, ended: null, user: 0 };
   try {
     return { ...none, ...(JSON.parse(sessionStorage.getItem(key) ?? "{}") as Partial<Session>) };
   } catch {
@@ -35,9 +37,10 @@ export function currentToken(): string | null {
   return session.token;
 }
 
-/** Takes a token that the API has taken. */
-export function startSession(tokens: IssuedTokens): void {
-  set({ token: tokens.token, refreshToken: tokens.refreshToken, ended: null });
+/** Takes a token that the API has taken, of the user of before or of another one. */
+export function startSession(tokens: IssuedTokens, isOther = false): void {
+  const user = isOther ? session.user + 1 : session.user;
+  set({ token: tokens.token, refreshToken: tokens.refreshToken, ended: null, user });
 }
 
 /**
@@ -46,13 +49,13 @@ export function startSession(tokens: IssuedTokens): void {
  */
 export function endSession(token: string | null, reason: string): void {
   // An answer to an older token says nothing of the one that came after it.
-  if (token !== session.token) return;
-  set({ token: null, refreshToken: null, ended: token === null ? null : reason });
+  if (token === null || token !== session.token) return;
+  set({ ...session, token: null, refreshToken: null, ended: reason });
 }
 
 /** Signs out: nothing of the session is left, on the page either. */
 export function leaveSession(): void {
-  set({ token: null, refreshToken: null, ended: null });
+  set({ ...session, token: null, refreshToken: null, ended: null });
 }
 
 /**

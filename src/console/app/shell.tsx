@@ -16,14 +16,14 @@ import "./shell.css";
 
 /** Shows the console, or the sign-in before it. */
 export function Shell(): JSX.Element {
-  const { token, ended } = useSession();
+  const { token, ended, user } = useSession();
   const [path, navigate] = useLocation();
   const goOn = useCallback((to: string) => navigate(to, { replace: true }), [navigate]);
   if (path === returnPath) return <SignedIn onDone={goOn} />;
   if (token === null && ended === null) return <SignInPage />;
   return (
     <>
-      <Frame />
+      <Frame key={user} />
       <Toasts />
       {token === null && ended !== null && <SignInAgain reason={ended} />}
     </>

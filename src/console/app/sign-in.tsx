@@ -6,6 +6,7 @@ import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/field.tsx";
 import { ErrorLine, messageOf } from "../parts/state.tsx";
+import { navigate } from "wouter/use-browser-location";
 import { Logo } from "./logo.tsx";
 import { finishSignIn, signInByRedirect, signInByWindow, type IssuedTokens } from "./pkce.ts";
 import { place } from "./place.ts";
@@ -139,11 +140,12 @@ function SignInForm({ onIssuer }: { readonly onIssuer: () => Promise<void> }): J
 async function takeTokens(tokens: IssuedTokens): Promise<void> {
   const before = queryClient.getQueryData<Caller>(["whoami"]);
   const caller = await api<Caller>("/whoami", { token: tokens.token });
-  startSession(tokens);
-  if (before !== undefined && before.id !== caller.id) {
-    location.assign(`${place.basePath}/`);
-    return;
+  const isOther = before !== undefined && before.id !== caller.id;
+  if (isOther) {
+    queryClient.clear();
+    navigate(`${place.basePath}/`);
   }
+  startSession(tokens, isOther);
   queryClient.setQueryData(["whoami"], caller);
   await queryClient.invalidateQueries();
 }

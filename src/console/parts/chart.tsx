@@ -2,6 +2,7 @@ import { useEffect, useRef, useState, type JSX } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../app/theme.ts";
+import { sum } from "./sum.ts";
 import "./chart.css";
 
 export interface ChartLine {
@@ -63,7 +64,7 @@ function optionsOf(element: HTMLElement, lines: readonly ChartLine[]): UPlot.Opt
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, most) => [0, Math.max(4, most * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70 },
+      { ...axis, grid: { show: false }, size: 32, space: 70, values: (_, ticks) => ticks.map(tickOf) },
       {
         ...axis,
         size: 48,
@@ -72,17 +73,31 @@ function optionsOf(element: HTMLElement, lines: readonly ChartLine[]): UPlot.Opt
       },
     ],
     series: [
-      { value: (_, time) => (time === null ? "" : new Date(time * 1_000).toLocaleString()) },
-      ...lines.map(({ title, color }) => ({
+      { label: "Time", value: (_, time) => (time === null ? "in all" : formatTime(new Date(time * 1_000))) },
+      ...lines.map(({ title, color, values }) => ({
         label: title,
         stroke: colorOf(element, color),
         fill: `color-mix(in srgb, ${colorOf(element, color)} 9%, transparent)`,
         width: 1.75,
         points: { show: false },
-        value: (_: UPlot, value: number | null) => (value === null ? "" : value.toLocaleString()),
+        // Away from the pointer, the legend has the sums.
+        value: (_: UPlot, value: number | null) => (value ?? sum(values)).toLocaleString("en"),
       })),
     ],
   };
+}
+
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
+
+function formatTime(at: Date): string {
+  return `${day.format(at)}, ${time.format(at)}`;
+}
+
+/** Writes a day at its beginning, and else the time of day. */
+function tickOf(seconds: number): string {
+  const at = new Date(seconds * 1_000);
+  return at.getHours() === 0 && at.getMinutes() === 0 ? day.format(at) : time.format(at);
 }
 
 /** Gives what a colour is in this theme: a custom property itself holds both. */

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
-import { ApiError, isAway } from "../api/api-error.ts";
+import { ApiError, isAway, isStatus } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import "./state.css";
@@ -117,8 +117,8 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
 }
 
 /**
- * Shows the data of a query, and before that what there is to say. Old data stays while the
- * service is away.
+ * Shows the data of a query, and before that what there is to say. What is there stays when the
+ * service is away or says no: something may have been typed in it.
  */
 export function QueryView<T>({
   query,
@@ -130,15 +130,18 @@ export function QueryView<T>({
   readonly children: (data: T) => ReactNode;
 }): JSX.Element {
   const { data, error } = query;
-  if (data === undefined || (error !== null && !isAway(error)))
+  if (data === undefined)
     return error === null ? <Loading lines={lines} /> : <ErrorNote error={error} onRetry={query.refetch} />;
   return (
     <>
-      {error !== null && (
+      {isAway(error) ? (
         <p className="stale" role="status">
           <Icon name="alert" />
           The service does not answer. What you see is from before; it is asked again every 3 seconds.
         </p>
+      ) : (
+        // The sign-in stands over the page already.
+        !isStatus(error, 401) && <ErrorLine error={error} />
       )}
       {children(data)}
     </>

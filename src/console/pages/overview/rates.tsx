@@ -4,7 +4,7 @@ import { Chart, type ChartProps } from "../../parts/chart.tsx";
 import { Card } from "../../parts/page.tsx";
 import { Segments } from "../../parts/segments.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { sum } from "./sum.ts";
+import { sum } from "../../parts/sum.ts";
 
 const spans = [
   ["hour", "Hour"],

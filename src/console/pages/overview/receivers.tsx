@@ -2,9 +2,9 @@ import type { JSX } from "react";
 import type { ReceiverState, Stats } from "../../api/types.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import { Card } from "../../parts/page.tsx";
 import { reasonOf } from "./reasons.ts";
-import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 
 const columns: readonly Column<ReceiverState>[] = [
@@ -47,7 +47,9 @@ export function Receivers({
       isFlush
     >
       {receivers.length === 0 ? (
-        <Empty icon="check" title="Every receiver takes what it is sent" />
+        <p className="all-taken row muted">
+          <Icon name="check" /> Every receiver takes what it is sent.
+        </p>
       ) : (
         <DataTable
           label="Receivers to look at"

@@ -1,7 +1,7 @@
 import type { JSX, ReactNode } from "react";
 import type { Stats } from "../../api/types.ts";
 import { formatSeconds } from "../../parts/time.tsx";
-import { sum } from "./sum.ts";
+import { sum } from "../../parts/sum.ts";
 
 /** Four figures of the last hour and of now. */
 export function Tiles({ stats: { now, of, rates, backlog } }: { readonly stats: Stats }): JSX.Element {
@@ -25,7 +25,7 @@ export function Tiles({ stats: { now, of, rates, backlog } }: { readonly stats: 
         title={of === "all" ? "Waiting, of all users" : "Waiting"}
         value={`${count(waiting)}${backlog.is_estimate ? "+" : ""}`}
       >
-        {oldest.length === 0
+        {oldest.length === 0 || waiting === 0
           ? "nothing waits"
           : `the oldest for ${formatSeconds((Date.parse(now) - Math.min(...oldest.map((time) => Date.parse(time)))) / 1_000)}`}
         {backlog.scheduled > 0 && `; ${count(backlog.scheduled)} to be tried again`}

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
+import { Button as AriaButton } from "react-aria-components/Button";
 import { ComboBox } from "react-aria-components/ComboBox";
 import { Input } from "react-aria-components/Input";
 import { ListBox, ListBoxItem } from "react-aria-components/ListBox";
@@ -7,6 +8,7 @@ import { Popover } from "react-aria-components/Popover";
 import { Link } from "wouter";
 import { api, queryString } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import { Icon } from "../../parts/icon.tsx";
 import { Field, type FieldProps } from "../../parts/field.tsx";
 import { idOf, labelOf, recordPath } from "./record-key.ts";
 import { useShapes, type ResourceShape } from "./shape.ts";
@@ -35,8 +37,10 @@ export function RelationPicker({
 }): JSX.Element {
   const shape = useShapes().data?.get(resource);
   const [text, setText] = useState<string | null>(null);
+  // What was chosen last: its title is shown at once, or the list would open again.
+  const [picked, setPicked] = useState<Choice | null>(null);
   const chosen = useTitle(resource, value);
-  const shown = text ?? (value === "" ? "" : (chosen ?? value));
+  const shown = text ?? (picked?.id === value ? picked.title : (chosen ?? value));
   const found = useFound(shape, text ?? "");
   return (
     <Field {...field} hint={hintOf(field.hint, resource, value)}>
@@ -45,25 +49,32 @@ export function RelationPicker({
           aria-label={field.label}
           allowsCustomValue
           allowsEmptyCollection
-          menuTrigger="focus"
+          menuTrigger="input"
           items={found}
           inputValue={shown}
           onInputChange={(next) => {
             // It also tells what it shows by itself.
-            if (next !== shown) setText(next);
+            if (next !== shown && next !== picked?.title) setText(next);
           }}
           onChange={(key) => {
             if (key === null) return;
+            setPicked(found.find(({ id }) => id === String(key)) ?? null);
             onChange(String(key));
             setText(null);
           }}
           onBlur={() => {
-            if (text === null) return;
-            onChange(found.find(({ title }) => title === text.trim())?.id ?? text.trim());
             setText(null);
+            if (text === null || text === picked?.title) return;
+            setPicked(null);
+            onChange(found.find(({ title }) => title === text.trim())?.id ?? text.trim());
           }}
         >
-          <Input className="input" placeholder={`Search ${resource}, or type an id`} {...control} />
+          <div className="picker">
+            <Input className="input" placeholder={`Search ${resource}, or type an id`} {...control} />
+            <AriaButton className="picker-open" aria-label={`Show ${resource}`}>
+              <Icon name="open" />
+            </AriaButton>
+          </div>
           <Popover className="popover picker-popover" offset={4}>
             <ListBox<Choice>
               className="menu picker-list"

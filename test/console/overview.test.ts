@@ -1,0 +1,115 @@
+import { expect } from "chai";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+describe("the overview of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+  let admin: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+    admin = await scene.service.createUser({ isAdmin: true, name: "Grace" });
+    scene.receiver.answer = { status: 200, body: "thanks" };
+  });
+
+  it("says what to do first", async () => {
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/", { width });
+      await shown.page.getByText("Nothing has happened yet this week").waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+
+  it("draws changes, deliveries and failures over the hour, the day and the week", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
+    for (let count = 0; count < 3; count += 1) await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "delivered");
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/", { width });
+      const { page } = shown;
+      await page
+        .getByRole("img", { name: /last hour [1-9]\d* changes, [1-9]\d* deliveries and 0 failed/ })
+        .waitFor({ timeout: 90_000 });
+      await page.getByText("All is well").waitFor();
+      await page.locator("canvas").waitFor();
+      await expectSound(shown);
+
+      await page.getByRole("radio", { name: "Week" }).click();
+      await page.getByRole("img", { name: /last week [1-9]\d* changes/ }).waitFor();
+      expect(page.url()).to.match(/\?span=week$/);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+
+  it("names receivers that fail, since when and why, and leads to the webhook", async () => {
+    scene.receiver.answer = { status: 500, body: "no" };
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/broken`);
+    await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "retrying");
+    const shown = await scene.open(ada.token, "/");
+    const { page } = shown;
+    const row = page
+      .getByRole("region", { name: "Receivers to look at" })
+      .getByRole("row", { name: /failing/ });
+    await row.waitFor({ timeout: 90_000 });
+    await page.getByText("1 receiver fails; see below.").waitFor();
+    expect(await row.innerText())
+      .to.contain(scene.receiver.url)
+      .and.to.match(/500|2xx/);
+    await expectSound(shown);
+
+    await row.getByRole("link").click();
+    await until(() => page.url().endsWith(`/webhooks/${webhook.id}`), { what: "the page of the webhook" });
+    await shown.close();
+  });
+
+  it("shows admins all, and the processes with their versions and configurations", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
+    await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "delivered");
+    // The service of a test registers no process.
+    await scene.service.infrastructure.database.pool.query(`
+      INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, version)
+      VALUES (gen_random_uuid(), 'api', 'shop-1', 11, 'abcdef', '{}', '1.2.3'),
+        (gen_random_uuid(), 'dispatcher', 'shop-2', 12, 'fedcba', '{"orders.yaml:1:1: bad"}', '1.2.2')`);
+    // An hour of a shop, up to a minute ago.
+    await scene.service.infrastructure.database.pool.query(`
+      INSERT INTO svc.figures (user_id, width, since, changes, deliveries, failures)
+      SELECT 0, 'minute', date_trunc('minute', now()) - minute * interval '1 minute',
+        30 + (20 * sin(minute / 7.0))::int + minute % 5, 26 + (18 * sin((minute + 1) / 7.0))::int + minute % 7,
+        CASE WHEN minute BETWEEN 22 AND 27 THEN 9 ELSE minute % 2 END
+      FROM generate_series(1, 58) AS minute
+      ON CONFLICT DO NOTHING`);
+    for (const width of widths) {
+      await scene.service.infrastructure.database.pool.query("UPDATE svc.processes SET seen_at = now()");
+      const shown = await scene.open(admin.token, "/", { width });
+      const { page } = shown;
+      const processes = page.getByRole("region", { name: "Processes" }).first();
+      await page
+        .getByRole("img", { name: /last hour \d{4} changes, \d{4} deliveries and \d{2,} failed/ })
+        .waitFor();
+      await processes
+        .getByRole("row", { name: /^dispatcher shop-2 \(12\) 1\.2\.2 fedcba 1 fault/ })
+        .waitFor();
+      await page.getByText("The processes have different configurations; see below.").waitFor();
+      await expectSound(shown);
+      if (width === 1280) await picture(shown, "console-overview");
+      await shown.close();
+    }
+    const own = await scene.open(ada.token, "/");
+    await own.page.getByRole("heading", { name: "Activity" }).waitFor();
+    expect(await own.page.getByRole("heading", { name: "Processes" }).count()).to.equal(0);
+    await own.close();
+  });
+});

@@ -1,0 +1,159 @@
+import { expect } from "chai";
+import type { TestUser } from "../support/service.ts";
+import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, shopResources } from "./console-shop.ts";
+
+const sections = ["Overview", "Resources", "Webhooks", "Deliveries", "Events"];
+
+describe("the shell of the console", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+  });
+
+  it("leads to every section by the keyboard alone, at both widths", async () => {
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/", { width });
+      const { page } = shown;
+      await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+      for (const section of sections) {
+        const link = page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: section });
+        await link.focus();
+        await page.keyboard.press("Enter");
+        await page.getByRole("heading", { level: 1, name: section }).waitFor();
+        expect(await link.getAttribute("aria-current")).to.equal("page");
+        expect(await page.title()).to.equal(`${section} · svc`);
+        await expectSound(shown);
+      }
+      await shown.close();
+    }
+  });
+
+  it("lets the keyboard skip the navigation", async () => {
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.getByRole("row", { name: /orders/ }).waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+
+    await page.getByRole("heading", { level: 1, name: "customers" }).waitFor();
+    await shown.close();
+  });
+
+  it("offers no section for admins to others, and says so at its address", async () => {
+    const shown = await scene.open(ada.token, "/");
+    await shown.page.getByText("Nothing has happened yet this week").waitFor();
+    expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
+    await shown.close();
+
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const other = await scene.open(admin.token, "/");
+    await other.page.getByRole("link", { name: "Admin" }).waitFor();
+    await other.close();
+  });
+
+  it("has a page for addresses that lead nowhere", async () => {
+    const shown = await scene.open(ada.token, "/nowhere/at/all");
+    await shown.page.getByText("There is no page at this address").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("is light and dark, by the system and by its switch", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources/orders");
+    const { page } = shown;
+    const background = (): Promise<unknown> =>
+      page.evaluate("getComputedStyle(document.body).backgroundColor");
+    await page.getByText("1 record").waitFor();
+    await page.emulateMedia({ colorScheme: "light" });
+    const light = await background();
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = await background();
+    expect(dark).not.to.equal(light);
+    await expectSound(shown);
+    await picture(shown, "console-dark");
+
+    await page.getByRole("button", { name: /Ada/ }).click();
+    await page.getByRole("menuitem", { name: "Light" }).click();
+    expect(await background()).to.equal(light);
+    await page.reload();
+    await page.getByText("1 record").waitFor();
+    expect(await background()).to.equal(light);
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("says that it loads on a slow network, and shows no error", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.getByRole("link", { name: "orders" }).waitFor();
+    await page.route("**/svc-api/**", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await route.continue();
+    });
+    await page.getByRole("link", { name: "orders" }).click();
+
+    await page.getByRole("status").getByText("Loading").first().waitFor({ state: "attached" });
+    await page.getByText("1 record").waitFor();
+    expect(await page.getByRole("alert").count()).to.equal(0);
+    await shown.close();
+  });
+
+  it("keeps what it shows while the API is away, and goes on by itself when it is back", async () => {
+    const order = await createOrder(ada, { notes: "before" });
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill("typed while it was away");
+    await page.context().setOffline(true);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page
+      .locator("form")
+      .getByText("The service does not answer. Nothing was changed; try again.")
+      .waitFor();
+    expect(await page.getByLabel("notes").inputValue()).to.equal("typed while it was away");
+    await page.getByText("What you see is from before").first().waitFor();
+    await expectSound(shown);
+
+    await page.getByRole("link", { name: "Resources" }).first().click();
+    await page.getByText("The service does not answer").first().waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole("row", { name: /orders/ }).waitFor();
+    expect(await page.getByText("The service does not answer").count()).to.equal(0);
+    await shown.close();
+  });
+
+  it("shows data within a second of having it", async () => {
+    await createOrder(ada, { amount: 1 });
+    await createOrder(ada, { amount: 2 });
+    const shown = await scene.open(ada.token, "/resources/orders?sort=amount");
+    const { page } = shown;
+    await page.locator("tbody tr").first().getByText("1.00").waitFor();
+    const answered = page.waitForResponse((response) => response.url().includes("sort=-amount"));
+    await page.getByRole("button", { name: "amount", exact: true }).click();
+    await (await answered).finished();
+    const began = Date.now();
+    await page.locator("tbody tr").first().getByText("2.00").waitFor();
+    const shownAfter = Date.now() - began;
+    // A frame of the same page, under the same load, is what the time is measured by.
+    const frame = Number(
+      await page.evaluate(
+        "new Promise((resolve) => { const began = performance.now(); requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - began))); })",
+      ),
+    );
+
+    expect(shownAfter).to.be.below(1_000 + 20 * frame);
+    await shown.close();
+  });
+});
