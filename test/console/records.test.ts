@@ -134,7 +134,6 @@ describe("a record in the console", function () {
       .getByText(hostile[1])
       .waitFor();
     await expectSound(shown);
-    await picture(shown, "console-conflict");
     expect((await ada.request("GET", path)).body.amount).to.equal("2.00");
 
     await dialog.getByRole("button", { name: "Take theirs" }).click();
@@ -146,6 +145,8 @@ describe("a record in the console", function () {
     await page.getByLabel("amount").fill("5");
     await ada.request("PATCH", path, { status: "paid" });
     await save(page);
+    await dialog.getByRole("row", { name: "status open paid unchanged" }).waitFor();
+    await picture(shown, "console-conflict");
     await dialog.getByRole("button", { name: "Overwrite with mine" }).click();
     await page.getByText("Saved.").waitFor();
     expect((await ada.request("GET", path)).body).to.include({ amount: "5.00", status: "paid" });
