@@ -116,6 +116,14 @@ export async function expectSound(shown: ConsolePage): Promise<void> {
   expect(shown.faults()).to.deep.equal([]);
 }
 
+/** Expects a page as `expectSound` does, in a window and on a telephone. */
+export async function expectSoundAtAnyWidth(shown: ConsolePage): Promise<void> {
+  for (const width of [...widths].toReversed()) {
+    await shown.page.setViewportSize({ width, height: 900 });
+    await expectSound(shown);
+  }
+}
+
 /** Pictures are written only when asked for: `TEST_PICTURES=1`. */
 export async function picture({ page }: ConsolePage, name: string): Promise<void> {
   if (process.env["TEST_PICTURES"] === undefined) return;

@@ -1,12 +1,31 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import type { Page } from "playwright-core";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { curlOf } from "../../src/console/pages/deliveries/curl.ts";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import {
+  expectSound,
+  expectSoundAtAnyWidth,
+  hostile,
+  picture,
+  startConsole,
+  widths,
+  type ConsoleScene,
+} from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
+
+/** Presses the tab key until a link or a button with a text has the focus. */
+async function tabTo(page: Page, text: string): Promise<void> {
+  for (let pressed = 0; pressed < 60; pressed += 1) {
+    await page.keyboard.press("Tab");
+    const focused = page.locator("a:focus, button:focus", { hasText: text });
+    if ((await focused.count()) > 0) return;
+  }
+  throw new Error(`Nothing with the text ${text} is reached by the tab key.`);
+}
 
 describe("the deliveries of the console", function () {
   this.timeout(240_000);
@@ -118,6 +137,23 @@ describe("the deliveries of the console", function () {
       await shown.close();
     });
 
+  it("are reached and sent again by the keyboard alone", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/keys`);
+    const order = await createOrder(ada);
+    const { id } = await deliveryOf(ada, webhook.id, "delivered");
+    const shown = await scene.open(ada.token, "/deliveries");
+    const { page } = shown;
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+    await tabTo(page, `orders ${order.id}`);
+    await page.keyboard.press("Enter");
+    await page.getByText("It arrived at the first attempt.").waitFor();
+    await tabTo(page, "Resend");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: `delivery ${id}`, exact: true }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("are copied as curl, which sends them again, signed", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/it's?a=$HOME`);
     await createOrder(ada, { notes: 'it\'s $HOME `id` \\ "quoted" and two\nlines' });
@@ -158,7 +194,7 @@ describe("the deliveries of the console", function () {
     await picture(shown, "console-delivery");
     await page.getByRole("link", { name: String(webhook.id), exact: true }).click();
     const choose = async (kind: RegExp): Promise<void> => {
-      for (const box of await page.getByRole("checkbox").all()) await box.uncheck();
+      for (const box of await page.getByRole("checkbox", { name: /^(has|was) / }).all()) await box.uncheck();
       await page.getByRole("checkbox", { name: kind }).check();
       await page.getByRole("button", { name: "Count them first" }).click();
     };
@@ -167,32 +203,34 @@ describe("the deliveries of the console", function () {
     await page.getByText("No event is like that.").waitFor();
     await choose(/has failed/);
     await page.getByText("1 event would be delivered again.").waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-replay");
     await page.getByRole("button", { name: "Deliver 1 event again" }).click();
     await page.getByRole("heading", { name: /^Replay \d+$/ }).waitFor();
     await page.getByText("1 of 1 events").waitFor();
     await page.getByText("All deliveries are made.").waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
 
-    // As one of many events is halfway.
+    // More than 200 that wait keep a replay from making more.
     const { sql } = scene.service.infrastructure;
-    const halfway =
-      "UPDATE svc.replays SET state = 'paused', total = 40, done = 12 WHERE subscription_id = $1";
-    await sql(halfway, [webhook.id]);
-    const progress = page.url();
-    await page.goto(progress.replace(/\/\d+$/, ""));
+    const wait = `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
+      SELECT 1000000 + n, $1, $2, now() + interval '1 day' FROM generate_series(1, 200) AS n`;
+    await sql(wait, [webhook.id, ada.id]);
+    const form = page.url().replace(/\/\d+$/, "");
+    await page.goto(form);
     await choose(/was delivered/);
-    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
-    await page.getByRole("link", { name: /^To replay \d+$/ }).click();
-    await page.getByText("12 of 40 events").waitFor();
-    await expectSound(shown);
-    await picture(shown, "console-replay-progress");
-    await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("All deliveries are made.").waitFor();
+    await page.getByRole("button", { name: /^Deliver \d events? again$/ }).click();
+    await page.getByText(/^0 of \d events?$/).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Resume" }).waitFor();
+    await expectSoundAtAnyWidth(shown);
 
-    await sql(halfway, [webhook.id]);
-    await page.reload();
+    await page.goto(form);
+    await choose(/was delivered/);
+    await page.getByRole("button", { name: /^Deliver \d events? again$/ }).click();
+    await page.getByRole("link", { name: /^To replay \d+$/ }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
     await page.getByRole("button", { name: "Cancel the replay" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel the replay" }).click();
     await page.getByText("What waited was cancelled.").waitFor();

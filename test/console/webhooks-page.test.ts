@@ -2,7 +2,15 @@ import { expect } from "chai";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import {
+  expectSound,
+  expectSoundAtAnyWidth,
+  hostile,
+  picture,
+  startConsole,
+  widths,
+  type ConsoleScene,
+} from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 describe("the webhooks of the console", function () {
@@ -22,7 +30,7 @@ describe("the webhooks of the console", function () {
   it("say what to do next while there are none", async () => {
     const shown = await scene.open(ada.token, "/webhooks");
     await shown.page.getByText("No webhooks yet").waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
 
     await shown.page.getByRole("link", { name: "New webhook" }).last().click();
     await shown.page.getByRole("heading", { name: "New webhook" }).waitFor();
@@ -42,7 +50,7 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("Filter").focus();
     await page.keyboard.type('{"amount": {"gte": 100}}');
     await page.getByText("1 of the last 2 would be sent.").waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-webhook-what");
     await page.getByRole("button", { name: "Next: where" }).focus();
     await page.keyboard.press("Enter");
@@ -59,7 +67,7 @@ describe("the webhooks of the console", function () {
     await page.keyboard.type("Bearer abc");
     await page.getByLabel("Attempts a second at most").focus();
     await page.keyboard.type("5");
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-webhook-where");
     await page.keyboard.press("Enter");
 
@@ -91,7 +99,7 @@ describe("the webhooks of the console", function () {
     await page.getByText("The receiver took it with 200").waitFor();
     const ping = (await scene.receiver.waitFor(count + 1)).at(-1);
     expect(ping?.headers["authorization"]).to.equal("Bearer abc");
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-webhook-secret");
 
     await page.getByRole("button", { name: "I have stored it" }).first().click();
@@ -122,7 +130,7 @@ describe("the webhooks of the console", function () {
 
     await page.getByText("The secret field must be at least 24 characters.").first().waitFor();
     expect(await page.getByLabel("URL").getAttribute("aria-invalid")).to.equal("true");
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     expect((await ada.request("GET", "/webhooks")).body.data).to.deep.equal([]);
     await shown.close();
   });
@@ -137,7 +145,7 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("URL").fill(`${scene.receiver.url}/new`);
     await page.getByLabel("Filter").fill('{"status": "paid"}');
     await page.getByRole("checkbox", { name: /updated/ }).uncheck();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await page.getByRole("button", { name: "Save" }).click();
 
     await page.getByText("The webhook is changed.").waitFor();
@@ -164,7 +172,7 @@ describe("the webhooks of the console", function () {
     await pause();
     await createOrder(ada);
     await page.getByRole("cell", { name: "held" }).first().waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     const count = scene.receiver.received.length;
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("The webhook is active.").waitFor();
@@ -190,7 +198,7 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("Grace").selectOption({ label: "an hour" });
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The old one signs beside it until").waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     const standard = await page.locator(".secret-line code").last().innerText();
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByText("signs too, until").waitFor();
@@ -234,7 +242,7 @@ describe("the webhooks of the console", function () {
     await shown.page.getByText(/^The answer of 127/).click();
     await shown.page.getByText(hostile[1]).waitFor();
     await shown.page.getByText("Wait", { exact: true }).waitFor();
-    await expectSound(shown);
+    await expectSoundAtAnyWidth(shown);
     await shown.close();
   });
 

@@ -30,6 +30,7 @@ interface Asked {
   readonly since: string;
   readonly until: string;
   readonly status: readonly string[];
+  readonly events: readonly string[];
 }
 
 /** Asks which events are to be delivered again; counts them first. */
@@ -50,7 +51,12 @@ export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
 
 function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   const [, navigate] = useLocation();
-  const [asked, setAsked] = useState<Asked>(() => ({ since: hoursAgo(24), until: "", status: ["failed"] }));
+  const [asked, setAsked] = useState<Asked>(() => ({
+    since: hoursAgo(24),
+    until: "",
+    status: ["failed"],
+    events: webhook.events,
+  }));
   const path = `/webhooks/${webhook.id}/replay`;
   const count = useMutation({
     mutationFn: () => api<ReplayCount>(path, { method: "POST", body: { ...bodyOf(asked), dry_run: true } }),
@@ -80,6 +86,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
           <ErrorLine error={new Error("The webhook is off: resume it first, and what is held goes out.")} />
         )}
         <ReplayFields asked={asked} error={error} onChange={change} />
+        <EventChoice webhook={webhook} asked={asked} onChange={change} />
         <ReplayError error={error} webhookId={webhook.id} />
         {count.data !== undefined && <Counted count={count.data} />}
         <div className="form-actions">
@@ -87,7 +94,12 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
             type="submit"
             kind={count.data === undefined ? "primary" : "plain"}
             isBusy={count.isPending}
-            isDisabled={asked.since === "" || asked.status.length === 0 || !webhook.is_active}
+            isDisabled={
+              asked.since === "" ||
+              asked.status.length === 0 ||
+              asked.events.length === 0 ||
+              !webhook.is_active
+            }
           >
             Count them first
           </Button>
@@ -167,6 +179,33 @@ function ReplayFields({
   );
 }
 
+function EventChoice({
+  webhook: { events },
+  asked,
+  onChange,
+}: {
+  readonly webhook: Webhook;
+  readonly asked: Asked;
+  readonly onChange: (changes: Partial<Asked>) => void;
+}): JSX.Element | null {
+  if (events.length < 2) return null;
+  return (
+    <fieldset className="event-choice">
+      <legend>Which events</legend>
+      {events.map((event) => (
+        <CheckField
+          key={event}
+          label={event}
+          value={asked.events.includes(event)}
+          onChange={(isOn) =>
+            onChange({ events: events.filter((one) => (one === event ? isOn : asked.events.includes(one))) })
+          }
+        />
+      ))}
+    </fieldset>
+  );
+}
+
 /** Leads to the replay that is in the way, which the message names. */
 function ReplayError({
   error,
@@ -207,11 +246,12 @@ function about({ count, is_estimate: isEstimate }: ReplayCount): string {
   return `${isEstimate ? "about " : ""}${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}`;
 }
 
-function bodyOf({ since, until, status }: Asked): Readonly<Record<string, unknown>> {
+function bodyOf({ since, until, status, events }: Asked): Readonly<Record<string, unknown>> {
   return {
     since: new Date(since).toISOString(),
     ...(until === "" ? {} : { until: new Date(until).toISOString() }),
     status,
+    events,
   };
 }
 
