@@ -14,7 +14,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: ["app", "rooms", "mapping", "migration"],
   app: ["rooms", "querying", "mapping", "migration"],
 
-  openapi: ["deliveries", "subscriptions", "users", "resources", "mapping", "querying"],
+  openapi: ["operations", "deliveries", "subscriptions", "users", "resources", "mapping", "querying"],
+  operations: ["deliveries", "resources", "mapping", "querying"],
   deliveries: ["subscriptions", "events", "mapping", "querying"],
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
@@ -37,7 +38,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   console: [],
 };
 
-const rooms = ["openapi", "deliveries", "subscriptions", "events", "resources", "users"];
+const rooms = ["openapi", "operations", "deliveries", "subscriptions", "events", "resources", "users"];
 /** Each may import those after it. */
 const base = ["validation", "outbound", "http", "broker", "embedded", "db", "config", "telemetry", "kit"];
 

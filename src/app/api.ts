@@ -4,7 +4,7 @@ import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
-import type { Configuration } from "./configuration.ts";
+import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
@@ -16,6 +16,7 @@ import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import { addEvents } from "./api-events.ts";
+import { addOperations } from "./api-operations.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./replays.ts";
@@ -49,10 +50,12 @@ export function createApi({
   infrastructure,
   configuration,
   tokens,
+  source,
 }: {
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
+  readonly source: ConfigurationSource;
 }): Assembly {
   const { log, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
@@ -110,6 +113,7 @@ export function createApi({
   });
   const replayed = { ...posts, listTurns, eligibility, filters, names };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
+  addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts, listTurns });
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });

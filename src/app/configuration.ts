@@ -30,6 +30,14 @@ export interface Configuration extends CheckedConfiguration {
   close(): Promise<void>;
 }
 
+/** Where a process has its configuration from. */
+export interface ConfigurationSource {
+  /** Reads it again; throws OperatorError with every fault. */
+  readonly read: () => Promise<CheckedConfiguration>;
+  /** What the files of faults are named from. */
+  readonly cwd: string;
+}
+
 /**
  * Reads the settings, the mapping files and their code modules.
  *

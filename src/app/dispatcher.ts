@@ -1,8 +1,9 @@
 import type { Configuration } from "./configuration.ts";
 import { createDeliverySender } from "./delivery-sender.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
-import { createAttempts, flightMsOf } from "../deliveries/attempt/attempts.ts";
+import { createAttempts, flightMsOf, type Attempts } from "../deliveries/attempt/attempts.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
+import { createFigures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
@@ -53,9 +54,11 @@ export function createDispatcher({
   const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const filters = createWebhookFilters({ definitions, log });
   const { health, rates } = createStateKeepers(infrastructure, configuration, (ms) => sweep.onQueued(ms));
-  const attempts = createAttempts({
+  const figures = createFigures({ sql: dispatcherSql, log, drained: () => attempts.drain() });
+  const attempts: Attempts = createAttempts({
     ...shared,
     health,
+    figures,
     send: (post, user) => sender.send(post, user),
     openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
     jitter: webhooks.jitter,
@@ -95,11 +98,18 @@ export function createDispatcher({
     admission,
     rates,
     attempts,
+    figures,
     flightMs,
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
-  const others = [heldLane, health, ...admission.workers, retentionOf(infrastructure, configuration)];
+  const others = [
+    heldLane,
+    health,
+    figures,
+    ...admission.workers,
+    retentionOf(infrastructure, configuration),
+  ];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
   return {

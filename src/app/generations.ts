@@ -1,7 +1,7 @@
 import { serviceActor } from "../kit/actor.ts";
 import { createApi } from "./api.ts";
 import type { Config } from "../config/load.ts";
-import type { Configuration } from "./configuration.ts";
+import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import type { ProgramName } from "../config/contradictions.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
@@ -65,6 +65,7 @@ interface Context {
   readonly name: Programs;
   readonly infrastructure: Infrastructure;
   readonly tokens: TokenProvider;
+  readonly source: ConfigurationSource;
   readonly handover: Handover;
   /** Generations that finish what is in flight. */
   readonly retiring: Map<Generation, Promise<void>>;
@@ -78,19 +79,22 @@ export async function startProgram({
   name,
   infrastructure,
   configuration,
+  source,
 }: {
   readonly name: Programs;
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
+  readonly source: ConfigurationSource;
 }): Promise<Program> {
   const { database, sql, log } = infrastructure;
   const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
   const { promise: failed, reject: fail } = promiseOfFailure();
-  const current = assemble({ name, infrastructure, tokens }, configuration);
+  const current = assemble({ name, infrastructure, tokens, source }, configuration);
   const context: Context = {
     name,
     infrastructure,
     tokens,
+    source,
     handover: createHandover(),
     retiring: new Map(),
     fail,
@@ -121,13 +125,13 @@ export async function startProgram({
 }
 
 function assemble(
-  { name, infrastructure, tokens }: Pick<Context, "name" | "infrastructure" | "tokens">,
+  { name, infrastructure, tokens, source }: Pick<Context, "name" | "infrastructure" | "tokens" | "source">,
   configuration: Configuration,
 ): Generation {
   const options = { infrastructure, configuration };
   const assemblies = [
     ...(name === "api" ? [] : [createDispatcher(options)]),
-    ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens })]),
+    ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens, source })]),
   ];
   return { configuration, assemblies, running: undefined };
 }

@@ -9,7 +9,7 @@ import {
 import { recordConfiguration, recordRefusal } from "./configuration-audit.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import type { ReloadOutcome } from "./processes.ts";
+import type { ReloadOutcome } from "../operations/processes.ts";
 import type { Program } from "./generations.ts";
 import { fixedSettings } from "../config/settings.ts";
 

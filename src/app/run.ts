@@ -71,7 +71,16 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (stopping.aborted) onStop();
   else stopping.addEventListener("abort", onStop);
   try {
-    const starting = startService({ name, checked, read, log, metrics, readiness, stopping, onReload });
+    const starting = startService({
+      name,
+      checked,
+      source: { read, cwd },
+      log,
+      metrics,
+      readiness,
+      stopping,
+      onReload,
+    });
     const service = await startedOrStopped({ starting, stopping, log });
     let isClean = true;
     if (service !== undefined) {

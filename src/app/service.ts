@@ -1,12 +1,12 @@
 import { serviceActor } from "../kit/actor.ts";
 import type { ProgramName } from "../config/contradictions.ts";
-import { openConfiguration, type CheckedConfiguration } from "./configuration.ts";
+import { openConfiguration, type CheckedConfiguration, type ConfigurationSource } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
 import { openInfrastructure, type Infrastructure } from "./infrastructure.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { createRegistration } from "./processes.ts";
+import { createRegistration } from "../operations/processes.ts";
 import { startProgram, type Program } from "./generations.ts";
 import { createReloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
@@ -24,14 +24,14 @@ export interface Service {
 /**
  * Opens the infrastructure, prepares the database, and starts the program.
  *
- * @param read Reads the configuration again, for a reload.
+ * @param source For a reload.
  * @param stopping Aborts the start.
  * @throws OperatorError for a fault that waiting does not repair.
  */
 export async function startService({
   name,
   checked,
-  read,
+  source,
   log,
   metrics,
   readiness,
@@ -40,7 +40,7 @@ export async function startService({
 }: {
   readonly name: Exclude<ProgramName, "admin">;
   readonly checked: CheckedConfiguration;
-  readonly read: () => Promise<CheckedConfiguration>;
+  readonly source: ConfigurationSource;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
@@ -60,8 +60,8 @@ export async function startService({
   try {
     const configuration = await openConfiguration({ checked, infrastructure });
     stopping.throwIfAborted();
-    const program = await startProgram({ name, infrastructure, configuration });
-    const reloader = createReloader({ program, infrastructure, read, actor, stopping });
+    const program = await startProgram({ name, infrastructure, configuration, source });
+    const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
     const registration = createRegistration({
       sql: infrastructure.sql,
       log,

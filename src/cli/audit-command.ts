@@ -1,5 +1,11 @@
 import { InvalidArgumentError, type Command } from "commander";
-import { listAudit, presentAudit, summaryOf, type AuditFilter, type Party } from "./audit-list.ts";
+import {
+  listAudit,
+  presentAudit,
+  summaryOf,
+  type AuditFilter,
+  type Party,
+} from "../operations/audit-list.ts";
 import { parseTime } from "../kit/cli-arguments.ts";
 import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
@@ -20,8 +26,7 @@ const actionNames: readonly string[] = [
 ];
 
 /**
- * Adds `audit list`, which shows who changed what. Only operators see the table: no part of the API
- * reads it.
+ * Adds `audit list`, which shows who changed what.
  */
 export function addAuditCommand(
   program: Command,

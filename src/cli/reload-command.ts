@@ -1,29 +1,15 @@
 import { InvalidArgumentError, type Command } from "commander";
-import type { Actor } from "../kit/actor.ts";
 import type { AdminContext } from "./context.ts";
 import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import type { CheckedConfiguration } from "../app/configuration.ts";
-import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
-import { askForReload, findProcesses, type ProcessRow } from "../app/processes.ts";
-import { pause } from "../kit/worker.ts";
+import { placeOf, reloadAll, type Answer } from "../operations/reload-all.ts";
 
 interface Options {
   readonly json?: boolean;
   /** In milliseconds. */
   readonly timeout: number;
 }
-
-/** The outcome for one process. */
-interface Answer {
-  readonly asked: ProcessRow;
-  readonly outcome: "reloaded" | "refused" | "stopped" | "no answer";
-  /** Hash of the configuration in use. */
-  readonly configuration: string;
-  readonly faults: readonly string[];
-}
-
-const lookEveryMs = 200;
 
 /**
  * Adds `reload`, which makes every process of the service load its settings and mapping files
@@ -52,6 +38,10 @@ export function addReloadCommand(
     .action(async ({ json = false, timeout }: Options) => {
       await read();
       const answers = await withOpened(open, ({ sql, actor }) => reloadAll({ sql, actor, limitMs: timeout }));
+      if (answers.length === 0)
+        throw new OperatorError(
+          "No process of svc runs on this database. The files have no fault; the next start loads them.",
+        );
       const rows = answers.map(({ asked: { program: name, host, pid }, outcome, configuration, faults }) => ({
         program: name,
         host,
@@ -71,50 +61,6 @@ function toMilliseconds(text: string): number {
   const seconds = Number(text);
   if (seconds > 0 && seconds <= 86_400) return seconds * 1_000;
   throw new InvalidArgumentError("Expected seconds, more than 0 and at most 86400.");
-}
-
-async function reloadAll({
-  sql,
-  actor,
-  limitMs,
-}: {
-  readonly sql: Sql;
-  readonly actor: Actor;
-  readonly limitMs: number;
-}): Promise<readonly Answer[]> {
-  const asked = await askForReload(sql, actor);
-  if (asked.length === 0)
-    throw new OperatorError(
-      "No process of svc runs on this database. The files have no fault; the next start loads them.",
-    );
-  const deadline = performance.now() + limitMs;
-  for (;;) {
-    const now = new Map(
-      (
-        await findProcesses(
-          sql,
-          asked.map(({ id }) => id),
-        )
-      ).map((row) => [row.id, row]),
-    );
-    const answers = asked.map((one) => answerOf(one, now.get(one.id)));
-    const isOver = performance.now() > deadline || answers.every(({ outcome }) => outcome !== "no answer");
-    if (isOver) return answers.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    await pause(lookEveryMs, new AbortController().signal);
-  }
-}
-
-function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
-  // A process that stops deletes its row.
-  if (now === undefined) return { asked, outcome: "stopped", configuration: asked.configuration, faults: [] };
-  const { configuration, reloadFaults: faults } = now;
-  if (now.reloadsAnswered < asked.reloadsAsked)
-    return { asked, outcome: "no answer", configuration, faults: [] };
-  return { asked, outcome: faults.length === 0 ? "reloaded" : "refused", configuration, faults };
-}
-
-function placeOf({ asked: { program, host, pid } }: Answer): string {
-  return `${program} on ${host}, process ${pid}`;
 }
 
 function describe(failures: readonly Answer[], count: number): string {

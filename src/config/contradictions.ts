@@ -68,10 +68,14 @@ export function contradictions({
 
 /** First parts of the paths of the API, which the console must not cover. */
 export const apiSections = [
+  "audit",
+  "configuration",
+  "dead-letters",
   "docs",
   "events",
   "openapi.json",
   "resources",
+  "stats",
   "tokens",
   "users",
   "webhook-deliveries",

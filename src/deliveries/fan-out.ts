@@ -11,6 +11,7 @@ import type { Subscriber } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
+import type { Figures } from "./figures.ts";
 import { deadMessage, deliveryMessage } from "./messages.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
 import { beginFanOut } from "./attempt/spans.ts";
@@ -26,6 +27,7 @@ export interface FanOutOptions extends WriteOptions {
   /** Whether the events of a resource take turns of their own, since one may take long. */
   readonly isCostly: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
+  readonly figures: Pick<Figures, "changed">;
   /** Called when deliveries were left to the queue. */
   readonly onParked: () => void;
   readonly log: Log;
@@ -172,12 +174,14 @@ async function fanOutOrHalve(
 }
 
 async function fanOut(options: FanOutOptions, messages: readonly Received[]): Promise<void> {
-  const { broker, findSubscribers, onParked, metrics, log } = options;
+  const { broker, findSubscribers, figures, onParked, metrics, log } = options;
   const startedAt = performance.now();
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
   const subscribers = await findSubscribers(batch.map(({ event }) => event));
   const { written, eventCount } = await writeDeliveries(options, batch, subscribers);
+  // Of a batch in which some were fanned out before, it may count other owners than theirs.
+  figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
   const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
   if (parked.length > 0) {

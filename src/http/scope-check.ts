@@ -41,6 +41,12 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "GET /tokens": "any",
   "POST /tokens": "any",
   "DELETE /tokens/:id": "any",
+  // The figures of receivers take `webhooks`.
+  "GET /stats": "any",
+  "GET /audit": "admin",
+  "GET /dead-letters": "admin",
+  "GET /configuration": "admin",
+  "POST /configuration/reload": "admin",
   "GET /users": "admin",
   "POST /users": "admin",
   "GET /users/:id": "admin",

@@ -3,6 +3,7 @@ import { version } from "../kit/version.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { deliveryRequests } from "./delivery-requests.ts";
 import { eventOperations, eventSchemas } from "./endpoints/events.ts";
+import { operationOperations, operationSchemas } from "./endpoints/operations.ts";
 import { replayOperations, replaySchemas } from "./endpoints/replays.ts";
 import { deliveryOperations, deliverySchemas } from "./endpoints/deliveries.ts";
 import { bodySchemas, resourceOperations } from "./endpoints/resources.ts";
@@ -82,6 +83,7 @@ function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema
     deliverySchemas(),
     replaySchemas(),
     eventSchemas(),
+    operationSchemas(),
     userSchemas,
     faultSchemas,
   ) as Readonly<Record<string, JsonSchema>>;
@@ -97,6 +99,7 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
     ...replayOperations(),
     ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
     ...userOperations(lists),
+    ...operationOperations(lists),
     ...serviceOperations({ isPublic: openApi === "public" }),
   ];
 }
@@ -116,6 +119,7 @@ function tagsOf(definitions: Definitions): readonly JsonSchema[] {
     { name: "Events", description: "What happened, for consumers that ask for it." },
     { name: "Tokens", description: "The caller, and the caller's own tokens." },
     { name: "Users", description: "Users, for admins." },
+    { name: "Operations", description: "How it goes, and the work of operators." },
     { name: "Service", description: "What is served." },
   ];
 }

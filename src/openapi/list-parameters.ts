@@ -41,6 +41,18 @@ export function listParameters(
   ];
 }
 
+/** Returns what a list takes that has pages by cursor only, and parameters of its own. */
+export function cursorParameters(
+  shape: ListShape,
+  { maxPerPage, own = {} }: ListParametersOptions,
+): readonly Parameter[] {
+  return [
+    ...pageParameters(maxPerPage).filter(({ name }) => name !== "page"),
+    query("cursor", { type: "string" }, "A page by cursor: empty, or left out, for the first one."),
+    ...[...shape.own.keys()].map((name) => ownParameter(name, own)),
+  ];
+}
+
 /** What the lists take that have pages only. */
 export function pageParameters(maxPerPage: number): readonly Parameter[] {
   return [

@@ -309,7 +309,7 @@ function ownersOf(events: readonly JudgedEvent[]): readonly Audience[] {
 /**
  * Returns the id of the user who may be this owner; undefined for an owner that cannot be a user.
  */
-function userIdOf(ownerId: string | null): number | undefined {
+export function userIdOf(ownerId: string | null): number | undefined {
   if (ownerId === null || !/^[1-9]\d{0,9}$/.test(ownerId)) return undefined;
   const id = Number(ownerId);
   return id < 2 ** 31 ? id : undefined;

@@ -143,6 +143,7 @@ describe("the table of isolation in docs/access.md", () => {
     if (path.endsWith("/batch")) return { operations: [{ method: "create", data: { name: "new" } }] };
     if (path.includes("/resources/")) return { name: "new" };
     if (path.includes("/webhook-replays")) return undefined;
+    if (path.endsWith("/reload")) return {};
     if (path.endsWith("/replay")) return replayBody;
     if (path.endsWith("/preview")) return { resource: "projects", events: ["on_create"] };
     if (path.includes("/webhooks"))

@@ -76,6 +76,7 @@ export function useAttemptsScene(): AttemptsScene {
           return { kind: "made", result: await answer(post) };
         },
         health: { note: () => undefined },
+        figures: { attempted: () => undefined },
         openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
         jitter: 0,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Client } from "pg";
-import type { AuditRow } from "../../src/cli/audit-list.ts";
+import type { AuditRow } from "../../src/operations/audit-list.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import type { Canaries } from "./canaries.ts";
 import { admin } from "./program.ts";

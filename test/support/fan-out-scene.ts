@@ -75,6 +75,7 @@ export function useFanOutScene(): FanOutScene {
         admission: scene.admission,
         rates: unlimited,
         attempts: { start: (delivery) => void scene.started.push(delivery), drain: async () => undefined },
+        figures: { changed: () => undefined },
         flightMs: 60_000,
         onParked: () => (scene.parked += 1),
         log: scene.log,

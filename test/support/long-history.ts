@@ -54,6 +54,15 @@ export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory
   await sql(`INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms, status_code)
     SELECT id, 1, updated_at, 12, 200 FROM svc.deliveries`);
   await addWaiting(sql, { events, waiting });
+  // Two thirds of the subscriptions fail, and half of these are off.
+  await sql(
+    "UPDATE svc.subscription_state SET failing_since = now() - subscription_id * interval '1 minute' WHERE subscription_id % 3 > 0",
+  );
+  await sql("UPDATE svc.subscriptions SET is_active = false WHERE id % 3 = 1");
+  await sql(`INSERT INTO svc.figures
+    SELECT user_id, width, date_trunc(width, now() - number * ('1 ' || width)::interval), 5, 4, 1
+    FROM generate_series(0, 200) AS user_id CROSS JOIN (VALUES ('minute', 120), ('hour', 192)) AS kept (width, count)
+      CROSS JOIN LATERAL generate_series(1, count) AS number`);
 }
 
 /** What PostgreSQL knows of the tables stays what it is now. */
@@ -66,6 +75,7 @@ export async function keepStatistics(sql: Sql): Promise<void> {
     "delivery_queue",
     "flights",
     "attempts",
+    "figures",
   ]) {
     await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
     await sql(`ANALYZE svc.${table}`);
@@ -82,6 +92,7 @@ export async function learnStatistics(sql: Sql): Promise<void> {
     "delivery_queue",
     "flights",
     "attempts",
+    "figures",
   ])
     await sql(`VACUUM (ANALYZE) svc.${table}`);
 }

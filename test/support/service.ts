@@ -164,7 +164,12 @@ export async function startService(options: ServiceOptions): Promise<TestService
   // The queues are the server's, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
   const configuration = await openConfiguration({ checked, infrastructure });
-  const program = await startProgram({ name: "all", infrastructure, configuration });
+  const program = await startProgram({
+    name: "all",
+    infrastructure,
+    configuration,
+    source: { read: () => Promise.resolve(checked), cwd: folder },
+  });
   const api = { ...program, port: program.port as number };
   const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
 

@@ -9,6 +9,7 @@ import { attemptLine } from "./attempt-line.ts";
 import { deliveryBody } from "./body.ts";
 import { decide } from "./decide.ts";
 import { erasedReason, type AttemptResult, type NextStep } from "../delivery.ts";
+import type { Figures } from "../figures.ts";
 import type { Flight } from "../flights.ts";
 import { deadDeliveryMessage } from "../messages.ts";
 import { createOutcomeWriter, type OutcomeWriter, type OutcomeWriterOptions } from "./outcome-writer.ts";
@@ -65,6 +66,7 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly metrics: DeliveryMetrics;
   readonly tracing?: Tracing;
   readonly health: Pick<SubscriptionHealth, "note">;
+  readonly figures: Pick<Figures, "attempted">;
   /** Called when a slot is free again. */
   readonly onFree: () => void;
   readonly random: () => number;
@@ -196,6 +198,7 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
   if (result.error === undefined) log.info(line, "delivery attempt");
   else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;
+  options.figures.attempted(delivery.subscription.user.id, result.error === undefined);
   options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   if (step.kind === "retry") onQueued(step.delayMs);
   // One that was cancelled during its POST has no dead letter: its record may be erased.

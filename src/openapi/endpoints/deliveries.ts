@@ -16,7 +16,7 @@ const text: JsonSchema = { type: "string" };
 const whole: JsonSchema = { type: "integer", minimum: 0 };
 
 /** Schemas of the keys of a delivery (docs/webhooks.md, "Deliveries"). */
-const keys: Readonly<Record<string, JsonSchema>> = {
+export const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   id: rowId,
   uuid,
   event_id: rowId,
@@ -93,7 +93,7 @@ const own: OwnParameters = {
 /** The schemas of deliveries. */
 export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
   const shown = [...(deliveryShape.places?.keys() ?? [])].map((name) => {
-    const schema = keys[name];
+    const schema = deliveryKeys[name];
     if (schema === undefined)
       throw new Error(`The key ${name} of deliveries has no schema in openapi/endpoints.`);
     return [name, schema] as const;

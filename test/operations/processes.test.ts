@@ -6,7 +6,7 @@ import {
   type ProcessRow,
   type Registration,
   type ReloadOutcome,
-} from "../../src/app/processes.ts";
+} from "../../src/operations/processes.ts";
 import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";

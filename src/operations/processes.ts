@@ -5,7 +5,9 @@ import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import { version } from "../kit/version.ts";
 import { pause, type Worker } from "../kit/worker.ts";
+import { formatDateTime } from "../kit/date-time.ts";
 
 /** The outcome of a reload. */
 export type ReloadOutcome =
@@ -41,9 +43,11 @@ const pollMs = 2_000;
 /** A process that was not seen for this long is dead, or has no database. */
 const liveForSeconds = 15;
 const writeEverySeconds = 5;
+const mostListed = 100;
 
 const registerText = `
-  INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults) VALUES ($1, $2, $3, $4, $5, $6)
+  INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, version)
+  VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (id) DO NOTHING`;
 
 // A killed process leaves its row.
@@ -112,7 +116,7 @@ export function createRegistration({
   let taken = 0;
 
   async function register(): Promise<void> {
-    await sql(registerText, [id, program, hostname(), process.pid, hash(), lastFaults]);
+    await sql(registerText, [id, program, hostname(), process.pid, hash(), lastFaults, version]);
     await sql(forgetText);
   }
 
@@ -162,6 +166,40 @@ export function createRegistration({
     async remove() {
       await sql(removeText, [id]);
     },
+  };
+}
+
+const listText = `
+  SELECT ${columns}, version, started_at AS "startedAt", seen_at AS "seenAt", loaded_at AS "loadedAt" FROM svc.processes
+  WHERE seen_at > now() - interval '${liveForSeconds} seconds' ORDER BY program, host, pid LIMIT ${mostListed}`;
+
+/** A live process, as admins see it. */
+export interface LiveProcess extends ProcessRow {
+  /** Null for a version before the column. */
+  readonly version: string | null;
+  readonly startedAt: Date;
+  readonly seenAt: Date;
+  readonly loadedAt: Date;
+}
+
+/** Returns the processes that were seen lately, at most 100. */
+export async function listLiveProcesses(sql: Sql): Promise<readonly LiveProcess[]> {
+  return sql<LiveProcess & Record<string, unknown>>(listText);
+}
+
+/** Returns the JSON of a process. */
+export function presentProcess(row: LiveProcess): Readonly<Record<string, unknown>> {
+  return {
+    id: row.id,
+    program: row.program,
+    host: row.host,
+    pid: row.pid,
+    version: row.version,
+    configuration: row.configuration,
+    loaded_at: formatDateTime(row.loadedAt),
+    reload_faults: row.reloadFaults,
+    started_at: formatDateTime(row.startedAt),
+    seen_at: formatDateTime(row.seenAt),
   };
 }
 

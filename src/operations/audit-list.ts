@@ -50,27 +50,45 @@ export async function listAudit({
 }): Promise<readonly AuditRow[]> {
   const rows: AuditRow[] = [];
   for (;;) {
-    const { text, values } = queryOf({
-      filter,
-      after: rows.at(-1),
-      take: Math.min(pageSize, limit - rows.length),
-    });
-    const page = await sql<AuditRow & Record<string, unknown>>(text, values);
+    const last = rows.at(-1);
+    const position = last === undefined ? undefined : positionOf(last, false);
+    const page = await readAudit(sql, { filter, position, take: Math.min(pageSize, limit - rows.length) });
     rows.push(...page);
     if (page.length < pageSize || rows.length >= limit) return rows;
   }
 }
 
-/** Builds a query with only the given conditions, so that the planner sees them. */
-function queryOf({
-  filter: { since, until, action, actor, subject },
-  after,
-  take,
-}: {
+/** A place in the list, whose order is by time and id. */
+export interface AuditPosition {
+  readonly occurredAt: string;
+  readonly id: string;
+  /** Whether the rows are wanted that come before it, the newer ones. */
+  readonly isBackwards: boolean;
+}
+
+/** Returns the place of a row. */
+export function positionOf({ occurred_at: at, id }: AuditRow, isBackwards: boolean): AuditPosition {
+  return { occurredAt: at.toISOString(), id, isBackwards };
+}
+
+/** Reads rows from a place on, newest first; backwards the oldest first. */
+export async function readAudit(sql: Sql, page: AuditPage): Promise<readonly AuditRow[]> {
+  const { text, values } = queryOf(page);
+  return sql<AuditRow & Record<string, unknown>>(text, values);
+}
+
+interface AuditPage {
   readonly filter: AuditFilter;
-  readonly after: AuditRow | undefined;
+  readonly position: AuditPosition | undefined;
   readonly take: number;
-}): { readonly text: string; readonly values: readonly unknown[] } {
+}
+
+/** Builds a query with only the given conditions, so that the planner sees them. */
+function queryOf({ filter: { since, until, action, actor, subject }, position, take }: AuditPage): {
+  readonly text: string;
+  readonly values: readonly unknown[];
+} {
+  const [comparison, direction] = position?.isBackwards === true ? [">", "ASC"] : ["<", "DESC"];
   const values: unknown[] = [];
   const place = (value: unknown): string => `$${values.push(value)}`;
   const conditions = [
@@ -81,14 +99,16 @@ function queryOf({
     ...(actor?.id === undefined ? [] : [`${place(actor.id)} IN (actor_id::text, actor_name)`]),
     ...(subject === undefined ? [] : [`subject_kind = ${place(subject.kind)}`]),
     ...(subject?.id === undefined ? [] : [`subject_id = ${place(subject.id)}`]),
-    ...(after === undefined ? [] : [`(occurred_at, id) < (${place(after.occurred_at)}, ${place(after.id)})`]),
+    ...(position === undefined
+      ? []
+      : [`(occurred_at, id) ${comparison} (${place(position.occurredAt)}, ${place(position.id)})`]),
   ];
   const text = `
     SELECT id, occurred_at, action, actor_kind, actor_id, actor_name, token_id, source, request_id, subject_kind, subject_id,
       details - 'hidden' AS details
     FROM svc.audit
     ${conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`}
-    ORDER BY occurred_at DESC, id DESC
+    ORDER BY occurred_at ${direction}, id ${direction}
     LIMIT ${place(take)}`;
   return { text, values };
 }

@@ -1,0 +1,26 @@
+import { queues } from "../broker/topology.ts";
+import { createIndexSql, createTransact } from "../db/sql.ts";
+import { createDeliveryHistory } from "../deliveries/history.ts";
+import type { ApiRouter } from "../http/state.ts";
+import { addOperationRoutes, type OperationRoutesOptions } from "../operations/routes.ts";
+import type { Configuration, ConfigurationSource } from "./configuration.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+
+/** Adds the routes of what operators look at. */
+export function addOperations(
+  router: ApiRouter,
+  { broker, database, sql }: Infrastructure,
+  configuration: Configuration,
+  options: ConfigurationSource &
+    Pick<OperationRoutesOptions, "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes">,
+): void {
+  const listSql = createIndexSql(database.lists);
+  addOperationRoutes(router, {
+    ...options,
+    configuration,
+    sql,
+    listSql,
+    history: createDeliveryHistory({ sql, listSql, transact: createTransact(database.pool) }),
+    deadDepth: () => broker.depth(queues.dead),
+  });
+}

@@ -1,0 +1,145 @@
+import type { Sql } from "../db/sql.ts";
+import { messageOf } from "../kit/errors.ts";
+import { pause, type Worker } from "../kit/worker.ts";
+import { userIdOf } from "../subscriptions/eligibility.ts";
+import type { Log } from "../telemetry/log.ts";
+
+/**
+ * Counts changes, deliveries and failures for `GET /stats`, in memory, and adds them to
+ * `svc.figures` every few seconds. A process that dies loses what it has not written.
+ */
+export interface Figures extends Worker {
+  /**
+   * Counts events that were fanned out.
+   *
+   * @param ownerIds Owner of each; null for none.
+   */
+  changed(ownerIds: readonly (string | null)[]): void;
+  /** Counts an attempt whose outcome is stored. */
+  attempted(userId: number, isDelivered: boolean): void;
+}
+
+interface Counts {
+  changes: number;
+  deliveries: number;
+  failures: number;
+}
+
+/** Stands for all users in `svc.figures`. */
+export const everybody = 0;
+/** A week and a day, and an hour twice: what is shown, and what is about to be. */
+const keptFor = { minute: "2 hours", hour: "8 days" } as const;
+
+const writeEveryMs = 5_000;
+const forgetEveryMs = 10 * 60_000;
+/** Users of one statement. */
+const mostAtOnce = 500;
+/** Rows of one statement. */
+const mostForgotten = 2_000;
+
+/**
+ * Adds counts to the minute and the hour that it is by the database's clock. In the order of the
+ * key, so that two processes never wait for each other. Without a wait for the disk: a crash of the
+ * database loses as little as one of the process.
+ */
+const addText = `
+  INSERT INTO svc.figures AS kept (user_id, width, since, changes, deliveries, failures)
+  SELECT user_id, width, date_trunc(width, now(), 'UTC'), changes, deliveries, failures
+  FROM unnest($1::int[], $2::int[], $3::int[], $4::int[]) AS given (user_id, changes, deliveries, failures)
+    CROSS JOIN unnest(ARRAY['hour', 'minute']) AS width
+  WHERE (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL
+  ORDER BY user_id, width
+  ON CONFLICT (user_id, width, since) DO UPDATE SET changes = kept.changes + excluded.changes,
+    deliveries = kept.deliveries + excluded.deliveries, failures = kept.failures + excluded.failures`;
+
+const forgetText = `
+  DELETE FROM svc.figures WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM svc.figures WHERE width = $1 AND since < now() - $2::interval
+    ORDER BY since LIMIT ${mostForgotten} FOR UPDATE SKIP LOCKED))
+  RETURNING 1`;
+
+/**
+ * @param drained Resolves when no attempt is in flight: an orderly stop writes the last counts too.
+ */
+export function createFigures({
+  sql,
+  log,
+  drained,
+  intervalMs = writeEveryMs,
+}: {
+  readonly sql: Sql;
+  readonly log: Log;
+  readonly drained: () => Promise<void>;
+  readonly intervalMs?: number;
+}): Figures {
+  let pending = new Map<number, Counts>();
+
+  function add(userId: number, name: keyof Counts, count = 1): void {
+    const counts = pending.get(userId) ?? { changes: 0, deliveries: 0, failures: 0 };
+    counts[name] += count;
+    pending.set(userId, counts);
+  }
+
+  async function write(): Promise<void> {
+    const taken = [...pending].toSorted(([one], [other]) => one - other);
+    pending = new Map();
+    for (let at = 0; at < taken.length; at += mostAtOnce) {
+      const part = taken.slice(at, at + mostAtOnce);
+      try {
+        await addCounts(sql, part);
+      } catch (error) {
+        // With the next ones: a map has one entry for each user, however long it takes.
+        for (const [userId, counts] of taken.slice(at))
+          for (const name of ["changes", "deliveries", "failures"] as const) add(userId, name, counts[name]);
+        log.warn({ reason: messageOf(error) }, "figures not written; trying again");
+        return;
+      }
+    }
+  }
+
+  return {
+    name: "figures",
+    changed(ownerIds) {
+      if (ownerIds.length === 0) return;
+      add(everybody, "changes", ownerIds.length);
+      for (const userId of ownerIds.map(userIdOf)) if (userId !== undefined) add(userId, "changes");
+    },
+    attempted(userId, isDelivered) {
+      const name = isDelivered ? "deliveries" : "failures";
+      add(everybody, name);
+      add(userId, name);
+    },
+    async run(signal) {
+      let forgottenAtMs = Number.NEGATIVE_INFINITY;
+      while (!signal.aborted) {
+        await pause(intervalMs, signal);
+        await write();
+        if (performance.now() - forgottenAtMs < forgetEveryMs) continue;
+        forgottenAtMs = performance.now();
+        await forgetOld(sql).catch((error: unknown) =>
+          log.warn({ reason: messageOf(error) }, "old figures not removed; trying again"),
+        );
+      }
+      await drained();
+      await write();
+    },
+  };
+}
+
+/** Writes the counts of users, sorted by their ids. */
+async function addCounts(sql: Sql, part: readonly (readonly [number, Counts])[]): Promise<void> {
+  await sql(addText, [
+    part.map(([userId]) => userId),
+    part.map(([, { changes }]) => changes),
+    part.map(([, { deliveries }]) => deliveries),
+    part.map(([, { failures }]) => failures),
+  ]);
+}
+
+/** Removes what is no longer shown, a bounded part at a time. */
+export async function forgetOld(sql: Sql): Promise<void> {
+  for (const [width, age] of Object.entries(keptFor)) {
+    let count = mostForgotten;
+    while (count === mostForgotten) count = (await sql(forgetText, [width, age])).length;
+  }
+}

@@ -1,0 +1,220 @@
+import { deliveryShape } from "../../deliveries/list-filter.ts";
+import { auditShape } from "../../operations/audit-page.ts";
+import { deadLetterShape } from "../../operations/dead-letters.ts";
+import { cursorPageSchema } from "../envelopes.ts";
+import { ofBody } from "../faults.ts";
+import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { cursorParameters } from "../list-parameters.ts";
+import type { Operation } from "../operation.ts";
+import { dateTime } from "../value-schemas.ts";
+import { deliveryKeys } from "./deliveries.ts";
+
+const text: JsonSchema = { type: "string" };
+const whole: JsonSchema = { type: "integer", minimum: 0 };
+const flag: JsonSchema = { type: "boolean" };
+const anyObject: JsonSchema = { type: "object", additionalProperties: true };
+
+const series = objectOf({
+  step_seconds: whole,
+  from: { ...dateTime, description: "When the first step begins; the last one is still growing." },
+  changes: listOf(whole),
+  deliveries: listOf({ ...whole, description: "Deliveries that arrived." }),
+  failures: listOf({ ...whole, description: "Attempts that failed." }),
+});
+
+const process = objectOf({
+  id: text,
+  program: text,
+  host: text,
+  pid: whole,
+  version: nullable(text),
+  configuration: { ...text, description: "Checksum of what it runs on." },
+  loaded_at: dateTime,
+  reload_faults: listOf(text),
+  started_at: dateTime,
+  seen_at: dateTime,
+});
+
+const receiver = objectOf({
+  webhook_id: whole,
+  user_id: whole,
+  receiver: { ...nullable(text), description: "Origin of the URL." },
+  resource: text,
+  state: { type: "string", enum: ["failing", "off", "waiting"] },
+  since: dateTime,
+  reason: {
+    ...nullable(text),
+    description: "The last error of one that fails; owner, gone or failing; rate_limit or no_slot.",
+  },
+  waiting: { ...whole, maximum: 100 },
+});
+
+const fault = objectOf({
+  message: text,
+  file: nullable(text),
+  line: nullable(whole),
+  column: nullable(whole),
+  excerpt: nullable(listOf(objectOf({ line: whole, text }))),
+});
+
+/** The schemas of what operators look at (docs/operations.md). */
+export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
+  const keys = [...(deliveryShape.places?.keys() ?? [])];
+  const delivery = Object.fromEntries(keys.map((name) => [name, deliveryKeys[name] ?? {}]));
+  return {
+    Stats: objectOf({
+      now: dateTime,
+      of: { type: "string", enum: ["own", "all"] },
+      caller: objectOf({ is_admin: flag, scopes: listOf(text) }),
+      rates: objectOf({ hour: series, day: series, week: series }),
+      backlog: objectOf({
+        events: { ...nullable(whole), description: "Not fanned out yet; null for one user." },
+        oldest_event_at: nullable(dateTime),
+        deliveries: { ...whole, description: "That could be attempted now." },
+        scheduled: { ...whole, description: "That wait for their next attempt." },
+        oldest_delivery_at: nullable(dateTime),
+        held: whole,
+        is_estimate: { ...flag, description: "A count of 1,000 stands for as many or more." },
+      }),
+      receivers: { ...nullable(listOf(receiver)), description: "Null without the scope webhooks." },
+      processes: { ...nullable(listOf(process)), description: "For admins." },
+    }),
+    AuditEntry: objectOf({
+      id: whole,
+      occurred_at: dateTime,
+      action: text,
+      actor_kind: text,
+      actor_id: nullable(whole),
+      actor_name: nullable(text),
+      token_id: nullable(whole),
+      source: nullable(text),
+      request_id: nullable(text),
+      subject_kind: text,
+      subject_id: nullable(text),
+      details: anyObject,
+    }),
+    DeadLetter: objectOf({
+      ...delivery,
+      user_id: nullable(whole),
+      dead_lettered_at: { ...nullable(dateTime), description: "When the broker confirmed it." },
+    }),
+    Configuration: objectOf({
+      version: text,
+      hash: text,
+      loaded_at: dateTime,
+      resources: listOf(objectOf({ name: text, file: text, definition: anyObject, prisma_model: text })),
+      settings: listOf(
+        objectOf({
+          key: text,
+          variable: nullable(text),
+          value: { description: "As service.yaml would have it; null when it is not set, or a secret." },
+          default: {},
+          is_secret: flag,
+          is_set: flag,
+          takes_restart: flag,
+        }),
+      ),
+    }),
+    Reload: objectOf({
+      is_reloaded: flag,
+      faults: { ...listOf(fault), description: "Of this host's files: nothing was reloaded then." },
+      processes: listOf(
+        objectOf({
+          program: text,
+          host: text,
+          pid: whole,
+          outcome: { type: "string", enum: ["reloaded", "refused", "stopped", "no_answer"] },
+          configuration: text,
+          faults: listOf(fault),
+        }),
+      ),
+    }),
+  };
+}
+
+const since = { schema: { ...text, format: "date-time" }, description: "Not older than this time." };
+const action = {
+  schema: { ...text, examples: ["token.created"] },
+  description: "What, or the part before its dot.",
+};
+const party = { schema: { ...text, examples: ["user"] }, description: "A kind, or one with an id: user:7." };
+
+/** The operations of what operators look at. */
+export function operationOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+  const admin = { tag: "Operations", scope: "admin" } as const;
+  return [
+    {
+      method: "get",
+      path: "/stats",
+      id: "svc.stats",
+      tag: "Operations",
+      summary: "Shows how it goes: the caller's own figures, for admins those of all",
+      scope: "any",
+      answers: { 200: { description: "The figures.", schema: schemaNamed("Stats") } },
+      errors: [],
+    },
+    {
+      ...admin,
+      method: "get",
+      path: "/audit",
+      id: "svc.audit.list",
+      summary: "Lists who changed what, newest first",
+      parameters: cursorParameters(auditShape, {
+        maxPerPage,
+        own: {
+          since,
+          until: { ...since, description: "Older than this time." },
+          action,
+          actor: party,
+          subject: party,
+        },
+      }),
+      answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("AuditEntry")) } },
+      errors: ["user.forbidden", "validation.failed"],
+    },
+    {
+      ...admin,
+      method: "get",
+      path: "/dead-letters",
+      id: "svc.deadLetters.list",
+      summary: "Lists deliveries whose attempts are spent; a retry makes a new one",
+      parameters: cursorParameters(deadLetterShape, {
+        maxPerPage,
+        own: {
+          webhook_id: { schema: { type: "integer", minimum: 1 }, description: "Of this subscription." },
+        },
+      }),
+      answers: {
+        200: {
+          description: "A page, and how many messages the queue of dead letters holds.",
+          schema: {
+            allOf: [
+              cursorPageSchema(schemaNamed("DeadLetter")),
+              { type: "object", properties: { queued: nullable(whole) }, required: ["queued"] },
+            ],
+          },
+        },
+      },
+      errors: ["user.forbidden", "validation.failed"],
+    },
+    {
+      ...admin,
+      method: "get",
+      path: "/configuration",
+      id: "svc.configuration.show",
+      summary: "Shows the configuration in effect, without secrets",
+      answers: { 200: { description: "Of the process that answers.", schema: schemaNamed("Configuration") } },
+      errors: ["user.forbidden"],
+    },
+    {
+      ...admin,
+      method: "post",
+      path: "/configuration/reload",
+      id: "svc.configuration.reload",
+      summary: "Checks the files, and has every process load them",
+      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      answers: { 200: { description: "What became of it.", schema: schemaNamed("Reload") } },
+      errors: ["user.forbidden", ...ofBody],
+    },
+  ];
+}

@@ -1,0 +1,97 @@
+import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
+import type { Sql } from "../db/sql.ts";
+import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
+import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { fixedShape } from "../querying/fixed-shape.ts";
+import type { ListParameters } from "../querying/list-parameters.ts";
+import { parseDateText } from "../validation/dates.ts";
+import { positionOf, presentAudit, readAudit, type AuditFilter, type Party } from "./audit-list.ts";
+import { perPageOf } from "./only-cursors.ts";
+
+const actions: readonly string[] = [
+  ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
+];
+/** Limits an id or a name in a filter. */
+const longestId = 200;
+
+/** What the list of the audit trail can be asked for. */
+export const auditShape = fixedShape([], {
+  hasGroups: false,
+  counts: ["none"],
+  own: new Map<string, (text: string) => string | undefined>([
+    ["since", (text) => dateFault("since", text)],
+    ["until", (text) => dateFault("until", text)],
+    [
+      "action",
+      (text) =>
+        actions.includes(text) ? undefined : `The action field must be one of ${actions.join(", ")}.`,
+    ],
+    ["actor", (text) => partyFault("actor", text, actorKinds)],
+    ["subject", (text) => partyFault("subject", text, subjectKinds)],
+  ]),
+});
+
+function dateFault(name: string, text: string): string | undefined {
+  return parseDateText(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
+}
+
+function partyFault(name: string, text: string, kinds: readonly string[]): string | undefined {
+  const { kind, id } = partyOf(text);
+  const isFine = kinds.includes(kind) && id !== "" && (id?.length ?? 0) <= longestId && !text.includes("\0");
+  return isFine
+    ? undefined
+    : `The ${name} field must be one of ${kinds.join(", ")}, or one with an id: ${kinds[0]}:7.`;
+}
+
+function partyOf(text: string): Party {
+  const [kind = "", ...id] = text.split(":");
+  return id.length === 0 ? { kind } : { kind, id: id.join(":") };
+}
+
+function filterOf({ given }: Pick<ListParameters, "given">): AuditFilter {
+  const [since, until] = ["since", "until"].map((name) => parseDateText(given.get(name) ?? ""));
+  const [actor, subject] = ["actor", "subject"].map((name) => given.get(name));
+  return {
+    since,
+    until,
+    action: given.get("action"),
+    actor: actor === undefined ? undefined : partyOf(actor),
+    subject: subject === undefined ? undefined : partyOf(subject),
+  };
+}
+
+/** Reads a page of the audit trail, the newest first. */
+export async function readAuditPage(
+  parameters: ListParameters,
+  {
+    sql,
+    cursors,
+    userId,
+    url,
+  }: { readonly sql: Sql; readonly cursors: Cursors; readonly userId: number; readonly url: URL },
+): Promise<CursorEnvelope<unknown>> {
+  const { cursor, perPage } = perPageOf(parameters);
+  const binding = cursorBinding("audit", userId, parameters);
+  const position = openPosition(cursors, cursor, binding);
+  const [occurredAt, id] = position?.values ?? [];
+  const read = await readAudit(sql, {
+    filter: filterOf(parameters),
+    position:
+      position === undefined
+        ? undefined
+        : { occurredAt: occurredAt ?? "", id: id ?? "", isBackwards: position.isBackwards },
+    take: perPage + 1,
+  });
+  const page = cursorPage(read, {
+    position,
+    take: perPage,
+    valuesOf(row) {
+      const at = positionOf(row, false);
+      return [at.occurredAt, at.id];
+    },
+  });
+  const seal = (one: typeof page.next): string | undefined => one && cursors.seal(one, binding);
+  const data = page.rows.map(presentAudit);
+  return cursorEnvelope({ data, next: seal(page.next), previous: seal(page.previous), perPage, url });
+}

@@ -1,0 +1,74 @@
+import type { Sql } from "../db/sql.ts";
+import { presentDelivery } from "../deliveries/delivery-json.ts";
+import type { DeliveryHistory } from "../deliveries/history.ts";
+import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { fixedShape } from "../querying/fixed-shape.ts";
+import type { ListParameters } from "../querying/list-parameters.ts";
+import { perPageOf } from "./only-cursors.ts";
+
+/** What the list can be asked for. */
+export const deadLetterShape = fixedShape([], {
+  hasGroups: false,
+  counts: ["none"],
+  own: new Map<string, (text: string) => string | undefined>([
+    [
+      "webhook_id",
+      (text) => (/^[1-9]\d{0,8}$/.test(text) ? undefined : "The webhook id field must be an integer."),
+    ],
+  ]),
+});
+
+const confirmedText = `
+  SELECT id, user_id AS "userId", dead_lettered_at AS "at" FROM svc.deliveries WHERE id = ANY($1::bigint[])`;
+
+/**
+ * Reads a page of deliveries whose attempts are spent, the newest first: each is a message of
+ * `svc.dead` once the broker has confirmed it.
+ */
+export async function readDeadLetters(
+  parameters: ListParameters,
+  {
+    sql,
+    history,
+    cursors,
+    userId,
+    url,
+  }: {
+    readonly sql: Sql;
+    readonly history: Pick<DeliveryHistory, "read">;
+    readonly cursors: Cursors;
+    readonly userId: number;
+    readonly url: URL;
+  },
+): Promise<CursorEnvelope<unknown>> {
+  const { cursor, perPage } = perPageOf(parameters);
+  const binding = cursorBinding("dead-letters", userId, parameters);
+  const position = openPosition(cursors, cursor, binding);
+  const isBackwards = position?.isBackwards === true;
+  const webhookId = parameters.given.get("webhook_id");
+  const from = position === undefined ? undefined : BigInt(position.values[0] ?? "0");
+  const { rows } = await history.read({
+    filter: {
+      status: "failed",
+      subscriptionId: webhookId === undefined ? undefined : Number(webhookId),
+      ...(from !== undefined && (isBackwards ? { fromId: String(from + 1n) } : { toId: String(from - 1n) })),
+    },
+    order: isBackwards ? "asc" : "desc",
+    skip: 0,
+    take: perPage + 1,
+  });
+  const page = cursorPage(rows, { position, take: perPage, valuesOf: ({ id }) => [id] });
+  const ids = page.rows.map(({ id }) => id);
+  const confirmed = await sql<{ id: string; userId: number; at: Date | null }>(confirmedText, [ids]);
+  const byId = new Map(confirmed.map((one) => [one.id, one]));
+  const data = page.rows.map((row) => {
+    const { userId: owner, at } = byId.get(row.id) ?? {};
+    const deadLetteredAt = at === undefined || at === null ? null : formatDateTime(at);
+    return { ...presentDelivery(row), user_id: owner ?? null, dead_lettered_at: deadLetteredAt };
+  });
+  const seal = (one: typeof page.next): string | undefined => one && cursors.seal(one, binding);
+  return cursorEnvelope({ data, next: seal(page.next), previous: seal(page.previous), perPage, url });
+}

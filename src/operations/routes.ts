@@ -1,0 +1,155 @@
+import type { Config } from "../config/load.ts";
+import { shownSettings } from "../config/shown-settings.ts";
+import type { Sql } from "../db/sql.ts";
+import type { DeliveryHistory } from "../deliveries/history.ts";
+import { actorOf } from "../http/actor.ts";
+import { readJsonBody, refuseFields } from "../http/body.ts";
+import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
+import { AppError, OperatorError } from "../kit/errors.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import { includesScope } from "../kit/scopes.ts";
+import type { Turns } from "../kit/turns.ts";
+import { version } from "../kit/version.ts";
+import type { Definitions } from "../mapping/definition.ts";
+import { prismaModelOf } from "../mapping/models.ts";
+import type { Cursors } from "../querying/cursor.ts";
+import { readListParameters } from "../querying/list-parameters.ts";
+import { shownDefinition } from "../resources/show-definition.ts";
+import { auditShape, readAuditPage } from "./audit-page.ts";
+import { deadLetterShape, readDeadLetters } from "./dead-letters.ts";
+import { reloadAll, type Answer } from "./reload-all.ts";
+import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
+import { readStats } from "./stats.ts";
+
+export interface OperationRoutesOptions {
+  /** The configuration in use. */
+  readonly configuration: {
+    readonly config: Config;
+    readonly definitions: Definitions;
+    readonly hash: string;
+    readonly loadedAt: Date;
+  };
+  readonly sql: Sql;
+  /** Reads lists by index, with a time limit of its own. */
+  readonly listSql: Sql;
+  readonly history: Pick<DeliveryHistory, "read">;
+  /** Reads the configuration of this host again; throws OperatorError with every fault. */
+  readonly read: () => Promise<unknown>;
+  /** What the files of faults are named from. */
+  readonly cwd: string;
+  /** How many messages the queue of dead letters holds; rejects while the broker is away. */
+  readonly deadDepth: () => Promise<number>;
+  readonly listTurns: Turns;
+  readonly maxPerPage: number;
+  readonly cursors: Cursors;
+  readonly urlOf: UrlOf;
+  readonly bodyLimitBytes: number;
+}
+
+/** How long a request waits for the processes to reload; a start of a large change takes longer. */
+const reloadLimitMs = 20_000;
+
+/** Adds what operators look at: figures, audit trail, configuration, dead letters. */
+export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOptions): void {
+  const { sql, listSql, listTurns, maxPerPage, cursors, history, urlOf, deadDepth } = options;
+
+  router.get("/stats", async (ctx) => {
+    const { caller, grant } = ctx.state;
+    const showsWebhooks = includesScope(grant.scopes, "webhooks");
+    const stats = await listTurns.run(caller.id, () => readStats(listSql, { caller, showsWebhooks }));
+    ctx.body = { ...stats, caller: { is_admin: caller.isAdmin, scopes: grant.scopes } };
+  });
+
+  router.get("/audit", async (ctx) => {
+    const userId = adminOf(ctx);
+    const parameters = readListParameters(ctx.querystring, auditShape, { maxPerPage });
+    const page = { sql: listSql, cursors, userId, url: urlOf(ctx) };
+    ctx.body = await listTurns.run(userId, () => readAuditPage(parameters, page));
+  });
+
+  router.get("/dead-letters", async (ctx) => {
+    const userId = adminOf(ctx);
+    const parameters = readListParameters(ctx.querystring, deadLetterShape, { maxPerPage });
+    const page = { sql, history, cursors, userId, url: urlOf(ctx) };
+    const list = await listTurns.run(userId, () => readDeadLetters(parameters, page));
+    ctx.body = { ...list, queued: await deadDepth().catch(() => null) };
+  });
+
+  router.get("/configuration", (ctx) => {
+    adminOf(ctx);
+    ctx.body = shownConfiguration(options);
+  });
+
+  router.post("/configuration/reload", async (ctx) => {
+    adminOf(ctx);
+    refuseFields(await readJsonBody(ctx, options.bodyLimitBytes), []);
+    const faults = await ownFaults(options);
+    const answers =
+      faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
+    const isReloaded = faults.length === 0 && answers.every(({ outcome }) => outcome !== "refused");
+    ctx.body = { is_reloaded: isReloaded, faults, processes: answers.map(presentAnswer) };
+  });
+}
+
+/** @throws AppError for any other user. */
+function adminOf(ctx: ApiContext): number {
+  const { caller } = ctx.state;
+  if (!caller.isAdmin) throw new AppError("user.forbidden", "This action is unauthorized.");
+  return caller.id;
+}
+
+function shownConfiguration({ configuration }: OperationRoutesOptions): Readonly<Record<string, unknown>> {
+  const { config, definitions, hash, loadedAt } = configuration;
+  return {
+    version,
+    hash,
+    loaded_at: formatDateTime(loadedAt),
+    resources: [...definitions.values()].map((definition) => ({
+      name: definition.name,
+      file: definition.file,
+      definition: shownDefinition(definition, definitions),
+      prisma_model: prismaModelOf(definition, definitions),
+    })),
+    settings: shownSettings(config).map(({ isSecret, isSet, isFixed, variable, ...setting }) => ({
+      ...setting,
+      variable: variable ?? null,
+      is_secret: isSecret,
+      is_set: isSet,
+      takes_restart: isFixed,
+    })),
+  };
+}
+
+/** Returns the faults of this host's files, as `svc-admin reload` looks for them first. */
+async function ownFaults({
+  read,
+  cwd,
+  configuration,
+}: OperationRoutesOptions): Promise<readonly ShownFault[]> {
+  try {
+    await read();
+    return [];
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    const { configDir } = configuration.config;
+    return Promise.all(
+      error.faults.slice(0, mostFaults).map((text) => faultInFile(text, { configDir, cwd })),
+    );
+  }
+}
+
+/** More would only make the answer long. */
+const mostFaults = 200;
+
+function presentAnswer({ asked, outcome, configuration, faults }: Answer): Readonly<Record<string, unknown>> {
+  const { program, host, pid } = asked;
+  return {
+    program,
+    host,
+    pid,
+    outcome: outcome === "no answer" ? "no_answer" : outcome,
+    configuration,
+    faults: faults.slice(0, mostFaults).map(faultOf),
+  };
+}

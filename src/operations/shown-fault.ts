@@ -1,0 +1,73 @@
+import { readFile } from "node:fs/promises";
+import { basename, relative, resolve } from "node:path";
+
+/** A line of a file. */
+interface Line {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** A fault of the configuration, and where it is. */
+export interface ShownFault {
+  readonly message: string;
+  /** Null for a fault that is in no file, like the next two. */
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly column: number | null;
+  /** The lines around it, where the file is on this host; else null. */
+  readonly excerpt: readonly Line[] | null;
+}
+
+const place = /^([^\n:]{1,400}):(\d{1,7}):(\d{1,7}): (.*)$/s;
+const around = 3;
+const longestLine = 300;
+/** As the reader of the files has it. */
+const mostBytes = 256 * 1024;
+
+/** Takes a fault apart as `faultText` writes it. Any other text is a message without a place. */
+export function faultOf(text: string): ShownFault {
+  const [, file, line, column, message = text] = place.exec(text) ?? [];
+  return {
+    message,
+    file: file ?? null,
+    line: line === undefined ? null : Number(line),
+    column: column === undefined ? null : Number(column),
+    excerpt: null,
+  };
+}
+
+/**
+ * Does the same, and adds the lines around the place, of a file within `configDir`. Of
+ * `service.yaml`, which may hold secrets, it shows the keys only.
+ *
+ * @param cwd What the files of faults are named from.
+ */
+export async function faultInFile(
+  text: string,
+  { configDir, cwd }: { readonly configDir: string; readonly cwd: string },
+): Promise<ShownFault> {
+  const fault = faultOf(text);
+  if (fault.file === null || fault.line === null) return fault;
+  const path = resolve(cwd, fault.file);
+  const isWithin = !relative(configDir, path).startsWith("..");
+  const content = isWithin ? await readFile(path, "utf8").catch(() => undefined) : undefined;
+  if (content === undefined || content.length > mostBytes) return fault;
+  const first = Math.max(1, fault.line - around);
+  const lines = content.split("\n").slice(first - 1, fault.line + around);
+  const show = basename(path) === "service.yaml" ? keyOf : (one: string): string => one;
+  return {
+    ...fault,
+    excerpt: lines.map((one, index) => ({
+      line: first + index,
+      text: show(one.replace(/\r$/, "")).slice(0, longestLine),
+    })),
+  };
+}
+
+/** Keeps comments on lines of their own and keys, and cuts every value. */
+function keyOf(line: string): string {
+  if (/^\s*(#.*)?$/.test(line)) return line;
+  const [, key, value = ""] = /^(\s*[\w.-]+:)(.*)$/.exec(line) ?? [];
+  if (key === undefined) return `${/^\s*/.exec(line)?.[0] ?? ""}…`;
+  return value.trim() === "" ? key : `${key} …`;
+}

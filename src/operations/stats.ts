@@ -1,0 +1,149 @@
+import type { Sql } from "../db/sql.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import { parseUrl } from "../kit/parse-url.ts";
+import { listLiveProcesses, presentProcess } from "./processes.ts";
+import {
+  backlogOfAllText,
+  backlogOfUserText,
+  countLimit,
+  figuresText,
+  receiverCountLimit,
+  receiversOfAllText,
+  receiversOfUserText,
+  userOfAll,
+} from "./stats-texts.ts";
+
+/** How it goes, as `GET /stats` answers it. */
+export type Stats = Readonly<Record<string, unknown>>;
+
+interface FigureRow extends Record<string, unknown> {
+  readonly width: "minute" | "hour";
+  readonly since: Date;
+  readonly changes: number;
+  readonly deliveries: number;
+  readonly failures: number;
+}
+
+interface BacklogRow extends Record<string, unknown> {
+  readonly now: Date;
+  readonly events: number | null;
+  readonly oldestEventAt: Date | null;
+  readonly deliveries: number;
+  readonly scheduled: number;
+  readonly oldestDeliveryAt: Date | null;
+  readonly held: number;
+}
+
+interface ReceiverRow extends Record<string, unknown> {
+  readonly webhookId: number;
+  readonly state: "failing" | "off" | "waiting";
+  readonly userId: number;
+  readonly url: string;
+  readonly resource: string;
+  readonly disabledReason: string | null;
+  readonly isLimited: boolean | null;
+  readonly since: Date;
+  readonly lastError: string | null;
+  readonly waiting: number;
+}
+
+/**
+ * Reads the figures of all users for an admin, else those of one user. Every statement reads a
+ * bounded number of rows, whatever the history.
+ *
+ * @param sql Uses indexes only.
+ * @param showsWebhooks Whether the token may see them; else `receivers` is null.
+ */
+export async function readStats(
+  sql: Sql,
+  {
+    caller,
+    showsWebhooks,
+  }: { readonly caller: { id: number; isAdmin: boolean }; readonly showsWebhooks: boolean },
+): Promise<Stats> {
+  const ofUser = caller.isAdmin ? [] : [caller.id];
+  const figures = await sql<FigureRow>(figuresText, [caller.isAdmin ? userOfAll : caller.id]);
+  const [backlog] = await sql<BacklogRow>(caller.isAdmin ? backlogOfAllText : backlogOfUserText, ofUser);
+  if (backlog === undefined) throw new Error("The statement returned no row.");
+  const receivers = showsWebhooks
+    ? await sql<ReceiverRow>(caller.isAdmin ? receiversOfAllText : receiversOfUserText, ofUser)
+    : undefined;
+  const processes = caller.isAdmin ? await listLiveProcesses(sql) : undefined;
+  const { now } = backlog;
+  return {
+    now: formatDateTime(now),
+    of: caller.isAdmin ? "all" : "own",
+    rates: {
+      hour: seriesOf(figures, now, { width: "minute", stepSeconds: 60, points: 60 }),
+      day: seriesOf(figures, now, { width: "hour", stepSeconds: 3600, points: 24 }),
+      week: seriesOf(figures, now, { width: "hour", stepSeconds: 3600, points: 168 }),
+    },
+    backlog: presentBacklog(backlog),
+    receivers: receivers?.map(presentReceiver) ?? null,
+    processes: processes?.map(presentProcess) ?? null,
+  };
+}
+
+/** Lays rows out as lists of equal length, the oldest first. The last item is still growing. */
+function seriesOf(
+  rows: readonly FigureRow[],
+  now: Date,
+  {
+    width,
+    stepSeconds,
+    points,
+  }: { readonly width: string; readonly stepSeconds: number; readonly points: number },
+): Readonly<Record<string, unknown>> {
+  const stepMs = stepSeconds * 1_000;
+  const last = Math.floor(now.getTime() / stepMs);
+  const series = (name: "changes" | "deliveries" | "failures"): readonly number[] => {
+    const counts = Array.from({ length: points }, () => 0);
+    for (const row of rows) {
+      const index = points - 1 - (last - Math.floor(row.since.getTime() / stepMs));
+      if (row.width === width && index >= 0 && index < points) counts[index] = row[name];
+    }
+    return counts;
+  };
+  return {
+    step_seconds: stepSeconds,
+    from: formatDateTime(new Date((last - points + 1) * stepMs)),
+    changes: series("changes"),
+    deliveries: series("deliveries"),
+    failures: series("failures"),
+  };
+}
+
+function presentBacklog(row: BacklogRow): Readonly<Record<string, unknown>> {
+  const { events, oldestEventAt, deliveries, scheduled, oldestDeliveryAt, held } = row;
+  const time = (at: Date | null): string | null => (at === null ? null : formatDateTime(at));
+  return {
+    events,
+    oldest_event_at: time(oldestEventAt),
+    deliveries,
+    scheduled,
+    oldest_delivery_at: time(oldestDeliveryAt),
+    held,
+    is_estimate: [events ?? 0, deliveries, scheduled, held].some((count) => count >= countLimit),
+  };
+}
+
+function presentReceiver(row: ReceiverRow): Readonly<Record<string, unknown>> {
+  const { webhookId, userId, url, resource, state, since, waiting } = row;
+  return {
+    webhook_id: webhookId,
+    user_id: userId,
+    // A path may hold a secret, which the webhook itself shows.
+    receiver: parseUrl(url)?.origin ?? null,
+    resource,
+    state,
+    since: formatDateTime(since),
+    reason: reasonOf(row),
+    waiting: Math.min(waiting, receiverCountLimit),
+  };
+}
+
+function reasonOf({ state, disabledReason, lastError, isLimited }: ReceiverRow): string | null {
+  if (state === "off") return disabledReason;
+  if (state === "failing") return lastError;
+  return isLimited === true ? "rate_limit" : "no_slot";
+}
