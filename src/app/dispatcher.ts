@@ -3,7 +3,7 @@ import { createDeliverySender } from "./delivery-sender.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf, type Attempts } from "../deliveries/attempt/attempts.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
-import { createFigures } from "../deliveries/figures.ts";
+import { createFigures, type Figures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
@@ -53,8 +53,8 @@ export function createDispatcher({
   const access = createAccessConditions(definitions);
   const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const filters = createWebhookFilters({ definitions, log });
-  const { health, rates } = createStateKeepers(infrastructure, configuration, (ms) => sweep.onQueued(ms));
-  const figures = createFigures({ sql: dispatcherSql, log, drained: () => attempts.drain() });
+  const later: Later = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
+  const { health, rates, figures } = createStateKeepers(infrastructure, configuration, later);
   const attempts: Attempts = createAttempts({
     ...shared,
     health,
@@ -112,25 +112,30 @@ export function createDispatcher({
   ];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
-  return {
-    workers: [fanOut, startingWith(showBreakers, attempts), sweep, ...others],
-    close: () => sender.close(),
-  };
+  const workers = [fanOut, startingWith(showBreakers, attempts), sweep, ...others];
+  return { workers, close: () => sender.close() };
 }
 
 const nowMs = (): number => performance.now();
 
-/** Creates what keeps the state of subscriptions in the database, for all dispatchers. */
+/** What is there when it is called. */
+interface Later {
+  readonly onWait: (ms: number) => void;
+  readonly drained: () => Promise<void>;
+}
+
+/** Creates what keeps the state of subscriptions and the figures in the database. */
 function createStateKeepers(
   { dispatcherSql: sql, log }: Infrastructure,
   { config }: Configuration,
-  onWait: (ms: number) => void,
-): { readonly health: SubscriptionHealth; readonly rates: Rates } {
+  { onWait, drained }: Later,
+): { readonly health: SubscriptionHealth; readonly rates: Rates; readonly figures: Figures } {
   const { disableAfterMs } = config.webhooks;
   const actor = serviceActor("dispatcher");
   return {
     health: createSubscriptionHealth({ sql, log, actor, disableAfterMs, now: nowMs }),
     rates: createRates({ sql, now: nowMs, onWait }),
+    figures: createFigures({ sql, log, drained }),
   };
 }
 

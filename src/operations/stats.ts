@@ -113,15 +113,18 @@ function seriesOf(
   };
 }
 
+function timeOf(at: Date | null): string | null {
+  return at === null ? null : formatDateTime(at);
+}
+
 function presentBacklog(row: BacklogRow): Readonly<Record<string, unknown>> {
   const { events, oldestEventAt, deliveries, scheduled, oldestDeliveryAt, held } = row;
-  const time = (at: Date | null): string | null => (at === null ? null : formatDateTime(at));
   return {
     events,
-    oldest_event_at: time(oldestEventAt),
+    oldest_event_at: timeOf(oldestEventAt),
     deliveries,
     scheduled,
-    oldest_delivery_at: time(oldestDeliveryAt),
+    oldest_delivery_at: timeOf(oldestDeliveryAt),
     held,
     is_estimate: [events ?? 0, deliveries, scheduled, held].some((count) => count >= countLimit),
   };

@@ -12,6 +12,14 @@ interface Row extends Record<string, unknown> {
   readonly failures: number;
 }
 
+const row = (userId: number, width: string, counts: readonly number[]): Row => ({
+  user_id: userId,
+  width,
+  changes: counts[0] ?? 0,
+  deliveries: counts[1] ?? 0,
+  failures: counts[2] ?? 0,
+});
+
 describe("createFigures", () => {
   const scene = useCoreScene();
   let stop: AbortController;
@@ -50,13 +58,6 @@ describe("createFigures", () => {
       `SELECT user_id, width, sum(changes)::int AS changes, sum(deliveries)::int AS deliveries, sum(failures)::int AS failures
        FROM svc.figures GROUP BY user_id, width ORDER BY user_id, width`,
     );
-  const row = (userId: number, width: string, counts: readonly number[]): Row => ({
-    user_id: userId,
-    width,
-    changes: counts[0] ?? 0,
-    deliveries: counts[1] ?? 0,
-    failures: counts[2] ?? 0,
-  });
   const written = (count: number): Promise<unknown> =>
     until(async () => (await sums()).find(({ user_id: id, changes }) => id === 0 && changes >= count), {
       what: `${count} changes`,

@@ -3,6 +3,8 @@ import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
+const sum = (counts: readonly number[]): number => counts.reduce((one, other) => one + other, 0);
+
 describe("the routes of operators", () => {
   let service: TestService;
   let receiver: TestReceiver;
@@ -20,6 +22,12 @@ describe("the routes of operators", () => {
   });
 
   const get = (path: string, who = admin): Promise<Answer> => who.request("GET", path);
+  const figuresOf = async (who: TestUser): Promise<readonly number[]> => {
+    const { hour } = (await get("/stats", who)).body.rates;
+    return [hour.changes, hour.deliveries, hour.failures].map(sum);
+  };
+  const countOfAudit = async (query: string): Promise<number> =>
+    (await get(`/audit?${query}`)).body.data.length;
   const all = async (path: string): Promise<readonly Answer["body"][]> => {
     const rows = [];
     for (let next: string | null = path; next !== null;) {
@@ -40,11 +48,6 @@ describe("the routes of operators", () => {
       await receiver.waitFor(1);
       receiver.answer = { status: 500 };
       await user.request("POST", "/resources/tasks", { title: "two" });
-      const sum = (counts: readonly number[]): number => counts.reduce((one, other) => one + other, 0);
-      const figuresOf = async (who: TestUser): Promise<readonly number[]> => {
-        const { hour } = (await get("/stats", who)).body.rates;
-        return [hour.changes, hour.deliveries, hour.failures].map(sum);
-      };
 
       await until(async () => (await figuresOf(user))[2] === 1, {
         timeoutMs: 20_000,
@@ -110,13 +113,12 @@ describe("the routes of operators", () => {
 
     it("filters by time, action, actor and subject", async () => {
       const later = new Date(Date.now() + 60_000).toISOString();
-      const count = async (query: string): Promise<number> => (await get(`/audit?${query}`)).body.data.length;
 
-      expect(await count(`actor=user:${admin.id}&action=token`)).to.be.at.least(5);
-      expect(await count(`subject=user:${user.id}`)).to.equal(1);
-      expect(await count("subject=user:999999")).to.equal(0);
-      expect(await count(`since=${later}`)).to.equal(0);
-      expect(await count(`until=${later}&actor=service`)).to.be.at.least(1);
+      expect(await countOfAudit(`actor=user:${admin.id}&action=token`)).to.be.at.least(5);
+      expect(await countOfAudit(`subject=user:${user.id}`)).to.equal(1);
+      expect(await countOfAudit("subject=user:999999")).to.equal(0);
+      expect(await countOfAudit(`since=${later}`)).to.equal(0);
+      expect(await countOfAudit(`until=${later}&actor=service`)).to.be.at.least(1);
     });
 
     it("refuses what it does not know, and a cursor of another filter", async () => {

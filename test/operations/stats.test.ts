@@ -22,6 +22,10 @@ interface Series {
 
 const sum = (counts: readonly number[]): number => counts.reduce((all, one) => all + one, 0);
 
+/** As `date_trunc` of now, less so many steps. */
+const ago = (width: string, steps: number): string =>
+  `date_trunc('${width}', now(), 'UTC') - interval '${steps} ${width}'`;
+
 describe("readStats", () => {
   const scene = useCoreScene();
 
@@ -31,10 +35,6 @@ describe("readStats", () => {
   };
   const figures = (rows: string): Promise<unknown> =>
     scene.core.sql(`INSERT INTO svc.figures VALUES ${rows}`);
-  /** As `date_trunc` of now, less so many steps. */
-  const ago = (width: string, steps: number): string =>
-    `date_trunc('${width}', now(), 'UTC') - interval '${steps} ${width}'`;
-
   beforeEach(() => scene.core.sql("DELETE FROM svc.figures"));
 
   it("lays figures out by minute, hour and week, the newest last, with zeros for what is not there", async () => {

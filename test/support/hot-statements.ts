@@ -4,18 +4,16 @@ import type { Sql } from "../../src/db/sql.ts";
 import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
-import { createFigures, forgetOld } from "../../src/deliveries/figures.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { pruneEvents } from "../../src/deliveries/prune.ts";
 import { createDeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
 import { readOutboxBacklog } from "../../src/events/outbox-backlog.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox } from "../../src/events/outbox.ts";
-import { readStats } from "../../src/operations/stats.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/own-subscriptions.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
-import { createMemoryLog } from "./http.ts";
+import { figureWorks } from "./hot-figures.ts";
 import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 
 /** Statements that the service runs on a long history (`makeLongHistory`). */
@@ -191,22 +189,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       isByIndex: true,
       run: readDeliveryBacklog,
     },
-    {
-      name: "stats: of all",
-      pool: "lists",
-      mostRead: 5_500,
-      isByIndex: true,
-      run: (sql) => readStats(sql, { caller: { id: 1, isAdmin: true }, showsWebhooks: true }),
-    },
-    {
-      name: "stats: of a user",
-      pool: "lists",
-      mostRead: 4_000,
-      isByIndex: true,
-      run: (sql) => readStats(sql, { caller: { id: 50, isAdmin: false }, showsWebhooks: true }),
-    },
-    { name: "figures: write", pool: "dispatcher", mostRead: 10, run: writeFigures },
-    { name: "figures: forget", pool: "dispatcher", mostRead: 4_000, run: forgetOld },
+    ...figureWorks,
     { name: "subscription: delete", pool: "pool", mostRead: 5_500, run: deleteSubscription },
     { name: "prune, a page", pool: "pool", mostRead: 9_000, run: (sql) => prune(sql, false) },
     { name: "prune --plan, a page", pool: "pool", mostRead: 4_000, run: (sql) => prune(sql, true) },
@@ -374,13 +357,6 @@ function insert(
     isComplete: true,
     flightMs,
   });
-}
-
-async function writeFigures(sql: Sql): Promise<void> {
-  const { log } = createMemoryLog();
-  const figures = createFigures({ sql, log, drained: () => Promise.resolve() });
-  for (let userId = 1; userId <= 200; userId += 1) figures.attempted(userId, true);
-  await figures.run(AbortSignal.abort());
 }
 
 /** The store works through Prisma; this answers for it. */

@@ -1,6 +1,71 @@
 import type { JSX } from "react";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { useRights, useStats } from "../../app/caller.ts";
 import { Page } from "../../parts/page.tsx";
+import { Empty, Loading } from "../../parts/state.tsx";
+import { AuditPage } from "./audit-page.tsx";
+import { ConfigurationPage } from "./configuration-page.tsx";
+import { DeadLettersPage } from "./dead-letters-page.tsx";
+import { ResourcePage } from "./resource-page.tsx";
+import { TokensPage } from "./tokens-page.tsx";
+import { UserPage } from "./user-page.tsx";
+import { UsersPage } from "./users-page.tsx";
+import "./admin.css";
 
+const parts = [
+  { path: "/admin/users", title: "Users" },
+  { path: "/admin/tokens", title: "Your tokens" },
+  { path: "/admin/audit", title: "Audit trail" },
+  { path: "/admin/configuration", title: "Configuration" },
+  { path: "/admin/dead-letters", title: "Dead letters" },
+] as const;
+
+/** Shows the work of admins: who may call, who changed what, what is in effect, what was given up. */
 export function AdminPage(): JSX.Element {
-  return <Page title="Admin">{null}</Page>;
+  const { isAdmin } = useRights();
+  const isKnown = useStats().data !== undefined;
+  const [path] = useLocation();
+  if (!isKnown)
+    return (
+      <Page title="Admin">
+        <Loading />
+      </Page>
+    );
+  // Everybody has tokens; the rest is for admins.
+  if (!isAdmin && path !== "/admin/tokens")
+    return (
+      <Page title="Admin">
+        <Empty icon="key" title="This is for admins">
+          <p>
+            It takes a user with the admin flag, and a token with the scope <code>admin</code> or{" "}
+            <code>*</code>. <Link href="/admin/tokens">Your own tokens</Link> are for you.
+          </p>
+        </Empty>
+      </Page>
+    );
+  return (
+    <>
+      {isAdmin && (
+        <nav className="admin-parts" aria-label="Admin">
+          {parts.map(({ path: to, title }) => (
+            <Link key={to} href={to} aria-current={path.startsWith(to) ? "page" : undefined}>
+              {title}
+            </Link>
+          ))}
+        </nav>
+      )}
+      <Switch>
+        <Route path="/admin/users" component={UsersPage} />
+        <Route path="/admin/users/:id">{({ id }) => <UserPage key={id} id={id} />}</Route>
+        <Route path="/admin/tokens" component={TokensPage} />
+        <Route path="/admin/audit" component={AuditPage} />
+        <Route path="/admin/configuration" component={ConfigurationPage} />
+        <Route path="/admin/configuration/:name">{({ name }) => <ResourcePage name={name} />}</Route>
+        <Route path="/admin/dead-letters" component={DeadLettersPage} />
+        <Route>
+          <Redirect to="/admin/users" replace />
+        </Route>
+      </Switch>
+    </>
+  );
 }

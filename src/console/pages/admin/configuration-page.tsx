@@ -1,0 +1,202 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { api } from "../../api/client.ts";
+import type { Json } from "../../api/types.ts";
+import { useStats } from "../../app/caller.ts";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Value } from "../../parts/code.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { TextField } from "../../parts/field.tsx";
+import { Card, Facts, Page } from "../../parts/page.tsx";
+import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { ReloadOutcome } from "./reload-outcome.tsx";
+import type { ConfigurationInEffect, ReloadAnswer, SettingInEffect } from "./types.ts";
+import { useConfiguration } from "./use-configuration.ts";
+
+export function ConfigurationPage(): JSX.Element {
+  const query = useConfiguration();
+  const client = useQueryClient();
+  const [answer, setAnswer] = useState<ReloadAnswer | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const reload = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      setAnswer(await api<ReloadAnswer>("/configuration/reload", { method: "POST" }));
+      await client.invalidateQueries();
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setBusy(false);
+  };
+  return (
+    <Page
+      title="Configuration"
+      actions={
+        <Button kind="primary" icon="refresh" isBusy={isBusy} onPress={() => void reload()}>
+          {isBusy ? "Waiting for the processes" : "Check the files and reload"}
+        </Button>
+      }
+    >
+      <ErrorLine error={error} />
+      {answer !== null && <ReloadOutcome answer={answer} onClose={() => setAnswer(null)} />}
+      <QueryView query={query}>
+        {(configuration) => (
+          <>
+            <InEffect configuration={configuration} />
+            <Resources configuration={configuration} />
+            <Settings settings={configuration.settings} />
+          </>
+        )}
+      </QueryView>
+    </Page>
+  );
+}
+
+function InEffect({ configuration }: { readonly configuration: ConfigurationInEffect }): JSX.Element {
+  const processes = useStats().data?.processes ?? [];
+  return (
+    <Card title="In effect">
+      <div className="stack">
+        <Facts
+          facts={[
+            ["Version", configuration.version],
+            ["Checksum", <code key="hash">{configuration.hash}</code>],
+            ["Loaded", <Time key="loaded" value={configuration.loaded_at} isExact />],
+          ]}
+        />
+        {processes.length > 0 && (
+          <DataTable
+            label="Processes"
+            rows={processes}
+            rowKey={({ id }) => id}
+            columns={[
+              { key: "program", title: "Program", render: ({ program }) => program },
+              { key: "host", title: "Host", render: ({ host }) => <Value value={host} /> },
+              { key: "version", title: "Version", render: ({ version }) => <Value value={version} /> },
+              {
+                key: "configuration",
+                title: "Configuration",
+                render: ({ configuration: hash }) => (
+                  <span className="row">
+                    <code>{hash}</code>
+                    {hash !== configuration.hash && <Badge tone="warn">another one</Badge>}
+                  </span>
+                ),
+              },
+              { key: "started", title: "Started", render: (one) => <Time value={one.started_at} /> },
+            ]}
+          />
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function Resources({ configuration }: { readonly configuration: ConfigurationInEffect }): JSX.Element {
+  const { resources } = configuration;
+  return (
+    <Card title="Resources" note="Each with every default and rule in effect, and its Prisma model." isFlush>
+      {resources.length === 0 ? (
+        <Empty icon="resources" title="No resource yet">
+          <p>
+            Put a mapping file into <code>config/resources</code>, and reload.
+          </p>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Resources"
+          rows={resources}
+          rowKey={({ name }) => name}
+          rowHref={({ name }) => `/admin/configuration/${encodeURIComponent(name)}`}
+          columns={[
+            { key: "name", title: "Name", render: ({ name }) => name },
+            {
+              key: "table",
+              title: "Table",
+              render: ({ definition }) => <Value value={definition["table"]} />,
+            },
+            {
+              key: "managed",
+              title: "Managed",
+              render: ({ definition }) => <Value value={definition["managed"]} />,
+            },
+            {
+              key: "triggers",
+              title: "Triggers",
+              render: ({ definition }) => <List value={definition["triggers"]} />,
+            },
+            { key: "file", title: "File", render: ({ file }) => <code className="break">{file}</code> },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
+
+function List({ value }: { readonly value: Json | undefined }): JSX.Element {
+  return <span>{Array.isArray(value) && value.length > 0 ? value.join(", ") : "none"}</span>;
+}
+
+function Settings({ settings }: { readonly settings: readonly SettingInEffect[] }): JSX.Element {
+  const [search, setSearch] = useState("");
+  const wanted = search.trim().toLowerCase();
+  const rows = settings.filter(({ key, variable }) =>
+    `${key} ${variable ?? ""}`.toLowerCase().includes(wanted),
+  );
+  return (
+    <Card
+      title="Settings"
+      note="As service.yaml would have them: durations in seconds. Secrets are not shown."
+      isFlush
+    >
+      <div className="filters">
+        <TextField
+          label="Search"
+          type="search"
+          value={search}
+          onChange={setSearch}
+          placeholder="key or variable"
+        />
+      </div>
+      {rows.length === 0 ? (
+        <Empty title="No setting fits" action={<Button onPress={() => setSearch("")}>Show all</Button>} />
+      ) : (
+        <DataTable
+          label="Settings"
+          rows={rows}
+          rowKey={({ key }) => key}
+          columns={[
+            { key: "key", title: "Key", render: ({ key }) => <code>{key}</code> },
+            { key: "value", title: "Value", render: (setting) => <SettingValue setting={setting} /> },
+            {
+              key: "default",
+              title: "Default",
+              render: (setting) => <Value value={setting.default as Json} />,
+            },
+            {
+              key: "variable",
+              title: "Variable",
+              render: ({ variable }) =>
+                variable === null ? <Value value={null} /> : <code>{variable}</code>,
+            },
+            {
+              key: "restart",
+              title: "A change takes",
+              render: (setting) => (setting.takes_restart ? "a restart" : "a reload"),
+            },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
+
+function SettingValue({ setting }: { readonly setting: SettingInEffect }): JSX.Element {
+  if (setting.is_secret)
+    return setting.is_set ? <Badge tone="good">set, secret</Badge> : <Badge>not set, secret</Badge>;
+  return <Value value={setting.value as Json} />;
+}

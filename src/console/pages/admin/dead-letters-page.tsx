@@ -1,0 +1,191 @@
+import { useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { Link } from "wouter";
+import { api } from "../../api/client.ts";
+import type { CursorPage, Delivery } from "../../api/types.ts";
+import { Badge, TriggerBadge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { DataTable, Pager } from "../../parts/data-table.tsx";
+import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, messageOf, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { useList } from "../../parts/use-list.ts";
+import type { DeadLetter } from "./types.ts";
+
+type DeadLetters = CursorPage<DeadLetter> & { readonly queued: number | null };
+
+export function DeadLettersPage(): JSX.Element {
+  const url = useUrlState();
+  const query = useList<DeadLetter>("/dead-letters", url.search) as UseQueryResult<DeadLetters>;
+  const client = useQueryClient();
+  const [wanted, setWanted] = useState<readonly DeadLetter[]>([]);
+  const rows = query.data?.data ?? [];
+  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ["/dead-letters"] });
+  return (
+    <Page
+      title="Dead letters"
+      actions={
+        rows.length > 0 && (
+          <Button icon="refresh" onPress={() => setWanted(rows)}>
+            Retry this page
+          </Button>
+        )
+      }
+    >
+      <Card
+        isFlush
+        title="Deliveries whose attempts are spent"
+        note="A retry makes a new delivery of the same event. The message in the queue svc.dead stays there."
+      >
+        <QueryView query={query}>
+          {(page) =>
+            page.data.length === 0 ? (
+              <Empty icon="check" title="Nothing was given up">
+                <p>A delivery comes here when its last attempt has failed.</p>
+              </Empty>
+            ) : (
+              <>
+                <Letters
+                  rows={page.data}
+                  isStale={query.isPlaceholderData}
+                  onRetry={(one) => setWanted([one])}
+                />
+                <Pager page={page} url={url} total={<Queued count={page.queued} />} />
+              </>
+            )
+          }
+        </QueryView>
+      </Card>
+      {wanted.length > 0 && <RetryDialog letters={wanted} onDone={refresh} onClose={() => setWanted([])} />}
+    </Page>
+  );
+}
+
+function Letters({
+  rows,
+  isStale,
+  onRetry,
+}: {
+  readonly rows: readonly DeadLetter[];
+  readonly isStale: boolean;
+  readonly onRetry: (letter: DeadLetter) => void;
+}): JSX.Element {
+  return (
+    <DataTable
+      label="Dead letters"
+      rows={rows}
+      rowKey={({ id }) => id}
+      rowHref={({ id }) => `/deliveries/${id}`}
+      isStale={isStale}
+      columns={[
+        { key: "id", title: "Delivery", render: ({ id }) => id },
+        {
+          key: "event",
+          title: "Event",
+          render: ({ resource, event, record_id: record }) => (
+            <span className="row">
+              <TriggerBadge trigger={event} />
+              <span className="break">
+                {resource} {record}
+              </span>
+            </span>
+          ),
+        },
+        {
+          key: "url",
+          title: "Receiver",
+          render: ({ url: to }) => <span className="break">{to}</span>,
+        },
+        {
+          key: "user",
+          title: "User",
+          render: ({ user_id: id }) => id !== null && <Link href={`/admin/users/${id}`}>{id}</Link>,
+        },
+        { key: "tries", title: "Attempts", isNumeric: true, render: ({ attempt }) => attempt },
+        {
+          key: "error",
+          title: "Last error",
+          render: ({ last_error: error }) => <span className="break">{error ?? "unknown"}</span>,
+        },
+        { key: "time", title: "Given up", render: (one) => <Time value={one.updated_at} /> },
+        { key: "queue", title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
+        {
+          key: "retry",
+          title: "",
+          render: (one) => (
+            <Button kind="quiet" aria-label={`Retry delivery ${one.id}`} onPress={() => onRetry(one)}>
+              Retry
+            </Button>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+function Confirmed({ letter }: { readonly letter: DeadLetter }): JSX.Element {
+  if (letter.dead_lettered_at === null) return <Badge tone="warn">not yet</Badge>;
+  return <Time value={letter.dead_lettered_at} />;
+}
+
+function Queued({ count }: { readonly count: number | null }): JSX.Element {
+  if (count === null) return <span>The broker does not answer.</span>;
+  return (
+    <span>
+      {count.toLocaleString("en")} {count === 1 ? "message" : "messages"} in svc.dead
+    </span>
+  );
+}
+
+/** Retries deliveries one after the other. Says how far it is, and what was refused. */
+function RetryDialog({
+  letters,
+  onDone,
+  onClose,
+}: {
+  readonly letters: readonly DeadLetter[];
+  readonly onDone: () => Promise<unknown>;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [done, setDone] = useState(0);
+  const [only] = letters;
+  const title =
+    letters.length === 1 ? `Retry delivery ${only?.id ?? ""}?` : `Retry ${letters.length} deliveries?`;
+  const retryAll = async (): Promise<void> => {
+    const refusals: string[] = [];
+    for (const { id } of letters) {
+      try {
+        await api<Delivery>(`/webhook-deliveries/${id}/retry`, { method: "POST" });
+      } catch (error) {
+        refusals.push(`${id}: ${messageOf(error)}`);
+      }
+      setDone((count) => count + 1);
+    }
+    await onDone();
+    setDone(0);
+    const made = letters.length - refusals.length;
+    if (made > 0)
+      toast(made === 1 ? "A new delivery is on its way." : `${made} new deliveries are on their way.`);
+    if (refusals.length > 0) throw new Error(refusals.slice(0, 5).join(" "));
+  };
+  return (
+    <ConfirmDialog
+      title={title}
+      confirmLabel={letters.length === 1 ? "Retry it" : "Retry them"}
+      isDangerous={false}
+      onConfirm={retryAll}
+      onClose={onClose}
+    >
+      <p>
+        {letters.length === 1 ? "A new delivery of its event goes" : "A new delivery of each event goes"} to
+        the webhook as it is now. The receiver sees the same event id, and a new delivery id.
+      </p>
+      {letters.length > 1 && (
+        <progress max={letters.length} value={done} aria-label={`${done} of ${letters.length}`} />
+      )}
+    </ConfirmDialog>
+  );
+}

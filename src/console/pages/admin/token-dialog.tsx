@@ -1,0 +1,181 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState, type JSX, type SubmitEvent } from "react";
+import { ApiError } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import type { ResourceEntry } from "../../api/types.ts";
+import { Button } from "../../parts/button.tsx";
+import { CodeBlock } from "../../parts/code.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+
+const plain = [
+  { scope: "read", hint: "Every record that the user may read." },
+  { scope: "write", hint: "The same, and to change it." },
+  { scope: "webhooks", hint: "Webhooks and their deliveries." },
+  { scope: "admin", hint: "Users, and the rights of an admin." },
+] as const;
+
+const lives = [
+  { value: "", title: "never" },
+  { value: "7", title: "in 7 days" },
+  { value: "30", title: "in 30 days" },
+  { value: "90", title: "in 90 days" },
+  { value: "365", title: "in a year" },
+];
+
+/** Makes a token, and shows it this once. */
+export function TokenDialog({
+  path,
+  onMade,
+  onClose,
+}: {
+  readonly path: string;
+  readonly onMade: () => Promise<unknown>;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [made, setMade] = useState<string | null>(null);
+  if (made !== null)
+    return (
+      <Dialog title="The new token" isRequired onClose={onClose}>
+        <div className="stack">
+          <p>Copy it now: it is shown this once, and cannot be found again.</p>
+          <CodeBlock text={made} label="Token" />
+        </div>
+        <div className="dialog-actions">
+          <Button kind="primary" onPress={onClose}>
+            I have copied it
+          </Button>
+        </div>
+      </Dialog>
+    );
+  const take = async (token: string): Promise<void> => {
+    setMade(token);
+    await onMade();
+  };
+  return <TokenForm path={path} onMade={take} onClose={onClose} />;
+}
+
+function TokenForm({
+  path,
+  onMade,
+  onClose,
+}: {
+  readonly path: string;
+  readonly onMade: (token: string) => Promise<unknown>;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [name, setName] = useState("");
+  const [isAll, setAll] = useState(true);
+  const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
+  const [days, setDays] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const fields = error instanceof ApiError ? error.fields : {};
+  const create = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const { token } = await api<{ token: string }>(path, {
+        method: "POST",
+        body: {
+          name,
+          ...(isAll ? {} : { scopes: [...scopes] }),
+          ...(days === ""
+            ? {}
+            : { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }),
+        },
+      });
+      await onMade(token);
+    } catch (thrown) {
+      setError(thrown);
+      setBusy(false);
+    }
+  };
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void create();
+  };
+  return (
+    <Dialog title="New token" onClose={onClose}>
+      <form className="stack" onSubmit={submit} noValidate>
+        <TextField
+          label="Name"
+          isRequired
+          value={name}
+          onChange={setName}
+          errors={fields["name"]}
+          hint="What it is for: you will find it by this."
+          autoFocus
+        />
+        <CheckField
+          label="Everything that your own token may do"
+          value={isAll}
+          onChange={setAll}
+          hint="Otherwise choose scopes; less is safer."
+        />
+        {!isAll && <ScopeField scopes={scopes} onChange={setScopes} errors={fields["scopes"]} />}
+        <SelectField
+          label="Ends"
+          value={days}
+          onChange={setDays}
+          options={lives}
+          errors={fields["expires_at"]}
+        />
+        {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
+        <div className="dialog-actions">
+          <Button onPress={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" isBusy={isBusy}>
+            Make the token
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function ScopeField({
+  scopes,
+  onChange,
+  errors,
+}: {
+  readonly scopes: ReadonlySet<string>;
+  readonly onChange: (scopes: ReadonlySet<string>) => void;
+  readonly errors: readonly string[] | undefined;
+}): JSX.Element {
+  const { data } = useQuery({
+    queryKey: ["/resources"],
+    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
+  });
+  const toggle = (scope: string): void => {
+    const next = new Set(scopes);
+    if (!next.delete(scope)) next.add(scope);
+    onChange(next);
+  };
+  const check = (scope: string, title: string): JSX.Element => (
+    <label key={scope}>
+      <input type="checkbox" checked={scopes.has(scope)} onChange={() => toggle(scope)} /> {title}
+    </label>
+  );
+  return (
+    <Field label="Scopes" isRequired errors={errors}>
+      {(control) => (
+        <div className="scope-list" role="group" {...control}>
+          {plain.map(({ scope, hint }) => (
+            <div key={scope} className="scope-row">
+              {check(scope, scope)}
+              <span className="small muted">{hint}</span>
+            </div>
+          ))}
+          {data?.data.map(({ name }) => (
+            <div key={name} className="scope-row">
+              <span className="mono break">{name}</span>
+              {check(`${name}:read`, "read")}
+              {check(`${name}:write`, "write")}
+            </div>
+          ))}
+        </div>
+      )}
+    </Field>
+  );
+}

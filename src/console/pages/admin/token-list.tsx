@@ -1,0 +1,133 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { api } from "../../api/client.ts";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { Card } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { NumberPager } from "./number-pager.tsx";
+import { TokenDialog } from "./token-dialog.tsx";
+import type { Token } from "./types.ts";
+import { useNumbered } from "./use-numbered.ts";
+
+/**
+ * Lists tokens, makes and revokes them.
+ *
+ * @param path `/tokens` of the caller, or those of a user.
+ */
+export function TokenList({ path, owner }: { readonly path: string; readonly owner?: string }): JSX.Element {
+  const url = useUrlState();
+  const query = useNumbered<Token>(path, url.search);
+  const client = useQueryClient();
+  const [isMaking, setMaking] = useState(false);
+  const [revoked, setRevoked] = useState<Token | null>(null);
+  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: [path] });
+  const create = (
+    <Button kind="primary" icon="plus" onPress={() => setMaking(true)}>
+      New token
+    </Button>
+  );
+  return (
+    <Card
+      title="Tokens"
+      note="A token is shown once, when it is made. What is kept of it is its hash."
+      actions={create}
+      isFlush
+    >
+      <QueryView query={query} lines={3}>
+        {(page) =>
+          page.data.length === 0 ? (
+            <Empty icon="key" title="No token yet" action={create}>
+              <p>{owner === undefined ? "You have" : `${owner} has`} nothing to call the API with.</p>
+            </Empty>
+          ) : (
+            <>
+              <Tokens rows={page.data} isStale={query.isPlaceholderData} onRevoke={setRevoked} />
+              <NumberPager page={page} url={url} />
+            </>
+          )
+        }
+      </QueryView>
+      {isMaking && <TokenDialog path={path} onMade={refresh} onClose={() => setMaking(false)} />}
+      {revoked !== null && (
+        <ConfirmDialog
+          title={`Revoke ${revoked.name}?`}
+          confirmLabel="Revoke the token"
+          onClose={() => setRevoked(null)}
+          onConfirm={async () => {
+            await api(`${path}/${revoked.id}`, { method: "DELETE" });
+            await refresh();
+            toast(`${revoked.name} is revoked.`);
+          }}
+        >
+          <p>
+            Requests with it get 401 at once, as do those with tokens that were made with it. This cannot be
+            undone: make a new one instead.
+          </p>
+        </ConfirmDialog>
+      )}
+    </Card>
+  );
+}
+
+function Tokens({
+  rows,
+  isStale,
+  onRevoke,
+}: {
+  readonly rows: readonly Token[];
+  readonly isStale: boolean;
+  readonly onRevoke: (token: Token) => void;
+}): JSX.Element {
+  return (
+    <DataTable
+      label="Tokens"
+      rows={rows}
+      rowKey={({ id }) => id}
+      isStale={isStale}
+      columns={[
+        { key: "name", title: "Name", render: ({ name }) => name },
+        { key: "scopes", title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
+        { key: "state", title: "State", render: (token) => <TokenState token={token} /> },
+        { key: "used", title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
+        { key: "expires", title: "Ends", render: (token) => <Time value={token.expires_at} /> },
+        { key: "made", title: "Made", render: (token) => <Time value={token.created_at} /> },
+        {
+          key: "revoke",
+          title: "",
+          render: (token) =>
+            stateOf(token) === "active" ? (
+              <Button kind="quiet" aria-label={`Revoke ${token.name}`} onPress={() => onRevoke(token)}>
+                Revoke
+              </Button>
+            ) : null,
+        },
+      ]}
+    />
+  );
+}
+
+function Scopes({ scopes }: { readonly scopes: readonly string[] }): JSX.Element {
+  return (
+    <span className="row">
+      {scopes.map((scope) => (
+        <Badge key={scope}>{scope === "*" ? "* everything" : scope}</Badge>
+      ))}
+    </span>
+  );
+}
+
+function stateOf({ revoked_at: revoked, expires_at: expires }: Token): "active" | "revoked" | "expired" {
+  if (revoked !== null) return "revoked";
+  return expires !== null && Date.parse(expires) <= Date.now() ? "expired" : "active";
+}
+
+function TokenState({ token }: { readonly token: Token }): JSX.Element {
+  const state = stateOf(token);
+  return <Badge tone={state === "active" ? "good" : "neutral"}>{state}</Badge>;
+}

@@ -1,0 +1,11 @@
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { api } from "../../api/client.ts";
+import type { ConfigurationInEffect } from "./types.ts";
+
+/** Reads the configuration of the process that answers. */
+export function useConfiguration(): UseQueryResult<ConfigurationInEffect> {
+  return useQuery({
+    queryKey: ["/configuration"],
+    queryFn: () => api<ConfigurationInEffect>("/configuration"),
+  });
+}

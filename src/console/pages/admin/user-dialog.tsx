@@ -1,0 +1,81 @@
+import { useState, type JSX, type SubmitEvent } from "react";
+import { ApiError } from "../../api/api-error.ts";
+import { api } from "../../api/client.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { CheckField, TextField } from "../../parts/field.tsx";
+import { ErrorLine } from "../../parts/state.tsx";
+import type { User } from "./types.ts";
+
+/** Makes a user, or changes one. */
+export function UserDialog({
+  user,
+  onSaved,
+  onClose,
+}: {
+  readonly user?: User;
+  readonly onSaved: (user: User) => unknown;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const [name, setName] = useState(user?.name ?? "");
+  const [email, setEmail] = useState(user?.email ?? "");
+  const [isAdmin, setAdmin] = useState(user?.is_admin ?? false);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const fields = error instanceof ApiError ? error.fields : {};
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const body = { name, email, is_admin: isAdmin };
+      const [method, path] =
+        user === undefined ? (["POST", "/users"] as const) : (["PUT", `/users/${user.id}`] as const);
+      const saved = await api<User>(path, { method, body });
+      onClose();
+      await onSaved(saved);
+    } catch (thrown) {
+      setError(thrown);
+      setBusy(false);
+    }
+  };
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void save();
+  };
+  return (
+    <Dialog title={user === undefined ? "New user" : `Change ${user.name}`} onClose={onClose}>
+      <form className="stack" onSubmit={submit} noValidate>
+        <TextField
+          label="Name"
+          isRequired
+          value={name}
+          onChange={setName}
+          errors={fields["name"]}
+          autoFocus
+        />
+        <TextField
+          label="E-mail"
+          type="email"
+          isRequired
+          value={email}
+          onChange={setEmail}
+          errors={fields["email"]}
+          hint="Names the user; nothing is sent to it."
+        />
+        <CheckField
+          label="Admin"
+          hint="Sees and changes everything, with tokens that have the scope admin or *."
+          value={isAdmin}
+          onChange={setAdmin}
+        />
+        {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
+        <div className="dialog-actions">
+          <Button onPress={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" isBusy={isBusy}>
+            {user === undefined ? "Make the user" : "Save"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,79 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type JSX } from "react";
+import { useLocation } from "wouter";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { Card, Page } from "../../parts/page.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { toast } from "../../parts/toast.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { NumberPager } from "./number-pager.tsx";
+import type { User } from "./types.ts";
+import { useNumbered } from "./use-numbered.ts";
+import { UserDialog } from "./user-dialog.tsx";
+
+export function UsersPage(): JSX.Element {
+  const url = useUrlState();
+  const query = useNumbered<User>("/users", url.search);
+  const client = useQueryClient();
+  const [isMaking, setMaking] = useState(false);
+  const [, navigate] = useLocation();
+  const create = (
+    <Button kind="primary" icon="plus" onPress={() => setMaking(true)}>
+      New user
+    </Button>
+  );
+  return (
+    <Page title="Users" actions={create}>
+      <Card isFlush>
+        <QueryView query={query}>
+          {(page) =>
+            page.data.length === 0 ? (
+              <Empty title="No user on this page" action={create} />
+            ) : (
+              <>
+                <DataTable
+                  label="Users"
+                  rows={page.data}
+                  rowKey={({ id }) => id}
+                  rowHref={({ id }) => `/admin/users/${id}`}
+                  isStale={query.isPlaceholderData}
+                  columns={[
+                    { key: "name", title: "Name", render: ({ name }) => name },
+                    { key: "email", title: "E-mail", render: ({ email }) => email },
+                    { key: "state", title: "State", render: (user) => <UserBadges user={user} /> },
+                    { key: "id", title: "Id", isNumeric: true, render: ({ id }) => id },
+                    { key: "created", title: "Made", render: (user) => <Time value={user.created_at} /> },
+                  ]}
+                />
+                <NumberPager page={page} url={url} />
+              </>
+            )
+          }
+        </QueryView>
+      </Card>
+      {isMaking && (
+        <UserDialog
+          onClose={() => setMaking(false)}
+          onSaved={async (user) => {
+            await client.invalidateQueries({ queryKey: ["/users"] });
+            toast(`${user.name} is there. Make a token for them next.`);
+            navigate(`/admin/users/${user.id}`);
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** Says what a user is, where it is not the usual. */
+export function UserBadges({ user }: { readonly user: User }): JSX.Element {
+  return (
+    <span className="row">
+      {user.is_disabled ? <Badge tone="warn">disabled</Badge> : <Badge tone="good">active</Badge>}
+      {user.is_admin && <Badge tone="accent">admin</Badge>}
+    </span>
+  );
+}
