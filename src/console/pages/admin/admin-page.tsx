@@ -20,7 +20,10 @@ const parts = [
   { path: "/admin/dead-letters", title: "Dead letters" },
 ] as const;
 
-/** Shows the work of admins: who may call, who changed what, what is in effect, what was given up. */
+/**
+ * Shows the work of admins: who may call, who changed what, what is in effect, and what was given
+ * up.
+ */
 export function AdminPage(): JSX.Element {
   const { isAdmin } = useRights();
   const isKnown = useStats().data !== undefined;
