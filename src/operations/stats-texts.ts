@@ -47,7 +47,8 @@ export const backlogOfUserText = `
 /**
  * Lists receivers that fail, are off or wait. `failing`, `off` and `parked` each read a bounded
  * number of rows. One that was switched off for failing keeps its time; the newest are read first,
- * since those that are on have failed for a shorter time.
+ * since those that are on have failed for a shorter time. OFFSET 0: one row by its key for each,
+ * whatever the planner expects.
  */
 const receiversText = (failing: string, off: string, parked: string): string => `
   WITH RECURSIVE failing AS MATERIALIZED (${failing}
@@ -72,8 +73,8 @@ const receiversText = (failing: string, off: string, parked: string): string => 
     ${some("svc.delivery_queue WHERE subscription_id = worst.id ORDER BY delivery_id", receiverCountLimit)}
       + ${some("svc.deliveries WHERE subscription_id = worst.id AND held_at IS NOT NULL ORDER BY id", receiverCountLimit)} AS waiting
   FROM worst
-  JOIN svc.subscriptions AS subscription ON subscription.id = worst.id
-  LEFT JOIN svc.subscription_state AS health ON health.subscription_id = worst.id
+  JOIN LATERAL (SELECT * FROM svc.subscriptions WHERE id = worst.id OFFSET 0) AS subscription ON true
+  LEFT JOIN LATERAL (SELECT * FROM svc.subscription_state WHERE subscription_id = worst.id OFFSET 0) AS health ON true
   ORDER BY worst.rank, since`;
 
 export const receiversOfAllText = receiversText(
@@ -98,7 +99,9 @@ export const receiversOfUserText = receiversText(
   `
     SELECT own.id, failing_since AS since FROM (
       SELECT id, is_active FROM svc.subscriptions WHERE user_id = $1 ORDER BY user_id LIMIT ${countLimit}) AS own
-    JOIN svc.subscription_state ON subscription_id = own.id WHERE own.is_active AND failing_since IS NOT NULL`,
+    CROSS JOIN LATERAL (
+      SELECT failing_since FROM svc.subscription_state WHERE subscription_id = own.id OFFSET 0) AS health
+    WHERE own.is_active AND failing_since IS NOT NULL`,
   `
     SELECT id, disabled_at AS since, disabled_reason AS reason FROM (
       SELECT id, is_active, disabled_at, disabled_reason FROM svc.subscriptions WHERE user_id = $1

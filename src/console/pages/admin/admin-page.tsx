@@ -1,6 +1,7 @@
 import type { JSX } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { useRights, useStats } from "../../app/caller.ts";
+import { LinkButton } from "../../parts/button.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loading } from "../../parts/state.tsx";
 import { AuditPage } from "./audit-page.tsx";
@@ -38,10 +39,14 @@ export function AdminPage(): JSX.Element {
   if (!isAdmin && path !== "/admin/tokens")
     return (
       <Page title="Admin">
-        <Empty icon="key" title="This is for admins">
+        <Empty
+          icon="key"
+          title="This is for admins"
+          action={<LinkButton href="/admin/tokens">Your own tokens</LinkButton>}
+        >
           <p>
             It takes a user with the admin flag, and a token with the scope <code>admin</code> or{" "}
-            <code>*</code>. <Link href="/admin/tokens">Your own tokens</Link> are for you.
+            <code>*</code>.
           </p>
         </Empty>
       </Page>

@@ -6,7 +6,6 @@ import { Button } from "../../parts/button.tsx";
 import { JsonView, Value } from "../../parts/code.tsx";
 import { DataTable, Pager } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { SelectField, TextField } from "../../parts/field.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -14,31 +13,9 @@ import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import type { AuditEntry } from "./types.ts";
 
-const any = { value: "", title: "any" };
-const optionsOf = (values: readonly string[]): readonly { value: string; title: string }[] => [
-  any,
-  ...values.map((value) => ({ value, title: value.replace("_", " ") })),
-];
-const actions = optionsOf([
-  "user",
-  "token",
-  "webhook",
-  "secret_key",
-  "configuration",
-  "reload",
-  "migration",
-  "record",
-]);
-const actors = optionsOf(["user", "operator", "service", "database"]);
-const subjects = optionsOf([
-  "user",
-  "token",
-  "webhook",
-  "secret_key",
-  "configuration",
-  "migration",
-  "record",
-]);
+const actions = ["user", "token", "webhook", "secret_key", "configuration", "reload", "migration", "record"];
+const actors = ["user", "operator", "service", "database"];
+const subjects = ["user", "token", "webhook", "secret_key", "configuration", "migration", "record"];
 
 export function AuditPage(): JSX.Element {
   const url = useUrlState();
@@ -48,7 +25,7 @@ export function AuditPage(): JSX.Element {
   return (
     <Page title="Audit trail">
       <Card isFlush note="Who changed users, tokens, webhooks, keys, tables and configuration.">
-        <Filters key={url.search.get("actor") ?? ""} url={url} />
+        <Filters url={url} />
         <QueryView query={query}>
           {(page) =>
             page.data.length === 0 ? (
@@ -110,45 +87,82 @@ export function AuditPage(): JSX.Element {
 function Filters({ url }: { readonly url: UrlState }): JSX.Element {
   const given = (name: string): string => url.search.get(name) ?? "";
   const set = (name: string, value: string): void => url.change({ [name]: value === "" ? null : value });
-  const party = (name: "actor" | "subject", label: string, options: typeof actors): JSX.Element => {
-    const [kind = "", ...rest] = given(name).split(":");
-    const id = rest.join(":");
-    return (
-      <>
-        <SelectField label={label} value={kind} onChange={(value) => set(name, value)} options={options} />
-        <TextField
-          label={`${label}, id`}
-          value={id}
-          disabled={kind === ""}
-          placeholder={kind === "" ? "choose a kind first" : "all"}
-          onChange={(value) => set(name, value === "" ? kind : `${kind}:${value}`)}
-        />
-      </>
-    );
-  };
+  const setTime = (name: string, value: string): void =>
+    set(name, value === "" ? "" : new Date(value).toISOString());
   return (
     <search className="filters">
-      <SelectField
+      <Choice
         label="Action"
         value={given("action")}
         onChange={(value) => set("action", value)}
-        options={actions}
+        of={actions}
       />
-      {party("actor", "By", actors)}
-      {party("subject", "To what", subjects)}
-      <TextField
-        label="Since"
-        type="datetime-local"
-        value={localOf(given("since"))}
-        onChange={(value) => set("since", value === "" ? "" : new Date(value).toISOString())}
+      <Party label="By" value={given("actor")} onChange={(value) => set("actor", value)} of={actors} />
+      <Party
+        label="To what"
+        value={given("subject")}
+        onChange={(value) => set("subject", value)}
+        of={subjects}
       />
-      <TextField
-        label="Until"
-        type="datetime-local"
-        value={localOf(given("until"))}
-        onChange={(value) => set("until", value === "" ? "" : new Date(value).toISOString())}
-      />
+      {["since", "until"].map((name) => (
+        <label key={name} className="filter">
+          <span>{name === "since" ? "Since" : "Until"}</span>
+          <input
+            className="input"
+            type="datetime-local"
+            value={localOf(given(name))}
+            onChange={(event) => setTime(name, event.currentTarget.value)}
+          />
+        </label>
+      ))}
     </search>
+  );
+}
+
+interface Filter {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly of: readonly string[];
+}
+
+function Choice({ label, value, onChange, of }: Filter): JSX.Element {
+  return (
+    <label className="filter">
+      <span>{label}</span>
+      <select className="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        <option value="">any</option>
+        {of.map((one) => (
+          <option key={one} value={one}>
+            {one.replace("_", " ")}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A kind, and perhaps the id of one: `user:7`. */
+function Party({ label, value, onChange, of }: Filter): JSX.Element {
+  const [kind = "", ...rest] = value.split(":");
+  const id = rest.join(":");
+  return (
+    <>
+      <Choice label={label} value={kind} onChange={onChange} of={of} />
+      <label className="filter">
+        <span>{label}, id</span>
+        <input
+          className="input"
+          value={id}
+          disabled={kind === ""}
+          placeholder={kind === "" ? "choose a kind first" : "all"}
+          onChange={(event) => {
+            const text = event.currentTarget.value;
+            onChange(text === "" ? kind : `${kind}:${text}`);
+          }}
+        />
+      </label>
+    </>
   );
 }
 

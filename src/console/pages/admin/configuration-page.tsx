@@ -7,7 +7,6 @@ import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
-import { TextField } from "../../parts/field.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -154,13 +153,16 @@ function Settings({ settings }: { readonly settings: readonly SettingInEffect[] 
       isFlush
     >
       <div className="filters">
-        <TextField
-          label="Search"
-          type="search"
-          value={search}
-          onChange={setSearch}
-          placeholder="key or variable"
-        />
+        <label className="filter">
+          <span>Search</span>
+          <input
+            className="input"
+            type="search"
+            value={search}
+            placeholder="key or variable"
+            onChange={(event) => setSearch(event.currentTarget.value)}
+          />
+        </label>
       </div>
       {rows.length === 0 ? (
         <Empty title="No setting fits" action={<Button onPress={() => setSearch("")}>Show all</Button>} />

@@ -160,7 +160,13 @@ function ScopeField({
   return (
     <Field label="Scopes" isRequired errors={errors}>
       {(control) => (
-        <div className="scope-list" role="group" {...control}>
+        <div
+          className="scope-list"
+          role="group"
+          id={control.id}
+          aria-label="Scopes"
+          aria-describedby={control["aria-describedby"]}
+        >
           {plain.map(({ scope, hint }) => (
             <div key={scope} className="scope-row">
               {check(scope, scope)}

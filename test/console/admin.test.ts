@@ -1,0 +1,224 @@
+import { expect } from "chai";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import {
+  expectSound,
+  hostile,
+  picture,
+  startConsole,
+  widths,
+  type ConsolePage,
+  type ConsoleScene,
+} from "./console-scene.ts";
+import { createOrder, shopResources, subscribeOrders } from "./console-shop.ts";
+
+/** One attempt of each delivery. */
+const resources = {
+  ...shopResources,
+  "orders.yaml":
+    shopResources["orders.yaml"]?.replace("webhookMaxAttempts: 2", "webhookMaxAttempts: 1") ?? "",
+};
+
+describe("the console's pages for admins", function () {
+  this.timeout(180_000);
+  let scene: ConsoleScene;
+  let admin: TestUser;
+  let user: TestUser;
+  const [script] = hostile;
+
+  before(async () => {
+    scene = await startConsole({ resources });
+    admin = await scene.service.createUser({ isAdmin: true, name: "Ada" });
+    user = await scene.service.createUser({ name: script });
+  });
+  after(() => scene?.stop());
+
+  async function on(path: string, act: (shown: ConsolePage) => Promise<void>, width = 1280): Promise<void> {
+    const shown = await scene.open(admin.token, path, { width });
+    try {
+      await act(shown);
+      await expectSound(shown);
+    } finally {
+      await shown.close();
+    }
+  }
+
+  it("are told apart for a user who is none, who has tokens all the same", async () => {
+    const shown = await scene.open(user.token, "/admin/users");
+    await shown.page.getByText("This is for admins").waitFor();
+    await expectSound(shown);
+    await shown.page.getByRole("link", { name: "Your own tokens" }).click();
+    await shown.page.getByRole("heading", { name: "Your tokens" }).waitFor();
+    await shown.page.getByRole("button", { name: "Revoke test" }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  for (const width of widths)
+    it(`fit a window of ${width}, with hostile texts in them`, async () => {
+      const pages = [
+        ["/admin", "Users"],
+        [`/admin/users/${user.id}`, script],
+        ["/admin/tokens", "Your tokens"],
+        ["/admin/audit", "Audit trail"],
+        ["/admin/configuration", "Configuration"],
+        ["/admin/configuration/orders", "orders"],
+        ["/admin/configuration/none", "none"],
+        ["/admin/dead-letters", "Dead letters"],
+      ] as const;
+      for (const [path, title] of pages)
+        await on(
+          path,
+          async (shown) => {
+            await shown.page.getByRole("heading", { name: title, exact: true, level: 1 }).waitFor();
+            await shown.page.locator(".loading").waitFor({ state: "detached" });
+          },
+          width,
+        );
+    });
+
+  it("make a user, with the server's messages at their fields, and change, disable and enable one", async () => {
+    await on("/admin/users", async ({ page }) => {
+      await page.getByRole("button", { name: "New user" }).click();
+      await page.getByLabel("Name").fill("Grace");
+      await page.getByLabel("E-mail").fill(user.email);
+      await page.getByRole("button", { name: "Make the user" }).click();
+      await page.getByText("The email has already been taken.").waitFor();
+      await page.getByLabel("E-mail").fill("grace@example.com");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Grace", level: 1 }).waitFor();
+      await page.getByText("Grace has nothing to call the API with.").waitFor();
+
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByLabel("Name").fill("Grace Hopper");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("heading", { name: "Grace Hopper", level: 1 }).waitFor();
+
+      await page.getByRole("button", { name: "Disable", exact: true }).click();
+      await page.getByText("Their tokens get 401 at once").waitFor();
+      await page.getByRole("button", { name: "Disable the user" }).click();
+      await page.getByText("disabled", { exact: true }).first().waitFor();
+      await page.getByRole("button", { name: "Enable", exact: true }).click();
+      await page.getByRole("button", { name: "Enable the user" }).click();
+      await page.getByRole("button", { name: "Disable", exact: true }).waitFor();
+    });
+    const { body } = await admin.request("GET", "/users?per_page=100");
+    const grace = body.data.find(({ email }: { email: string }) => email === "grace@example.com");
+    expect(grace).to.include({ name: "Grace Hopper", is_disabled: false, is_admin: false });
+  });
+
+  it("make a token with scopes, show it this once, and revoke it", async () => {
+    let token = "";
+    await on(`/admin/users/${user.id}`, async (shown) => {
+      const { page } = shown;
+      await page.getByRole("button", { name: "New token" }).click();
+      await page.getByRole("button", { name: "Make the token" }).click();
+      await page.getByText("The name field is required.").waitFor();
+      await page.getByLabel("Name").fill("import");
+      await page.getByLabel("Everything that your own token may do").uncheck();
+      await page.getByLabel("webhooks", { exact: true }).check();
+      await page.locator(".scope-row", { hasText: "orders" }).getByLabel("read").check();
+      await page.getByLabel("Ends").selectOption("in 30 days");
+      await expectSound(shown);
+      await page.getByRole("button", { name: "Make the token" }).click();
+      token = await page.getByRole("region", { name: "Token" }).innerText();
+      await page.getByRole("button", { name: "I have copied it" }).click();
+      await page.getByText("orders:read").waitFor();
+      expect(await page.content()).not.to.include(token);
+    });
+    const auth = { headers: { authorization: `Bearer ${token.trim()}` } };
+    const ask = async (path: string): Promise<number> =>
+      (await fetch(scene.service.baseUrl + path, auth)).status;
+    expect([
+      await ask("/resources/orders"),
+      await ask("/webhooks"),
+      await ask("/resources/customers"),
+    ]).to.deep.equal([200, 200, 403]);
+
+    await on(`/admin/users/${user.id}`, async ({ page }) => {
+      await page.getByRole("button", { name: "Revoke import" }).click();
+      await page.getByRole("button", { name: "Revoke the token" }).click();
+      await page.getByText("revoked", { exact: true }).waitFor();
+    });
+    expect(await ask("/whoami")).to.equal(401);
+  });
+
+  it("find in the audit trail who did what, by address, and show what changed", async () => {
+    await on("/admin/audit?action=user", async (shown) => {
+      const { page } = shown;
+      await page.getByText("user.updated").first().waitFor();
+      expect(await page.getByText("token.created").count()).to.equal(0);
+      await page.getByLabel("By", { exact: true }).selectOption("user");
+      await page.getByLabel("By, id").fill(String(admin.id));
+      await until(() => page.url().includes(`actor=user:${admin.id}`), { what: "the filter in the URL" });
+      await page
+        .getByRole("button", { name: /^Details of entry/ })
+        .first()
+        .click();
+      await page.getByRole("region", { name: "Changes" }).waitFor();
+      await expectSound(shown);
+      await picture(shown, "console-audit");
+      await page.keyboard.press("Escape");
+      await page.getByLabel("By, id").fill("999999");
+      await page.getByText("No entry fits").waitFor();
+      await page.getByRole("button", { name: "Show all" }).click();
+      await page.getByText("token.created").first().waitFor();
+    });
+  });
+
+  it("show the configuration in effect, without secrets, and a definition with its Prisma model", async () => {
+    await on("/admin/configuration", async (shown) => {
+      const { page } = shown;
+      await page.getByRole("region", { name: "Settings", exact: true }).last().waitFor();
+      await page.getByLabel("Search").fill("database");
+      await page.getByText("set, secret").waitFor();
+      expect(await page.getByText("webhooks.timeout").count()).to.equal(0);
+      expect(await page.content()).not.to.include(
+        new URL(scene.service.config.database.url ?? "x:").password || "postgresql://",
+      );
+      await picture(shown, "console-configuration");
+      await page.getByRole("link", { name: "orders", exact: true }).click();
+      await page.getByRole("tab", { name: "Prisma model" }).click();
+      await page.getByText("model Order {").waitFor();
+    });
+  });
+
+  it("list what was given up, and retry it", async () => {
+    scene.receiver.answer = { status: 500 };
+    await subscribeOrders(user, scene.receiver.url, { events: ["on_create"] });
+    for (const notes of ["one", "two"]) await createOrder(user, { notes });
+    await until(
+      async () =>
+        (await admin.request("GET", "/dead-letters")).body.data.filter(
+          (one: { dead_lettered_at: string | null }) => one.dead_lettered_at !== null,
+        ).length === 2,
+      { what: "two dead letters", timeoutMs: 60_000 },
+    );
+    scene.receiver.answer = { status: 200 };
+
+    await on("/admin/dead-letters", async (shown) => {
+      const { page } = shown;
+      await page.getByText(/messages? in svc\.dead/).waitFor();
+      await picture(shown, "console-dead-letters");
+      await page.getByRole("button", { name: "Retry this page" }).click();
+      await page.getByRole("button", { name: "Retry them" }).click();
+      await page.getByText("2 new deliveries are on their way.").waitFor();
+    });
+    const delivered = async (): Promise<number> =>
+      (await user.request("GET", "/webhook-deliveries?status=delivered")).body.data.length;
+    await until(async () => (await delivered()) === 2, { what: "two deliveries that arrive" });
+  });
+
+  it("go on when the service comes back, and say so meanwhile", async () => {
+    const shown = await scene.open(admin.token, "/admin/users");
+    await shown.page.getByRole("link", { name: "Ada", exact: true }).waitFor();
+    await shown.page.route("**/svc-api/**", (route) => route.abort());
+    await shown.page.getByRole("link", { name: "Dead letters" }).click();
+    await shown.page.getByText("The service does not answer").first().waitFor();
+    await shown.page.unroute("**/svc-api/**");
+    await shown.page.getByText("The service does not answer").first().waitFor({ state: "detached" });
+    await shown.page.getByRole("heading", { name: "Dead letters", level: 1 }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+});
