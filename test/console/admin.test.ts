@@ -121,7 +121,7 @@ describe("the console's pages for admins", function () {
       await page.getByLabel("Ends").selectOption("in 30 days");
       await expectSound(shown);
       await page.getByRole("button", { name: "Make the token" }).click();
-      token = await page.getByRole("region", { name: "Token" }).innerText();
+      token = await page.getByRole("region", { name: "Token", exact: true }).innerText();
       await page.getByRole("button", { name: "I have copied it" }).click();
       await page.getByText("orders:read").waitFor();
       expect(await page.content()).not.to.include(token);

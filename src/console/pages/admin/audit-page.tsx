@@ -1,4 +1,4 @@
-import { useState, type JSX } from "react";
+import { useId, useState, type JSX } from "react";
 import { Link } from "wouter";
 import type { Json } from "../../api/types.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -127,10 +127,16 @@ interface Filter {
 }
 
 function Choice({ label, value, onChange, of }: Filter): JSX.Element {
+  const id = useId();
   return (
-    <label className="filter">
-      <span>{label}</span>
-      <select className="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+    <div className="filter">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        className="input"
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
         <option value="">any</option>
         {of.map((one) => (
           <option key={one} value={one}>
@@ -138,7 +144,7 @@ function Choice({ label, value, onChange, of }: Filter): JSX.Element {
           </option>
         ))}
       </select>
-    </label>
+    </div>
   );
 }
 
