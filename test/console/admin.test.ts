@@ -144,6 +144,8 @@ describe("the console's pages for admins", function () {
   });
 
   it("find in the audit trail who did what, by address, and show what changed", async () => {
+    const other = await scene.service.createUser();
+    await admin.request("PUT", `/users/${other.id}`, { name: "Renamed" });
     await on("/admin/audit?action=user", async (shown) => {
       const { page } = shown;
       await page.getByText("user.updated").first().waitFor();
