@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -182,6 +184,31 @@ describe("the console's pages for admins", function () {
       await page.getByRole("link", { name: "orders", exact: true }).click();
       await page.getByRole("tab", { name: "Prisma model" }).click();
       await page.getByText("model Order {").waitFor();
+    });
+  });
+
+  it("show each fault of a reload in its file, and reload when there is none", async () => {
+    const file = join(scene.service.config.configDir, "resources/orders.yaml");
+    const text = readFileSync(file, "utf8");
+    const [last = ""] = text.trimEnd().split("\n").slice(-1);
+    writeFileSync(file, `${text.trimEnd()}\ncolour: "${script}"\n`);
+    const line = text.trimEnd().split("\n").length + 1;
+
+    await on("/admin/configuration", async (shown) => {
+      const { page } = shown;
+      const reload = page.getByRole("button", { name: "Check the files and reload" });
+      await reload.click();
+      await page.getByText("Not reloaded: 1 fault in the files").waitFor();
+      await page.getByText(`config/resources/orders.yaml:${line}:1`).waitFor();
+      await page.getByText("colour: unknown key").waitFor();
+      const excerpt = page.getByRole("region", { name: /^Lines around/ });
+      expect(await excerpt.locator(".here").innerText()).to.include(`colour: "${script}"`);
+      expect(await excerpt.innerText()).to.include(last);
+      await expectSound(shown);
+      await picture(shown, "console-reload");
+      writeFileSync(file, text);
+      await reload.click();
+      await page.getByText("The files have no fault.").waitFor();
     });
   });
 

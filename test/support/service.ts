@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
-import { openConfiguration } from "../../src/app/configuration.ts";
+import { openConfiguration, readConfiguration } from "../../src/app/configuration.ts";
 import { openInfrastructure, type Infrastructure } from "../../src/app/infrastructure.ts";
 import { createReadiness } from "../../src/app/readiness.ts";
 import { createLog } from "../../src/telemetry/log.ts";
@@ -168,7 +168,10 @@ export async function startService(options: ServiceOptions): Promise<TestService
     name: "all",
     infrastructure,
     configuration,
-    source: { read: () => Promise.resolve(checked), cwd: folder },
+    source: {
+      read: () => readConfiguration({ env: { ...env, ...options.env }, cwd: folder, program: "all" }),
+      cwd: folder,
+    },
   });
   const api = { ...program, port: program.port as number };
   const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
