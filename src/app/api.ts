@@ -121,11 +121,8 @@ export function createApi({
 
   const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
-  return {
-    workers: [relay, expiry, streams, replays],
-    listener,
-    close: () => sender.close(),
-  };
+  const workers = [relay, expiry, streams, replays];
+  return { workers, listener, close: () => sender.close() };
 }
 
 function createListener(

@@ -68,51 +68,32 @@ export function createDispatcher({
     onFree: () => sweep.onFree(),
     random: Math.random,
   });
+  /** What those share that hand deliveries over to the attempts. */
+  const handing = { ...shared, admission, rates, attempts, eligibility, flightMs };
   const sweep: Sweep = createSweep({
-    ...shared,
-    admission,
-    rates,
-    attempts,
-    eligibility,
-    flightMs,
+    ...handing,
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
   });
   const heldLane = createHeldLane({
-    ...shared,
+    ...handing,
     ...lanesOf(configuration),
     held: createHeldStore({ sql: dispatcherSql }),
-    admission,
-    rates,
-    attempts,
-    eligibility,
-    flightMs,
   });
   const fanOut = createFanOut({
-    ...shared,
+    ...handing,
     seal,
-    eligibility,
     findSubscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs: webhooks.holdForMs }),
     isCostly: (resource) => eligibility.isCostly(resource),
-    admission,
-    rates,
-    attempts,
     figures,
-    flightMs,
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
-  const others = [
-    heldLane,
-    health,
-    figures,
-    ...admission.workers,
-    retentionOf(infrastructure, configuration),
-  ];
+  const keepers = [health, figures, ...admission.workers, retentionOf(infrastructure, configuration)];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
-  const workers = [fanOut, startingWith(showBreakers, attempts), sweep, ...others];
+  const workers = [fanOut, startingWith(showBreakers, attempts), sweep, heldLane, ...keepers];
   return { workers, close: () => sender.close() };
 }
 
