@@ -8,28 +8,30 @@ import { dateTime, uuid } from "../value-schemas.ts";
 const text: JsonSchema = { type: "string" };
 const trigger: JsonSchema = { type: "string", enum: triggers };
 
-/** The schema of an event (docs/webhooks.md, "Events"). */
+const keys: Readonly<Record<string, JsonSchema>> = {
+  id: { type: "integer", minimum: 1, description: "Grows with time; what `after` takes." },
+  uuid,
+  event: trigger,
+  resource: text,
+  record_id: text,
+  occurred_at: { ...dateTime, description: "With microseconds." },
+  data: { description: "The record as it was, by the resource's transform." },
+  previous: {
+    description: "The record before the update, of a resource that keeps it, to who may read it.",
+  },
+  problem: {
+    ...text,
+    description: "Why there is no data: the transform fails, or the record was erased.",
+  },
+};
+const optional = ["previous", "problem"];
+
+/** The schemas of events (docs/webhooks.md, "Events"), and of those that a filter was tried on. */
 export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
+  const passes = { type: "boolean", description: "Whether the filter lets it through." };
   return {
-    Event: objectOf(
-      {
-        id: { type: "integer", minimum: 1, description: "Grows with time; what `after` takes." },
-        uuid,
-        event: trigger,
-        resource: text,
-        record_id: text,
-        occurred_at: { ...dateTime, description: "With microseconds." },
-        data: { description: "The record as it was, by the resource's transform." },
-        previous: {
-          description: "The record before the update, of a resource that keeps it, to who may read it.",
-        },
-        problem: {
-          ...text,
-          description: "Why there is no data: the transform fails, or the record was erased.",
-        },
-      },
-      { optional: ["previous", "problem"] },
-    ),
+    Event: objectOf(keys, { optional }),
+    "Webhook.tried": objectOf({ passes, ...keys }, { optional }),
   };
 }
 

@@ -88,9 +88,6 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
       properties: { resource, events, filter },
       additionalProperties: false,
     },
-    "Webhook.tried": {
-      allOf: [schemaNamed("Event"), objectOf({ passes: { type: "boolean" } })],
-    },
     "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
   };
 }
