@@ -29,6 +29,17 @@ describe("the overview of the console", function () {
     }
   });
 
+  it("offers no section for admins to others, and says so at its address", async () => {
+    const shown = await scene.open(ada.token, "/");
+    await shown.page.getByText("Nothing has happened yet this week").waitFor();
+    expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
+    await shown.close();
+
+    const other = await scene.open(admin.token, "/");
+    await other.page.getByRole("link", { name: "Admin" }).waitFor();
+    await other.close();
+  });
+
   it("draws changes, deliveries and failures over the hour, the day and the week", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
     for (let count = 0; count < 3; count += 1) await createOrder(ada);

@@ -50,18 +50,6 @@ describe("the shell of the console", function () {
     await shown.close();
   });
 
-  it("offers no section for admins to others, and says so at its address", async () => {
-    const shown = await scene.open(ada.token, "/");
-    await shown.page.getByText("Nothing has happened yet this week").waitFor();
-    expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
-    await shown.close();
-
-    const admin = await scene.service.createUser({ isAdmin: true });
-    const other = await scene.open(admin.token, "/");
-    await other.page.getByRole("link", { name: "Admin" }).waitFor();
-    await other.close();
-  });
-
   it("has a page for addresses that lead nowhere", async () => {
     const shown = await scene.open(ada.token, "/nowhere/at/all");
     await shown.page.getByText("There is no page at this address").waitFor();

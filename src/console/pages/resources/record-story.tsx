@@ -12,12 +12,11 @@ import { Time } from "../../parts/time.tsx";
 import { isSame } from "./conflict.tsx";
 
 const pageSize = 100;
-const mostPages = 5;
 const refetchMilliseconds = 5_000;
 
 interface Story {
   readonly events: readonly ServiceEvent[];
-  /** Whether there are more events than are shown. */
+  /** Whether there are older events than are shown. */
   readonly isCut: boolean;
   /** Null for a token that may not see deliveries. */
   readonly deliveries: readonly Delivery[] | null;
@@ -52,7 +51,7 @@ export function RecordStory({
                 </p>
               )}
               {story.isCut && (
-                <p className="small muted">Only the first {story.events.length} events are shown.</p>
+                <p className="small muted">Only the last {story.events.length} events are shown.</p>
               )}
               <ol className="story">
                 {story.events.map((event, index) => (
@@ -73,33 +72,14 @@ export function RecordStory({
 }
 
 async function readStory(resource: string, id: string, signal: AbortSignal): Promise<Story> {
-  const [{ events, isCut }, deliveries] = await Promise.all([
-    readEvents(resource, id, signal),
+  const query = queryString({ resource, record_id: id, before: "", per_page: pageSize });
+  const [{ data, next_cursor: older }, deliveries] = await Promise.all([
+    api<{ readonly data: readonly ServiceEvent[]; readonly next_cursor: string | null }>(`/events${query}`, {
+      signal,
+    }),
     readDeliveries(resource, id, signal),
   ]);
-  return { events: events.toReversed(), isCut, deliveries };
-}
-
-/** The feed begins with the oldest event, and one record has few. */
-async function readEvents(
-  resource: string,
-  id: string,
-  signal: AbortSignal,
-): Promise<{ readonly events: readonly ServiceEvent[]; readonly isCut: boolean }> {
-  const events: ServiceEvent[] = [];
-  let after: string | undefined;
-  for (let page = 0; page < mostPages; page += 1) {
-    const query = queryString({ resource, record_id: id, per_page: pageSize, after });
-    const answer = await api<{
-      readonly data: readonly ServiceEvent[];
-      readonly next_cursor: string;
-      readonly next_page_url: string | null;
-    }>(`/events${query}`, { signal });
-    events.push(...answer.data);
-    if (answer.next_page_url === null) return { events, isCut: false };
-    after = answer.next_cursor;
-  }
-  return { events, isCut: true };
+  return { events: data, isCut: older !== null, deliveries };
 }
 
 async function readDeliveries(
