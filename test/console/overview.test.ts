@@ -29,7 +29,7 @@ describe("the overview of the console", function () {
     }
   });
 
-  it("offers no section for admins to others, and says so at its address", async () => {
+  it("offers the section for admins to them alone", async () => {
     const shown = await scene.open(ada.token, "/");
     await shown.page.getByText("Nothing has happened yet this week").waitFor();
     expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
