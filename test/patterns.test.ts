@@ -31,6 +31,8 @@ const excused: Readonly<Record<string, string>> = {
     catalog,
   "src/mapping/import/view-key.ts /\\b(?:unnest|generate_\\w+|\\w+_(?:each|elements|split_to_table)\\w*)\\(/":
     catalog,
+  "src/migration/managed-tables.ts /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s":
+    "reads what the schema engine says of the operator's mapping files",
   "src/mapping/import/names.ts /([A-Z]+)([A-Z][a-z]+)/g": catalog,
   "src/mapping/import/names.ts /_+$/": catalog,
   "src/mapping/import/names.ts /^_+|_+$/g": catalog,

@@ -127,7 +127,7 @@ export async function expectSoundAtAnyWidth(shown: ConsolePage): Promise<void> {
 /** Pictures are written only when asked for: `TEST_PICTURES=1`. */
 export async function picture({ page }: ConsolePage, name: string): Promise<void> {
   if (process.env["TEST_PICTURES"] === undefined) return;
-  const folder = process.env["TEST_PICTURES_FOLDER"] ?? "docs/images";
+  const folder = process.env["TEST_PICTURES_FOLDER"] ?? "docs/pictures";
   await mkdir(folder, { recursive: true });
   const { width = 0, height = 0 } = page.viewportSize() ?? {};
   // As high as the page: what is fixed to the window would be in its middle otherwise.
