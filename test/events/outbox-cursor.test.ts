@@ -203,6 +203,19 @@ describe("createOutboxCursor", () => {
     expect(cursor.hasLeftOver(["notes"])).to.equal(false);
   });
 
+  it("reads what was committed with a large transaction before the rest of that one", () => {
+    const outbox = new Simulation();
+    const cursor = createOutboxCursor(["notes"]);
+    outbox.commit(1_000);
+    outbox.commit(1_000);
+    outbox.commit(1);
+
+    const order = outbox.readAll(cursor, 100);
+
+    expect(order.toSorted((one, other) => one - other)).to.deep.equal(numbers(1, 2_001));
+    expect(order.indexOf(2_001)).to.be.below(300);
+  });
+
   it("keeps what becomes visible of a resource while that is not asked for", () => {
     outbox.read(cursor, ["notes", "papers"], 10);
     outbox.commit(2, "papers");
