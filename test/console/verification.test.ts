@@ -31,6 +31,7 @@ describe("the code that verifies a delivery", function () {
     const ada = await service.createUser();
     const { id, secret } = await subscribe(ada, receiver);
     await createNote(ada, 'Zoë ☃ \\ "quoted"');
+    await receiver.waitFor(1);
     const rotated = await ada.request("POST", `/webhooks/${id}/rotate-secret`, { grace: 600 });
     await createNote(ada, "signed by two");
     const [first, second] = (await receiver.waitFor(2)) as [ReceivedRequest, ReceivedRequest];

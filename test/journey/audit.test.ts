@@ -213,8 +213,9 @@ for (const mode of modes) {
       ]);
     });
 
-    it("is not to be had over the API", async () => {
-      for (const path of ["/audit", "/resources/audit", "/resources/svc.audit"])
+    it("is for admins only over the API, and no resource", async () => {
+      expect((await ask("GET", "/audit")).status).to.equal(403);
+      for (const path of ["/resources/audit", "/resources/svc.audit"])
         expect((await ask("GET", path)).status, path).to.equal(404);
     });
   });

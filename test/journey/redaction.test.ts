@@ -58,6 +58,7 @@ const troubleSql = `
     BEGIN
       IF NEW.text LIKE 'number %' THEN PERFORM split_part(NEW.text, ' ', 2)::int; END IF;
       IF NEW.text LIKE 'refused %' THEN RAISE EXCEPTION 'not this one' USING DETAIL = NEW.text, HINT = NEW.text; END IF;
+      IF NEW.text LIKE 'broken %' THEN EXECUTE format('SELECT 1 FROM %I', NEW.text); END IF;
       RETURN NEW;
     END
   $$;
@@ -178,8 +179,9 @@ async function journey({
     await request("POST", "/resources/notes", { text: once }),
     await request("POST", "/resources/notes", { text: secretly("a value that is no number", "number ") }),
     await request("POST", "/resources/notes", { text: secretly("the detail of an error", "refused ") }),
+    await request("POST", "/resources/notes", { text: secretly("a statement of a trigger", "broken ") }),
   ].map(({ status }) => status);
-  expect(statuses).to.deep.equal([422, 422, 500]);
+  expect(statuses).to.deep.equal([422, 422, 422, 500]);
 
   // What others see.
   for (const path of [

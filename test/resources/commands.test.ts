@@ -73,7 +73,7 @@ describe("svc-admin resources check", () => {
     expect(stdout).to.equal("");
     expect(stderr.split("\n")[0]).to.equal("svc-admin: 6 faults in the mapping files:");
     expect(stderr).to.contain(
-      "  config/resources/a.yaml:5:23: fields.id.type: expected one of Int, BigInt, String, Uuid for the key\n",
+      "  config/resources/a.yaml:5:23: fields.id.type: expected one of Int, BigInt, Decimal, String, Boolean, DateTime, Date, Time, Uuid, Enum for the key\n",
     );
   });
 
@@ -89,7 +89,8 @@ describe("svc-admin resources check", () => {
           line: 5,
           column: 23,
           key: "fields.id.type",
-          message: "expected one of Int, BigInt, String, Uuid for the key",
+          message:
+            "expected one of Int, BigInt, Decimal, String, Boolean, DateTime, Date, Time, Uuid, Enum for the key",
         },
       ],
       warnings: [],

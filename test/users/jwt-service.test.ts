@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
+import type { PoolClient } from "pg";
 import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import { call } from "../support/http.ts";
 import { audience, startIssuer, type Issuer, type IssuerKey } from "../support/issuer.ts";
@@ -311,15 +312,19 @@ describe("JWTs over HTTP", () => {
     await whoami(token);
     const statements: string[] = [];
     const { pool } = service.infrastructure.database;
-    const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
-    pool.query = ((...args: unknown[]) => {
-      statements.push(JSON.stringify(args[0]));
-      return query(...args);
-    }) as typeof pool.query;
+    const watch = (client: PoolClient): void => {
+      const query = client.query.bind(client) as (...args: readonly unknown[]) => unknown;
+      client.query = ((...args: readonly [{ readonly text: string }]) => {
+        statements.push(args[0].text);
+        client.query = query as typeof client.query;
+        return query(...args);
+      }) as typeof client.query;
+    };
+    pool.on("acquire", watch);
     try {
       await whoami(token);
     } finally {
-      pool.query = query as typeof pool.query;
+      pool.off("acquire", watch);
     }
 
     expect(statements).to.have.length(1);
