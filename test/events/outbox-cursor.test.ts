@@ -204,8 +204,6 @@ describe("createOutboxCursor", () => {
   });
 
   it("reads what was committed with a large transaction before the rest of that one", () => {
-    const outbox = new Simulation();
-    const cursor = createOutboxCursor(["notes"]);
     outbox.commit(1_000);
     outbox.commit(1_000);
     outbox.commit(1);

@@ -58,7 +58,7 @@ const troubleSql = `
     BEGIN
       IF NEW.text LIKE 'number %' THEN PERFORM split_part(NEW.text, ' ', 2)::int; END IF;
       IF NEW.text LIKE 'refused %' THEN RAISE EXCEPTION 'not this one' USING DETAIL = NEW.text, HINT = NEW.text; END IF;
-      IF NEW.text LIKE 'broken %' THEN EXECUTE format('SELECT 1 FROM %I', NEW.text); END IF;
+      IF NEW.text LIKE 'broken %' THEN EXECUTE format('SELECT missing(%L)', NEW.text); END IF;
       RETURN NEW;
     END
   $$;
