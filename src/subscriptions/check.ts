@@ -11,8 +11,6 @@ import { everyResource, type NewSubscription, type SubscriptionChanges } from ".
 
 /** What the rules below need from the resources and the settings. */
 export interface SubscriptionRules {
-  /** The user of the token, whose the webhook is. */
-  readonly userId: number;
   /**
    * Returns the events that a resource, or `*`, can have. Undefined when no such resource is
    * registered.
@@ -91,8 +89,6 @@ export async function checkNewSubscription(
   rules: SubscriptionRules,
 ): Promise<Checked<NewSubscription>> {
   const errors = await errorsIn({ body, compiled: newRules, rules, resource: body["resource"] });
-  if (Object.hasOwn(body, "user_id") && body["user_id"] !== rules.userId)
-    errors.set("user_id", ["A webhook belongs to the user of the token that makes it."]);
   addUnknown(errors, body, fields);
   if (errors.size > 0) return invalid(errors);
   const value = {

@@ -155,7 +155,6 @@ function whoseOf(ctx: ApiContext, userId: string | undefined): Whose {
 /** Returns the rules for the subscriptions of a user. */
 function rulesOf(options: SubscriptionRoutesOptions, caller: Caller): SubscriptionRules {
   return {
-    userId: caller.id,
     triggersOf: options.triggersOf,
     filterFaults: (filter, of) =>
       options.filterFaults(filter, {
