@@ -71,8 +71,8 @@ export interface OutboxCursor {
   /** Returns the first transaction that the next read for new events covers. */
   firstNew(): bigint;
   /**
-   * Returns for each resource a scan of its new events, and scans of the oldest and the newest range
-   * left over.
+   * Returns scans of each resource: its new events, and the oldest and the newest range that earlier
+   * reads left over.
    */
   scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
