@@ -70,10 +70,7 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 export interface OutboxCursor {
   /** Returns the first transaction that the next read for new events covers. */
   firstNew(): bigint;
-  /**
-   * Returns scans of each resource: its new events, and the oldest and the newest range that earlier
-   * reads left over.
-   */
+  /** Returns scans of each resource: of new events, and of both ends of those left over. */
   scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
