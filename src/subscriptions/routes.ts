@@ -1,5 +1,6 @@
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
+import { answerUnsupported } from "../http/error-body.ts";
 import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
@@ -85,11 +86,11 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   });
 
   router.get("/webhooks/:id", async (ctx) => {
-    ctx.body = presentSubscription(await getOwn(ctx, ctx.params["id"]));
+    ctx.body = presentSubscription(await getOwn(ctx));
   });
 
   const change = async (ctx: ApiContext & WithParams): Promise<void> => {
-    const own = await getOwn(ctx, ctx.params["id"]);
+    const own = await getOwn(ctx);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
     const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
@@ -100,7 +101,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.patch("/webhooks/:id", change);
 
   router.post("/webhooks/:id/rotate-secret", async (ctx) => {
-    const { id } = await getOwn(ctx, ctx.params["id"]);
+    const { id } = await getOwn(ctx);
     const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
     await answerPost(ctx, {
       inTransaction,
@@ -116,18 +117,24 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   });
 
   router.delete("/webhooks/:id", async (ctx) => {
-    const id = idOf(ctx.params["id"]);
+    const id = webhookIdOf(ctx);
     const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id, actorOf(ctx)));
     if (!isDeleted) throw unknownSubscription();
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext, text: string | undefined): Promise<OwnSubscription> {
-    const id = idOf(text);
+  async function getOwn(ctx: ApiContext & WithParams): Promise<OwnSubscription> {
+    const id = webhookIdOf(ctx);
     const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
     if (subscription === undefined) throw unknownSubscription();
     return subscription;
   }
+}
+
+/** Throws 405 for the path of the preview, which takes a POST only, and is no webhook's. */
+function webhookIdOf(ctx: ApiContext & WithParams): number | undefined {
+  if (ctx.path.endsWith("/webhooks/preview")) answerUnsupported(ctx, ["POST"]);
+  return idOf(ctx.params["id"]);
 }
 
 /** Reads what a preview is for: a subscription without an address. */

@@ -384,6 +384,12 @@ describe("webhook subscription routes", () => {
           expect((await send(method, `/webhooks/${id}`)).status).to.equal(404);
         });
       }
+
+      it("answers 405 for the path of the preview, which is no webhook's", async () => {
+        const { status, headers } = await send(method, "/webhooks/preview");
+
+        expect([status, headers["allow"]]).to.deep.equal([405, "POST"]);
+      });
     });
   }
 
