@@ -154,7 +154,9 @@ function pathOf(ctx: ApiContext): string {
 function createFallback(routers: readonly ApiRouter[]): ApiMiddleware {
   return (ctx) => {
     const layers = routers.flatMap((router) => router.match(ctx.path, ctx.method).path);
-    const methods = layers.flatMap((layer) => layer.methods);
+    // `/webhooks/preview` is also a path of `/webhooks/:id`, but no webhook.
+    const own = layers.filter(({ path }) => path === ctx.path);
+    const methods = (own.length > 0 ? own : layers).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw unknownRoute(ctx.path);
     answerUnsupported(ctx, [...new Set(methods)].toSorted());
   };

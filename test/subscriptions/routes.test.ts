@@ -393,6 +393,12 @@ describe("webhook subscription routes", () => {
     });
   }
 
+  it("names the methods of the preview's own path", async () => {
+    const { status, headers } = await send("OPTIONS", "/webhooks/preview");
+
+    expect([status, headers["allow"]]).to.deep.equal([204, "POST"]);
+  });
+
   it("needs a token", async () => {
     expect((await call(server.port, "/svc-api/webhooks")).status).to.equal(401);
   });
