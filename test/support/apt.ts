@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { accessSync, constants, existsSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** The path of an executable: the first of `candidates` that exists, else by `PATH`; undefined when there is none. */
@@ -22,7 +22,23 @@ export function canInstall(): boolean {
   return process.getuid?.() === 0 && existsSync("/etc/debian_version") && isExecutable("/usr/bin/apt-get");
 }
 
-let installing = Promise.resolve();
+/**
+ * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at one time, and apt-get waits for no other one that
+ * updates its lists. policy-rc.d is the interface by which Debian's maintainer scripts ask whether a service may start; 101 says no. A
+ * policy that is there already is the machine's own and stays.
+ */
+const script = `set -e
+exec 9>/tmp/svc-tests-install.lock
+flock 9
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  printf '#!/bin/sh\\nexit 101\\n' >$policy
+  chmod 755 $policy
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -o DPkg::Lock::Timeout=300 update 9>&-
+apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@" 9>&-`;
 
 /**
  * Installs Debian packages, with the progress on stderr, and keeps the services in them from starting by themselves.
@@ -36,39 +52,11 @@ export async function install(packages: readonly string[]): Promise<void> {
         `TEST_AMQP_URL to servers that may be used for tests.`,
     );
   }
-  // One after another: apt-get allows no second one beside it.
-  installing = installing.then(
-    () => installNow(packages),
-    () => installNow(packages),
-  );
-  await installing;
-}
-
-async function installNow(packages: readonly string[]): Promise<void> {
   process.stderr.write(`Installing ${packages.join(" and ")} for the tests ...\n`);
-  // The interface by which Debian's maintainer scripts ask whether a service may start; 101 says no. A policy that is
-  // there already is the machine's own and stays.
-  const policy = "/usr/sbin/policy-rc.d";
-  const isPolicyOurs = !existsSync(policy);
-  if (isPolicyOurs) writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
-  try {
-    await aptGet(["update"]);
-    await aptGet(["install", "--yes", "--no-install-recommends", ...packages]);
-  } finally {
-    if (isPolicyOurs) rmSync(policy, { force: true });
-  }
-}
-
-function aptGet(args: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn("/usr/bin/apt-get", ["-o", "DPkg::Lock::Timeout=300", ...args], {
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-      stdio: ["ignore", process.stderr, process.stderr],
-    });
-    child.once("error", reject);
-    child.once("exit", (code) => {
-      if (code === 0) resolve();
-      else reject(new Error(`apt-get ${args.join(" ")} ended with status ${String(code)}`));
-    });
+  const child = spawn("/bin/sh", ["-c", script, "sh", ...packages], {
+    stdio: ["ignore", process.stderr, process.stderr],
   });
+  const code = await new Promise((resolve, reject) => child.once("error", reject).once("exit", resolve));
+  if (code !== 0)
+    throw new Error(`The installation of ${packages.join(" and ")} ended with status ${String(code)}`);
 }

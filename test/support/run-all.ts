@@ -7,6 +7,7 @@
 import { spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import { stripVTControlCharacters } from "node:util";
 
 const options = process.argv.slice(2);
 const isShared = ["TEST_DATABASE_URL", "TEST_AMQP_URL"].some((name) => process.env[name] !== undefined);
@@ -18,21 +19,54 @@ const files = (await readdir("test", { recursive: true }))
 // By turns, so that each half has as many of the long ones, which are side by side in a folder.
 const [first, second] = [0, 1].map((half) => files.filter((_, index) => index % 2 === half));
 
-/** Answers what is left to print, and the status. */
-async function run(output: "inherit" | "pipe", half: readonly string[] = []): Promise<[string, number]> {
+interface Run {
+  /** All that mocha printed on its two channels. */
+  readonly printed: string;
+  readonly warnings: string;
+  readonly isFailed: boolean;
+}
+
+/** Runs a half. One that is live prints as it goes. */
+async function run(half: readonly string[] = [], { isLive }: { isLive: boolean }): Promise<Run> {
   const mocha = spawn(process.execPath, ["node_modules/mocha/bin/mocha.js", ...options, ...half], {
-    stdio: ["ignore", output, output],
+    stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...(process.stdout.isTTY && { FORCE_COLOR: "1" }) },
   });
   const end = (): void => void mocha.kill("SIGTERM");
   process.once("SIGTERM", end).once("SIGINT", end);
-  const closed = new Promise<number>((resolve) => mocha.once("close", (code) => resolve(code ?? 1)));
-  const printed = [mocha.stdout, mocha.stderr].map(async (stream) => (stream === null ? "" : text(stream)));
-  return [(await Promise.all(printed)).join(""), await closed];
+  if (isLive) {
+    mocha.stdout.pipe(process.stdout, { end: false });
+    mocha.stderr.pipe(process.stderr, { end: false });
+  }
+  const closed = new Promise<boolean>((resolve) => mocha.once("close", (code) => resolve(code !== 0)));
+  const [printed, warnings] = await Promise.all([text(mocha.stdout), text(mocha.stderr)]);
+  return { printed, warnings, isFailed: await closed };
+}
+
+/** What mocha counted, and the tests that failed. Without it, the last lines tell how the run ended. */
+function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number; text: string } {
+  const plain = stripVTControlCharacters(printed);
+  const start = plain.search(/^ +\d+ passing/m);
+  const summary = start === -1 ? plain.slice(-2_000) : plain.slice(start);
+  const count = (word: string): number =>
+    Number(new RegExp(`^ +(\\d+) ${word}`, "m").exec(summary)?.[1] ?? 0);
+  return {
+    passed: count("passing"),
+    failed: Math.max(count("failing"), isFailed ? 1 : 0),
+    text: summary.trimEnd(),
+  };
 }
 
 const runs = isShared
-  ? [await run("inherit", first), await run("inherit", second)]
-  : await Promise.all([run("inherit", first), run("pipe", second)]);
-for (const [printed] of runs) process.stdout.write(printed);
-process.exitCode = runs.some(([, code]) => code !== 0) ? 1 : 0;
+  ? [await run(first, { isLive: true }), await run(second, { isLive: true })]
+  : await Promise.all([run(first, { isLive: true }), run(second, { isLive: false })]);
+const quiet = isShared ? [] : runs.slice(1);
+for (const { printed, warnings } of quiet) process.stdout.write(warnings + printed);
+const summaries = runs.map(summaryOf);
+// The faults of both stand last: a log is read from its end, and often only that is kept.
+process.stdout.write(`\nThe two halves:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
+const [passed, failed] = (["passed", "failed"] as const).map((key) =>
+  summaries.reduce((sum, summary) => sum + summary[key], 0),
+);
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exitCode = runs.some(({ isFailed }) => isFailed) ? 1 : 0;
