@@ -1,4 +1,5 @@
-import { useState, type JSX, type ReactNode } from "react";
+import { useMutation } from "@tanstack/react-query";
+import type { JSX, ReactNode } from "react";
 import { Dialog as AriaDialog } from "react-aria-components/Dialog";
 import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
@@ -63,28 +64,20 @@ export function ConfirmDialog({
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;
 }): JSX.Element {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const confirm = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      await onConfirm();
-      onClose();
-    } catch (thrown) {
-      setError(thrown);
-      setBusy(false);
-    }
-  };
+  const confirm = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   return (
     <Dialog title={title} onClose={onClose}>
       <div className="stack">{children}</div>
-      <ErrorLine error={error} />
+      <ErrorLine error={confirm.error} />
       <div className="dialog-actions">
         <Button autoFocus onPress={onClose}>
           Cancel
         </Button>
-        <Button kind={isDangerous ? "danger" : "primary"} isBusy={isBusy} onPress={() => void confirm()}>
+        <Button
+          kind={isDangerous ? "danger" : "primary"}
+          isBusy={confirm.isPending}
+          onPress={() => confirm.mutate()}
+        >
           {confirmLabel}
         </Button>
       </div>

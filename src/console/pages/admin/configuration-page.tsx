@@ -1,4 +1,4 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { Json } from "../../api/types.ts";
@@ -18,29 +18,23 @@ export function ConfigurationPage(): JSX.Element {
   const query = useConfiguration();
   const client = useQueryClient();
   const [answer, setAnswer] = useState<ReloadAnswer | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const reload = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      setAnswer(await api<ReloadAnswer>("/configuration/reload", { method: "POST" }));
+  const reload = useMutation({
+    mutationFn: () => api<ReloadAnswer>("/configuration/reload", { method: "POST" }),
+    onSuccess: async (given) => {
+      setAnswer(given);
       await client.invalidateQueries();
-    } catch (thrown) {
-      setError(thrown);
-    }
-    setBusy(false);
-  };
+    },
+  });
   return (
     <Page
       title="Configuration"
       actions={
-        <Button kind="primary" icon="refresh" isBusy={isBusy} onPress={() => void reload()}>
-          {isBusy ? "Waiting for the processes" : "Check the files and reload"}
+        <Button kind="primary" icon="refresh" isBusy={reload.isPending} onPress={() => reload.mutate()}>
+          {reload.isPending ? "Waiting for the processes" : "Check the files and reload"}
         </Button>
       }
     >
-      <ErrorLine error={error} />
+      <ErrorLine error={reload.error} />
       {answer !== null && <ReloadOutcome answer={answer} onClose={() => setAnswer(null)} />}
       <QueryView query={query}>
         {(configuration) => (

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { ApiError } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
@@ -69,14 +69,9 @@ function TokenForm({
   const [isAll, setAll] = useState(true);
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const fields = error instanceof ApiError ? error.fields : {};
-  const create = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      const { token } = await api<{ token: string }>(path, {
+  const { error, isPending, mutate } = useMutation({
+    mutationFn: () =>
+      api<{ token: string }>(path, {
         method: "POST",
         body: {
           name,
@@ -85,16 +80,13 @@ function TokenForm({
             ? {}
             : { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }),
         },
-      });
-      await onMade(token);
-    } catch (thrown) {
-      setError(thrown);
-      setBusy(false);
-    }
-  };
+      }),
+    onSuccess: ({ token }) => onMade(token),
+  });
+  const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    void create();
+    mutate();
   };
   return (
     <Dialog title="New token" onClose={onClose}>
@@ -125,7 +117,7 @@ function TokenForm({
         {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
         <div className="dialog-actions">
           <Button onPress={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={isBusy}>
+          <Button kind="primary" type="submit" isBusy={isPending}>
             Make the token
           </Button>
         </div>

@@ -1,3 +1,4 @@
+import { useMutation } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { ApiError } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
@@ -20,27 +21,22 @@ export function UserDialog({
   const [name, setName] = useState(user?.name ?? "");
   const [email, setEmail] = useState(user?.email ?? "");
   const [isAdmin, setAdmin] = useState(user?.is_admin ?? false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const fields = error instanceof ApiError ? error.fields : {};
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
+  const { error, isPending, mutate } = useMutation({
+    mutationFn: () => {
       const body = { name, email, is_admin: isAdmin };
-      const [method, path] =
-        user === undefined ? (["POST", "/users"] as const) : (["PUT", `/users/${user.id}`] as const);
-      const saved = await api<User>(path, { method, body });
+      return user === undefined
+        ? api<User>("/users", { method: "POST", body })
+        : api<User>(`/users/${user.id}`, { method: "PUT", body });
+    },
+    onSuccess: (saved) => {
       onClose();
-      await onSaved(saved);
-    } catch (thrown) {
-      setError(thrown);
-      setBusy(false);
-    }
-  };
+      return onSaved(saved);
+    },
+  });
+  const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    void save();
+    mutate();
   };
   return (
     <Dialog title={user === undefined ? "New user" : `Change ${user.name}`} onClose={onClose}>
@@ -71,7 +67,7 @@ export function UserDialog({
         {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
         <div className="dialog-actions">
           <Button onPress={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={isBusy}>
+          <Button kind="primary" type="submit" isBusy={isPending}>
             {user === undefined ? "Make the user" : "Save"}
           </Button>
         </div>

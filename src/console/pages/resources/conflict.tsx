@@ -1,4 +1,5 @@
-import { useState, type JSX } from "react";
+import { useMutation } from "@tanstack/react-query";
+import type { JSX } from "react";
 import type { Json, JsonRecord } from "../../api/types.ts";
 import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
@@ -31,17 +32,7 @@ export function ConflictDialog({
   readonly onTakeTheirs: () => void;
   readonly onClose: () => void;
 }): JSX.Element {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const overwrite = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      await onOverwrite();
-    } catch (thrown) {
-      setError(thrown);
-      setBusy(false);
-    }
-  };
+  const overwrite = useMutation({ mutationFn: onOverwrite });
   return (
     <Dialog title="Somebody changed this record in the meantime" isWide onClose={onClose}>
       <p className="muted">
@@ -77,11 +68,11 @@ export function ConflictDialog({
           </tbody>
         </table>
       </div>
-      <ErrorLine error={error} />
+      <ErrorLine error={overwrite.error} />
       <div className="dialog-actions">
         <Button onPress={onClose}>Go on editing</Button>
         <Button onPress={onTakeTheirs}>Take theirs</Button>
-        <Button kind="danger" isBusy={isBusy} onPress={() => void overwrite()}>
+        <Button kind="danger" isBusy={overwrite.isPending} onPress={() => overwrite.mutate()}>
           Overwrite with mine
         </Button>
       </div>

@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useRef, type JSX, type ReactNode } from "react";
 import { Button } from "../../parts/button.tsx";
 import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
@@ -33,8 +34,7 @@ export function RecordForm({
   /** Stands beside the button that sends. */
   readonly children?: ReactNode;
 }): JSX.Element {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { error, isPending, mutate } = useMutation({ mutationFn: onSubmit });
   const form = useRef<HTMLFormElement>(null);
   useKeptOnLeave(draft.hasChanges);
   useEffect(() => {
@@ -43,17 +43,6 @@ export function RecordForm({
   }, [error]);
   const isJson = draft.json !== null || fields.length === 0;
   const byField = messagesByField(error, isJson ? [] : fields);
-  const submit = async (): Promise<void> => {
-    if (isBusy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await onSubmit();
-    } catch (thrown) {
-      setError(thrown);
-    }
-    setBusy(false);
-  };
   return (
     <form
       className="form"
@@ -61,7 +50,7 @@ export function RecordForm({
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void submit();
+        if (!isPending) mutate();
       }}
     >
       {fields.length > 0 && (
@@ -87,7 +76,7 @@ export function RecordForm({
         ))
       )}
       <div className="form-actions">
-        <Button type="submit" kind="primary" isBusy={isBusy}>
+        <Button type="submit" kind="primary" isBusy={isPending}>
           {submitLabel}
         </Button>
         {children}
