@@ -158,7 +158,8 @@ function noteChange({ own, opened, changed }: State, receiver: string): void {
 }
 
 async function write({ sql, changed, holder, now }: State): Promise<void> {
-  const planned = [...changed];
+  // In one order, so that two dispatchers that write the same rows never wait for each other.
+  const planned = [...changed].toSorted(([one], [other]) => (one < other ? -1 : 1));
   if (planned.length === 0) return;
   changed.clear();
   try {
