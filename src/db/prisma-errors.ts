@@ -108,6 +108,9 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
   const sqlState = cause?.originalCode ?? (isSqlState(code) ? code : undefined);
   if (sqlState !== undefined) {
+    // A prepared statement whose table changed meanwhile, in a transaction: it is parsed again next
+    // time. The code is also that of a rule without RETURNING.
+    if (thrown.routine === "RevalidateCachedQuery") return { kind: "unavailable" };
     const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
     if (fault.kind !== "other") return fault;
     if (sqlState === raised || thrown.routine === "exec_stmt_raise")

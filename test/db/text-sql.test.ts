@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
+import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -24,6 +25,19 @@ describe("createTextSql", () => {
     await database.pool.query("ALTER TABLE things ALTER size TYPE text USING size || ' cm'");
 
     expect([await sql(text, []), await sql(text, [])]).to.deep.equal([[["5 cm"]], [["5 cm"]]]);
+  });
+
+  it("asks for another try where that happens in a transaction, which then goes on", async () => {
+    const transact = createTextTransact(database.pool, createStatementNames(false));
+    const read = (): Promise<(string | null)[][]> => transact((sql) => sql("SELECT width FROM things", []));
+    await database.pool.query("ALTER TABLE things ADD COLUMN width int DEFAULT 7");
+    await read();
+    await database.pool.query("ALTER TABLE things ALTER width TYPE text USING width || ' cm'");
+
+    const error = await read().catch((thrown: unknown) => thrown);
+
+    expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
+    expect(await read()).to.deep.equal([["7 cm"]]);
   });
 
   it("prepares a statement again whose first preparation failed, over the same connection", async () => {
