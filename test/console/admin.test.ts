@@ -229,9 +229,22 @@ describe("the console's pages for admins", function () {
       const { page } = shown;
       await page.getByText(/messages? in svc\.dead/).waitFor();
       await picture(shown, "console-dead-letters");
+      const asked: string[] = [];
+      await page.route("**/retry", async (route) => {
+        asked.push(route.request().url());
+        await (asked.length === 1 ? route.abort() : route.continue());
+      });
       await page.getByRole("button", { name: "Retry this page" }).click();
       await page.getByRole("button", { name: "Retry them" }).click();
-      await page.getByText("2 new deliveries are on their way.").waitFor();
+      await page.getByText("The service does not answer.").waitFor();
+      // What was retried is not asked for again, neither here nor from the page.
+      await page.getByRole("button", { name: /^Retry (it|them)$/ }).click();
+      await page.getByText("A new delivery is on its way.").nth(1).waitFor();
+      expect(asked).to.have.length(3);
+      expect(asked[2]).to.equal(asked[0]);
+      await page.getByRole("button", { name: "Retry this page" }).click();
+      await page.getByText("Each of these was retried already.").waitFor();
+      expect(asked).to.have.length(3);
     });
     const delivered = async (): Promise<number> =>
       (await user.request("GET", "/webhook-deliveries?status=delivered")).body.data.length;

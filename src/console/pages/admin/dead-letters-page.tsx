@@ -1,5 +1,5 @@
 import { useQueryClient, type UseQueryResult } from "@tanstack/react-query";
-import { useState, type JSX } from "react";
+import { useRef, useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
 import type { CursorPage, Delivery } from "../../api/types.ts";
@@ -22,14 +22,22 @@ export function DeadLettersPage(): JSX.Element {
   const query = useList<DeadLetter>("/dead-letters", url.search) as UseQueryResult<DeadLetters>;
   const client = useQueryClient();
   const [wanted, setWanted] = useState<readonly DeadLetter[]>([]);
+  // A retry leaves its row here: this page retries each row once, however often it is asked.
+  const retried = useRef(new Set<number>());
+  const isLeft = ({ id }: DeadLetter): boolean => !retried.current.has(id);
   const rows = query.data?.data ?? [];
+  const askForAll = (): void => {
+    const left = rows.filter(isLeft);
+    if (left.length === 0) toast("Each of these was retried already.");
+    setWanted(left);
+  };
   const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ["/dead-letters"] });
   return (
     <Page
       title="Dead letters"
       actions={
         rows.length > 0 && (
-          <Button icon="refresh" onPress={() => setWanted(rows)}>
+          <Button icon="refresh" onPress={askForAll}>
             Retry this page
           </Button>
         )
@@ -59,7 +67,17 @@ export function DeadLettersPage(): JSX.Element {
           }
         </QueryView>
       </Card>
-      {wanted.length > 0 && <RetryDialog letters={wanted} onDone={refresh} onClose={() => setWanted([])} />}
+      {wanted.length > 0 && (
+        <RetryDialog
+          letters={wanted}
+          onRetried={({ id }) => retried.current.add(id)}
+          onDone={async () => {
+            await refresh();
+            setWanted((shown) => shown.filter(isLeft));
+          }}
+          onClose={() => setWanted([])}
+        />
+      )}
     </Page>
   );
 }
@@ -140,13 +158,18 @@ function Queued({ count }: { readonly count: number | null }): JSX.Element {
   );
 }
 
-/** Retries deliveries one after the other. Says how far it is, and what was refused. */
+/**
+ * Retries deliveries one after the other. Says how far it is, and what was refused: only that is
+ * left for another press.
+ */
 function RetryDialog({
   letters,
+  onRetried,
   onDone,
   onClose,
 }: {
   readonly letters: readonly DeadLetter[];
+  readonly onRetried: (letter: DeadLetter) => void;
   readonly onDone: () => Promise<unknown>;
   readonly onClose: () => void;
 }): JSX.Element {
@@ -156,9 +179,11 @@ function RetryDialog({
     letters.length === 1 ? `Retry delivery ${only?.id ?? ""}?` : `Retry ${letters.length} deliveries?`;
   const retryAll = async (): Promise<void> => {
     const refusals: string[] = [];
-    for (const { id } of letters) {
+    for (const letter of letters) {
+      const { id } = letter;
       try {
         await api<Delivery>(`/webhook-deliveries/${id}/retry`, { method: "POST" });
+        onRetried(letter);
       } catch (error) {
         refusals.push(`${id}: ${messageOf(error)}`);
       }
