@@ -1,6 +1,7 @@
 import type { Eligibility } from "./eligibility.ts";
 import type { Subscriber } from "./find-subscribers.ts";
 import type { MatchedEvent } from "./match.ts";
+import { everyResource } from "./subscription.ts";
 
 /** A subscription that is off, and is still to get deliveries. */
 export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
@@ -51,6 +52,5 @@ export async function matchOff<S extends OffSubscriber>({
 }
 
 function wants({ resource, events }: OffSubscriber, event: MatchedEvent): boolean {
-  const isOfResource = resource === event.resource || (resource === "*" && event.resource !== "service");
-  return isOfResource && events.includes(event.event);
+  return (resource === event.resource || resource === everyResource) && events.includes(event.event);
 }

@@ -1,4 +1,5 @@
 import type { Sql } from "../db/sql.ts";
+import { serviceResource } from "../events/event.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Audience, Circle, Eligibility } from "./eligibility.ts";
 import { filterAnswers, type FilteredEvent } from "./filter-answers.ts";
@@ -7,6 +8,7 @@ import { groupBy } from "../kit/group-by.ts";
 import { matchOff, offText } from "./find-off.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
+import { everyResource } from "./subscription.ts";
 
 /** A subscription that gets an event, with everything that an attempt needs of it. */
 export interface Subscriber {
@@ -114,10 +116,12 @@ function questionsOf(
     const own = events.filter((event) => event.resource === resource);
     return [...new Set(own.map(({ event }) => event))].flatMap((trigger) => {
       const places = own.flatMap(({ event }, place) => (event === trigger ? [place] : []));
-      return circle.audiencesOf(places).map((audience): Question => {
+      // The function takes `service` for operational events, which those to all do not get.
+      const names = resource === serviceResource ? [resource, everyResource] : [resource];
+      return circle.audiencesOf(places).flatMap((audience) => {
         const userId = audience.kind === "owner" ? audience.userId : null;
         const email = audience.kind === "email" ? audience.email : null;
-        return [resource, trigger, audience.kind, userId, email];
+        return names.map((name): Question => [name, trigger, audience.kind, userId, email]);
       });
     });
   });

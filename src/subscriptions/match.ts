@@ -1,4 +1,4 @@
-import { serviceResource, type EventEnvelope } from "../events/event.ts";
+import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { getOrSet, groupBy } from "../kit/group-by.ts";
 import type { Circle } from "./eligibility.ts";
@@ -51,7 +51,8 @@ export function matchEvents<C extends Candidate>({
   const named = groupBy(candidates, (candidate) => candidate.resource);
   const ofEvery = named.get(everyResource) ?? [];
   for (const [resource, judged] of eventsOf) {
-    const own = together(named.get(resource) ?? [], resource === serviceResource ? [] : ofEvery);
+    // Operational events have names of their own, which a subscription to all cannot list.
+    const own = together(named.get(resource) ?? [], ofEvery);
     if (own.length === 0) continue;
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
     const { ofAll = new Set<number>(), ofEach = [] } = circles.get(resource)?.choose(users) ?? {};

@@ -18,9 +18,9 @@ interface NewSubscription {
 
 const nobody: AdminRule = { kind: "nobody" };
 
-/** Orders and notes, whose admins are named by the rule or the code. */
+/** Orders, notes and a resource of the name of operational events, whose admins are named by the rule or the code. */
 function eligibilityBy(rule: AdminRule, code: CodeModule = {}): Eligibility {
-  const resources = ["orders", "notes"].map((name) =>
+  const resources = ["orders", "notes", "service"].map((name) =>
     definition({
       name,
       fields: [],
@@ -168,6 +168,18 @@ describe("createSubscriberFinder", () => {
 
     expect(await find([event(), event({ owner_id: null })])).to.deep.equal([[on, off, every], []]);
     expect(statements).to.equal(1);
+  });
+
+  it("finds those to every resource for a resource that is named service, and not for what is operational", async () => {
+    const every = await subscribe({ userId: ids.ada, resource: "*" });
+    const off = await subscribe({ userId: ids.ada, resource: "*", isActive: false });
+    const own = await subscribe({ userId: ids.ada, resource: "service" });
+    const created = event({ resource: "service" });
+
+    expect(await find([created, event({ ...created, event: "webhook.failing" })])).to.deep.equal([
+      [every, own, off],
+      [],
+    ]);
   });
 
   it("finds a subscription once that is switched on or off while it looks", async () => {

@@ -98,7 +98,7 @@ const lookText = `
       SELECT id, status FROM (SELECT id, status FROM svc.deliveries WHERE event_id = looked.id AND subscription_id = $4 OFFSET 0) AS own
       ORDER BY id DESC LIMIT 1) AS newest ON true
     WHERE looked.occurred_at >= $5::timestamptz AND looked.occurred_at < $6::timestamptz
-      AND CASE WHEN $7 = '*' THEN looked.resource <> 'service' ELSE looked.resource = $7 END
+      AND $7 IN ('*', looked.resource)
       AND looked.resource = coalesce($8, looked.resource) AND looked.trigger = ANY($9::text[])
       AND coalesce(newest.status, 'never') = ANY($10::text[])
       AND (newest.id IS NOT NULL OR NOT EXISTS (SELECT FROM svc.outbox WHERE event_id = looked.id))
