@@ -65,7 +65,8 @@ function isRequired({ rules }: Node): boolean {
 
 function valueSchema(node: Node, field: Field | undefined): JsonSchema {
   const { rules } = node;
-  const schemas = waysOf(node, field).map((schema) => withoutEmpty(narrowed(schema, rules), rules));
+  const ways = waysOf(node, field).map((schema) => withForm(schema, rules, field));
+  const schemas = ways.map((schema) => withoutEmpty(narrowed(schema, rules), rules));
   const schema: JsonSchema = schemas.length === 1 ? (schemas[0] as JsonSchema) : { anyOf: schemas };
   const rest = unsaid(rules);
   const described =
@@ -94,7 +95,18 @@ function itemSchema(node: Node, field: Field | undefined): JsonSchema {
 /** Adds the limits of the column to a way that the rules allow. */
 function withColumn(way: JsonSchema, byColumn: readonly JsonSchema[]): JsonSchema {
   const same = byColumn.find(({ type }) => type !== undefined && type === way["type"]);
-  return same === undefined ? way : { ...same, ...way };
+  if (same === undefined) return way;
+  // The rule `date` takes days too, and a column of days takes nothing else.
+  const isDay = same["format"] === "date" && way["format"] === "date-time";
+  return { ...same, ...way, ...(isDay && { format: "date" }) };
+}
+
+/** Leaves out the form of the column where `date_format` asks for another. */
+function withForm(schema: JsonSchema, rules: readonly ParsedRule[], field: Field | undefined): JsonSchema {
+  const asked = rules.find(({ name }) => name === "date_format")?.args;
+  if (asked === undefined || (field?.type === "Date" && String(asked) === "Y-m-d")) return schema;
+  const { format: _other, ...free } = schema;
+  return free;
 }
 
 /** A required text has a character, a required list an item (Laravel's `required`). */

@@ -22,6 +22,9 @@ fields:
   file: { type: Bytes, optional: true }
   tags: { type: String, list: true, default: [secret-tag] }
   kind: { type: Enum, values: [a, b], optional: true }
+  day: { type: Date, optional: true }
+  due: { type: Date, optional: true }
+  told: { type: DateTime, optional: true }
   note: { type: String, default: secret-default }
   user_id: { type: Int, index: true }
 table: secret_table
@@ -36,6 +39,9 @@ createRules:
   big: required|integer|between:1,10
   rate: nullable|numeric|gt:0
   kind: [nullable, { in: [a, b] }]
+  day: nullable|date
+  due: nullable|date_format:Y-m-d
+  told: nullable|date|date_format:Y-m-d
   tags: array|min:1
   tags.*: string|regex:/^[a-z]+$/
   note: exists:secret_lookup,secret_column
@@ -191,6 +197,9 @@ describe("createDocument", () => {
         ],
       },
       kind: { type: ["string", "null"], enum: ["a", "b", null] },
+      day: { type: ["string", "null"], format: "date" },
+      due: { description: "Rules: date_format.", type: ["string", "null"], format: "date" },
+      told: { description: "Rules: date_format.", type: ["string", "null"] },
       tags: { type: "array", items: { type: "string", maxLength: 65_536, pattern: "^[a-z]+$" }, minItems: 1 },
       meta: {
         type: ["object", "null"],
