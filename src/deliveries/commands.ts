@@ -3,9 +3,9 @@ import type { Pool } from "pg";
 import { parseCount, parseId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
+import { eventKinds, type EventKind } from "../events/event.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
-import { triggers, type Trigger } from "../mapping/definition.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
@@ -42,7 +42,7 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .option("--status <status>", `${deliveryStatuses.join(", ")}; several with commas`, statusesOf)
     .option("--webhook <id>", "of one webhook", parseId)
     .option("--resource <name>", "of one resource")
-    .addOption(new Option("--event <trigger>", "of one trigger").choices(triggers))
+    .addOption(new Option("--event <event>", "of one trigger, or operational event").choices(eventKinds))
     .option("--record <id>", "of the record with this id")
     .option("--event-id <id>", "of one event", parseRowId)
     .option("--created-after <time>", "made after a time, or within a duration such as 24h", parseTime)
@@ -74,7 +74,7 @@ interface ListOptions extends JsonOption {
   readonly status?: readonly DeliveryStatus[];
   readonly webhook?: number;
   readonly resource?: string;
-  readonly event?: Trigger;
+  readonly event?: EventKind;
   readonly record?: string;
   readonly eventId?: string;
   readonly createdAfter?: Date;

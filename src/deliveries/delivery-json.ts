@@ -4,7 +4,9 @@ import { deliveryBody } from "./attempt/body.ts";
 import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import { signedHeaders } from "./attempt/sign.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
-import type { AttemptRow } from "./history.ts";
+import type { AttemptRow, SentWith } from "./history.ts";
+import { maskHeaders } from "../subscriptions/own-headers.ts";
+import { parseTraceparent } from "../telemetry/tracing.ts";
 import type { Payload } from "./store.ts";
 
 /** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
@@ -79,12 +81,15 @@ export function presentResult(
 /**
  * Returns the JSON of the request of a delivery. Computed, since every attempt has the same body:
  * nothing is kept for it. Signatures are cut, with which others could sign in the service's name.
+ * So are the parts that differ by attempt.
  *
  * @param payload Undefined when it was erased, which leaves no body.
+ * @param sentWith The receiver's own headers are those of now.
  */
 export function presentRequest(
   delivery: DeliveryRow,
   payload: Payload | undefined,
+  { headerNames, traceparent }: SentWith,
 ): Readonly<Record<string, unknown>> {
   const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({
@@ -100,8 +105,13 @@ export function presentRequest(
   const sentAt = new Date(0);
   const headers = signedHeaders({ signing, body: [], eventUuid, deliveryUuid: uuid, sentAt });
   const shown = Object.entries(headers).map(([name, value]) => [name, isCut(name) ? cut(value) : value]);
+  const trace = parseTraceparent(traceparent);
   return {
-    headers: Object.fromEntries(shown) as unknown,
+    headers: {
+      ...maskHeaders(headerNames),
+      ...Object.fromEntries(shown),
+      ...(trace && { traceparent: `00-${trace.traceId}-…` }),
+    },
     body: payload === undefined ? null : Buffer.concat(body).toString(),
   };
 }

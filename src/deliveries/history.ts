@@ -59,6 +59,14 @@ export interface DeliveryList {
   readonly isEstimate: boolean;
 }
 
+/** What requests have beside the headers that every receiver gets. */
+export interface SentWith {
+  /** Of the headers that the subscription has now; none when it was deleted. */
+  readonly headerNames: readonly string[];
+  /** Null when what made the delivery was not traced. */
+  readonly traceparent: string | null;
+}
+
 /** Reads deliveries for people and their programs, and makes manual retries. */
 export interface DeliveryHistory {
   /** A page, counted. */
@@ -68,6 +76,8 @@ export interface DeliveryHistory {
   find(id: string): Promise<DeliveryRow | undefined>;
   /** Returns what a delivery carries; undefined when it was erased. */
   payloadOf(eventId: string): Promise<Payload | undefined>;
+  /** Returns what the requests of a delivery have beside what `DeliveryRow` says. */
+  sentWithOf(id: string): Promise<SentWith>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
@@ -133,6 +143,10 @@ const attemptsText = `
     address, dns_ms AS "dnsMs", connect_ms AS "connectMs", tls_ms AS "tlsMs", first_byte_ms AS "firstByteMs", trigger
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 
+const sentWithText = `
+  SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
+  FROM svc.deliveries WHERE id = $1`;
+
 /**
  * Creates a history whose reads cost as much as their answers, however many deliveries there are.
  */
@@ -197,6 +211,10 @@ export function createDeliveryHistory({
     find: (id) => findDelivery(sql, id),
     async payloadOf(eventId) {
       return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
+    },
+    async sentWithOf(id) {
+      const [found] = await sql<SentWith & Record<string, unknown>>(sentWithText, [id]);
+      return found ?? { headerNames: [], traceparent: null };
     },
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);

@@ -1,5 +1,5 @@
+import { eventKinds } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
-import { triggers } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
@@ -51,9 +51,9 @@ export const deliveryShape = fixedShape(
       [
         "event",
         (text) =>
-          triggers.some((trigger) => trigger === text)
+          eventKinds.some((kind) => kind === text)
             ? undefined
-            : `The event field must be one of ${triggers.join(", ")}.`,
+            : `The event field must be one of ${eventKinds.join(", ")}.`,
       ],
       ["record_id", (text) => textFaultOf("record id", text)],
       ["url", (text) => textFaultOf("url", text)],
@@ -90,7 +90,7 @@ function dateFaultOf(name: string, text: string): string | undefined {
 /** Returns what no index serves; undefined when nothing of that is asked for. */
 function narrowingOf(given: ListParameters["given"]): Narrowing | undefined {
   const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
-  const event = triggers.find((trigger) => trigger === given.get("event"));
+  const event = eventKinds.find((kind) => kind === given.get("event"));
   const [createdAfter, createdBefore] = ["created_after", "created_before"].map((name) =>
     parseAskedDate(given.get(name) ?? ""),
   );

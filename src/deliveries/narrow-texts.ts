@@ -1,10 +1,10 @@
-import type { Trigger } from "../mapping/definition.ts";
+import type { EventKind } from "../events/event.ts";
 import { idsText, type DeliveryFilter, type DeliveryOrder, type ListStatement } from "./history-texts.ts";
 
 /** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
 export interface Narrowing {
   readonly resource?: string;
-  readonly event?: Trigger;
+  readonly event?: EventKind;
   readonly recordId?: string;
   readonly url?: string;
   readonly createdAfter?: Date;

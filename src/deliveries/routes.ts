@@ -52,13 +52,14 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
     // The record of a delivery that was cancelled was never sent, and a right to it may have ended.
     const isReadable = await options.readRight.of(ctx.state.caller, delivery);
-    const [attempts, payload] = await Promise.all([
+    const [attempts, sentWith, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
+      history.sentWithOf(delivery.id),
       isReadable ? history.payloadOf(delivery.eventId) : undefined,
     ]);
     ctx.body = {
       ...presentDelivery(delivery),
-      request: presentRequest(delivery, payload),
+      request: presentRequest(delivery, payload, sentWith),
       attempts: attempts.map(presentAttempt),
     };
   });

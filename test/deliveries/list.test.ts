@@ -52,7 +52,7 @@ describe("GET /webhook-deliveries", () => {
   before(async () => {
     api = await startListApi({ lookThrough: 2 });
     await api.core.sql(`INSERT INTO svc.events (id, resource, trigger, record_id, snapshot, occurred_at)
-      SELECT id, 'notes', CASE id WHEN 101 THEN 'on_update' ELSE 'on_create' END, (id % 2)::text, '{}', now()
+      SELECT id, 'notes', CASE id WHEN 101 THEN 'on_update' WHEN 102 THEN 'delivery.failed' ELSE 'on_create' END, (id % 2)::text, '{}', now()
       FROM generate_series(100, 103) AS id`);
     for (const [index, status] of [...statuses, "retrying"].entries()) {
       const user = index < statuses.length ? api.ada.id : api.ben.id;
@@ -180,6 +180,7 @@ describe("GET /webhook-deliveries", () => {
     ["resource=notes&sort=id", 1, 3, 4, 5, 6],
     ["event=on_update", 3, 2],
     ["event=on_delete"],
+    ["event=delivery.failed", 5, 4],
     ["record_id=0&status=pending,cancelled,delivered", 5, 4, 1],
     ["url=http://127.0.0.1:9/", 5, 3, 1],
     ["url=http://127.0.0.1:9/&status=retrying", 3],
@@ -232,7 +233,9 @@ describe("GET /webhook-deliveries", () => {
     expect(errors).to.deep.equal({
       status: ["The selected status is invalid."],
       resource: ["The resource field must not be empty."],
-      event: ["The event field must be one of on_create, on_update, on_delete."],
+      event: [
+        "The event field must be one of on_create, on_update, on_delete, webhook.failing, webhook.disabled, delivery.failed.",
+      ],
       record_id: ["The record id field must not contain NUL characters."],
       url: ["The url field must not be empty."],
       created_after: ["The created after field must be a date, such as 2026-03-28T14:30:00Z."],

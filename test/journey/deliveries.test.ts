@@ -160,7 +160,7 @@ for (const mode of modes) {
         const answer = answers.shift();
         response.writeHead(answer?.status ?? 200, { "x-answer": "kept" }).end(answer?.body);
       };
-      const { id } = await subscribe(ada, receiver);
+      const { id } = await subscribe(ada, receiver, { headers: { "X-Signature": "canary" } });
 
       const note = await createNote(ada);
       const delivery = await untilDelivery(ada, id, "delivered");
@@ -185,7 +185,9 @@ for (const mode of modes) {
       expect(delivery.request.body).to.equal(sent);
       expect(delivery.occurred_at).to.equal(JSON.parse(sent).timestamp);
       // Of what was sent, all but what signs is shown.
-      for (const [name, value] of Object.entries(delivery.request.headers))
+      const { "X-Signature": ownHeader, ...shown } = delivery.request.headers;
+      expect([ownHeader, first?.headers["x-signature"]]).to.deep.equal(["****", "canary"]);
+      for (const [name, value] of Object.entries(shown))
         if (/signature/i.test(name)) expect(value).to.match(/^(sha256=|v1,)?…$/);
         else if (!/timestamp/i.test(name)) expect(first?.headers[name.toLowerCase()]).to.equal(value);
       expect(delivery.request.headers).to.include({

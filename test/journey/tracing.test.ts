@@ -123,8 +123,9 @@ for (const mode of modes) {
       const [manual] = await collector.waitFor(
         ({ traceId, kind }) => traceId === retrying.traceId && kind === "client",
       );
-      await untilDelivery(ada, id, "delivered");
+      const delivered = await untilDelivery(ada, id, "delivered");
 
+      expect(delivered.request.headers.traceparent).to.equal(`00-${retrying.traceId}-…`);
       const [first, second] = automatic;
       expect(first?.isError).to.equal(true);
       expect(first?.attributes).to.include({ "http.response.status_code": 503, "error.type": "503" });

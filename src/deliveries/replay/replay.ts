@@ -1,14 +1,10 @@
-import { serviceEvents, type EventKind } from "../../events/event.ts";
-import { triggers } from "../../mapping/definition.ts";
+import type { EventKind } from "../../events/event.ts";
 
 /**
  * What an event was to a subscription: the status of the newest delivery, or `never` without one.
  */
 export const replayedStatuses = ["failed", "delivered", "cancelled", "never"] as const;
 export type ReplayedStatus = (typeof replayedStatuses)[number];
-
-/** What a replay may name as events. */
-export const replayedEvents: readonly EventKind[] = [...triggers, ...serviceEvents];
 
 export const replayStates = ["running", "paused", "done", "cancelled"] as const;
 export type ReplayState = (typeof replayStates)[number];

@@ -1,6 +1,6 @@
 import { deliveryStatuses } from "../../deliveries/delivery.ts";
 import { deliveryShape } from "../../deliveries/list-filter.ts";
-import { triggers } from "../../mapping/definition.ts";
+import { eventKinds } from "../../events/event.ts";
 import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
@@ -25,7 +25,7 @@ export const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   parent_delivery_id: nullable(rowId),
   root_delivery_id: rowId,
   resource: text,
-  event: { type: "string", enum: triggers },
+  event: { type: "string", enum: eventKinds },
   record_id: text,
   occurred_at: { ...dateTime, description: "With microseconds." },
   trigger_kind: { type: "string", enum: ["automatic", "manual"] },
@@ -64,7 +64,11 @@ export const attempt = objectOf({
 });
 
 const request = objectOf({
-  headers: { type: "object", additionalProperties: text, description: "Signatures are cut." },
+  headers: {
+    type: "object",
+    additionalProperties: text,
+    description: "Signatures are cut, and the values of the receiver's own headers are masked.",
+  },
   body: nullable({
     ...text,
     description: "As every attempt sends it; null when the record was erased, or the caller may not read it.",
@@ -83,7 +87,10 @@ const own: OwnParameters = {
   },
   event_id: { schema: rowId, description: "Of this event." },
   resource: { schema: text, description: "Of this resource." },
-  event: { schema: { type: "string", enum: triggers }, description: "Of this trigger." },
+  event: {
+    schema: { type: "string", enum: eventKinds },
+    description: "Of this trigger, or operational event.",
+  },
   record_id: { schema: text, description: "Of the record with this id." },
   url: { schema: text, description: "That go to exactly this URL." },
   created_after: { schema: dateTime, description: "Made after this time." },

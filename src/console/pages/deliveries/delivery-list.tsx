@@ -70,19 +70,27 @@ function Filters({ url }: { readonly url: UrlState }): JSX.Element {
         label="Resource"
         name="resource"
         url={url}
-        options={(data ?? []).map(({ name }) => ({ value: name, title: name }))}
+        options={[...new Set([...(data ?? []).map(({ name }) => name), "service"])].map((name) => ({
+          value: name,
+          title: name,
+        }))}
       />
-      <SelectFilter label="Event" name="event" url={url} options={eventOptions} />
+      <SelectFilter label="Event" name="event" url={url} options={[...eventOptions, ...operational]} />
     </FilterBar>
   );
 }
 
-/** What a list can be narrowed to by its event. */
+/** What a list of record changes can be narrowed to by its event. */
 export const eventOptions = [
   { value: "on_create", title: "created" },
   { value: "on_update", title: "updated" },
   { value: "on_delete", title: "deleted" },
 ];
+
+const operational = ["webhook.failing", "webhook.disabled", "delivery.failed"].map((value) => ({
+  value,
+  title: value,
+}));
 
 /** Reads the resources, for a choice of them. */
 export function useResources(): { readonly data: readonly ResourceEntry[] | undefined } {
