@@ -1,4 +1,5 @@
-import { useId, type ComponentProps, type JSX, type ReactNode } from "react";
+import { useId, useState, type ComponentProps, type JSX, type ReactNode } from "react";
+import { badInputMessage } from "./bad-input.ts";
 import { Icon } from "./icon.tsx";
 import "./field.css";
 
@@ -72,7 +73,7 @@ interface Changing {
   readonly onChange: (value: string) => void;
 }
 
-/** A line of text. */
+/** A line of text, or what else an input takes. */
 export function TextField({
   label,
   hint,
@@ -83,8 +84,16 @@ export function TextField({
   onChange,
   ...rest
 }: FieldProps & Changing & Given<"input">): JSX.Element {
+  // Set when `goToBadInput` comes to it.
+  const [bad, setBad] = useState<string | null>(null);
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
+    <Field
+      label={label}
+      hint={hint}
+      errors={bad === null ? errors : [bad]}
+      isRequired={isRequired}
+      hasMark={hasMark}
+    >
       {(control) => (
         <input
           className="input"
@@ -92,7 +101,13 @@ export function TextField({
           {...rest}
           {...control}
           value={value}
-          onChange={(event) => onChange(event.currentTarget.value)}
+          onChange={(event) => {
+            setBad(null);
+            onChange(event.currentTarget.value);
+          }}
+          onInvalid={(event) => setBad(badInputMessage(event.currentTarget))}
+          // No change tells that half a date was cleared.
+          onBlur={(event) => !event.currentTarget.validity.badInput && setBad(null)}
         />
       )}
     </Field>

@@ -1,5 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useRef, type JSX, type ReactNode } from "react";
+import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
@@ -50,7 +51,7 @@ export function RecordForm({
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isPending) mutate();
+        if (!isPending && !goToBadInput(event.currentTarget)) mutate();
       }}
     >
       {fields.length > 0 && (
