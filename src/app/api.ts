@@ -189,6 +189,7 @@ function createRelayOf(
       definitions,
       delegateOf: (model) => models.relayDelegate(model),
       sql: createTextSql(database.relay, names),
+      log,
     }),
     broker,
     seal,

@@ -10,6 +10,7 @@ import type { Definition, Definitions, Field, Relation, Row, TransformNode } fro
 import { isUniqueAlone } from "../mapping/keys.ts";
 import { baseQueryOf } from "../resources/query.ts";
 import { createTransform } from "../querying/transform.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /** The record of an event, or why the transform gives none now. */
 export type Presented =
@@ -39,12 +40,15 @@ export function createEventPresenter({
   definitions,
   delegateOf,
   sql,
+  log,
 }: {
   readonly definitions: Definitions;
   /** Reads relations: over connections of the relay or of requests. */
   readonly delegateOf: ModelsClient["delegate"];
   /** Reads related records with values that Prisma does not know. Undefined: there are none. */
   readonly sql?: TextSql;
+  /** Is told of old rows that were left out, once for all events that are presented together. */
+  readonly log?: Pick<Log, "warn">;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
   const presenters = new Map(
     [...definitions.values()].map((definition) => [
@@ -64,7 +68,13 @@ export function createEventPresenter({
         isPassing: false,
       };
     try {
-      return { kind: "each", answers: await presentBoth(present, events) };
+      const { answers, unpresented } = await presentBoth(present, events);
+      if (unpresented.length > 0)
+        log?.warn(
+          { event: "relay.no_previous", resource, reason: unpresented[0], events: unpresented.length },
+          "old rows cannot be presented; their events go without them",
+        );
+      return { kind: "each", answers };
     } catch (error) {
       return {
         kind: "none",
@@ -79,22 +89,29 @@ export function createEventPresenter({
 export type Captured = Pick<OutboxEvent, "snapshot" | "previous">;
 type PresentEvents = (events: readonly Captured[]) => Promise<readonly Presented[]>;
 
-/** Presents the old rows together with the new ones, so that relations are read once. */
+/**
+ * Presents the old rows together with the new ones, so that relations are read once. An event whose
+ * old row cannot be presented goes without it: an old row never changes, so it would wait forever.
+ *
+ * @returns Also why each old row was left out.
+ */
 async function presentBoth(
   present: PresentEvents,
   events: readonly Captured[],
-): Promise<readonly Presented[]> {
+): Promise<{ readonly answers: readonly Presented[]; readonly unpresented: readonly string[] }> {
   const previous = events.flatMap(({ previous: snapshot }, index) =>
     snapshot === undefined || snapshot === null ? [] : [{ index, snapshot }],
   );
   const answers = [...(await present([...events, ...previous]))];
   const old = answers.splice(events.length);
+  const unpresented: string[] = [];
   previous.forEach(({ index }, place) => {
     const [now, before] = [answers[index], old[place]];
     if (now?.kind !== "presented" || before === undefined) return;
-    answers[index] = before.kind === "presented" ? { ...now, previous: before.data } : before;
+    if (before.kind === "presented") answers[index] = { ...now, previous: before.data };
+    else unpresented.push(before.reason);
   });
-  return answers;
+  return { answers, unpresented };
 }
 
 function createPresenter({
