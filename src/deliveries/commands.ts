@@ -125,22 +125,27 @@ async function show({ open, terminal }: DeliveryCommandsOptions, id: string, jso
 async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {
   const delivery = await withHistory(open, async (history, context) => {
     const { manualRetryLimit: limit } = context.config.webhooks;
-    await refuseUnreadable(context, await getDelivery(history, id));
-    const answer = await history.retry({ id, limit });
+    const hasPrevious = await readsPrevious(context, await getDelivery(history, id));
+    const answer = await history.retry({ id, limit, hasPrevious });
     if (answer.kind === "refused") throw new OperatorError(answer.reason);
     return answer.delivery;
   });
   printRow(terminal, presentDelivery(delivery), { json });
 }
 
-/** @throws OperatorError when the API would refuse the retry to everybody: see `ReadRight`. */
-async function refuseUnreadable(
+/**
+ * Returns whether the subscriber may see the old row of an update: a retry goes without it else.
+ *
+ * @throws OperatorError when the API would refuse the retry to everybody: see `ReadRight`.
+ */
+async function readsPrevious(
   { sql, loadEligibility }: DeliveryCommandsContext,
   delivery: DeliveryRow,
-): Promise<void> {
-  const eligibility = await loadEligibility();
-  if (!(await createReadRight({ sql, eligibility }).ofSubscriber(delivery)))
+): Promise<boolean> {
+  const readRight = createReadRight({ sql, eligibility: await loadEligibility() });
+  if (!(await readRight.ofSubscriber(delivery)))
     throw new OperatorError("The subscriber may no longer see this record.");
+  return readRight.ofSubscriber(delivery, "previous");
 }
 
 async function withHistory<T>(

@@ -1,9 +1,11 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { eraseRecord } from "../../src/deliveries/erase.ts";
 import { testOperator } from "../support/actors.ts";
 import { openEventSource } from "../support/event-source.ts";
+import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
@@ -190,10 +192,18 @@ for (const mode of modes) {
       );
       expect(cancelled.request.body).to.equal(null);
       expect(receivedBy(admin)).to.deep.equal([]);
+      receiver.answer = { status: 200 };
       const again = await admin.request("POST", `/webhook-deliveries/${cancelled.id}/retry`);
       expect(again.status).to.equal(201);
       await untilReceivedBy(admin);
-      expect(bodyOf(receivedBy(admin)[0] as ReceivedRequest)).not.to.have.property("previous");
+      const { configDir, dataDir, database } = service.config;
+      const env = { SVC_CONFIG_DIR: configDir, SVC_DATA_DIR: dataDir, DATABASE_URL: database.url };
+      const terminal = createMemoryTerminal();
+      const args = ["deliveries", "retry", String(cancelled.id)];
+      const exitCode = await runAdmin({ args, env, cwd: process.cwd(), terminal });
+      expect(exitCode, terminal.read().stderr).to.equal(0);
+      await untilReceivedBy(admin, 2);
+      for (const received of receivedBy(admin)) expect(bodyOf(received)).not.to.have.property("previous");
     });
 
     it("keeps none of an update that changes the key, and erases what was kept", async () => {
