@@ -5,7 +5,7 @@ import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
-import { parseDateText } from "../validation/dates.ts";
+import { parseAskedDate } from "../validation/dates.ts";
 import { positionOf, presentAudit, readAudit, type AuditFilter, type Party } from "./audit-list.ts";
 import { perPageOf } from "./only-cursors.ts";
 
@@ -33,7 +33,7 @@ export const auditShape = fixedShape([], {
 });
 
 function dateFault(name: string, text: string): string | undefined {
-  return parseDateText(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
+  return parseAskedDate(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
 }
 
 function partyFault(name: string, text: string, kinds: readonly string[]): string | undefined {
@@ -50,7 +50,7 @@ function partyOf(text: string): Party {
 }
 
 function filterOf({ given }: Pick<ListParameters, "given">): AuditFilter {
-  const [since, until] = ["since", "until"].map((name) => parseDateText(given.get(name) ?? ""));
+  const [since, until] = ["since", "until"].map((name) => parseAskedDate(given.get(name) ?? ""));
   const [actor, subject] = ["actor", "subject"].map((name) => given.get(name));
   return {
     since,

@@ -118,6 +118,9 @@ describe("the routes of operators", () => {
       expect(await countOfAudit(`subject=user:${user.id}`)).to.equal(1);
       expect(await countOfAudit("subject=user:999999")).to.equal(0);
       expect(await countOfAudit(`since=${later}`)).to.equal(0);
+      // The `+` of an offset, not encoded, is a space in a query string.
+      expect(await countOfAudit("since=2199-03-28T14:30:00+02:00")).to.equal(0);
+      expect(await countOfAudit("until=2199-03-28T14:30:00+02:00&actor=service")).to.be.at.least(1);
       expect(await countOfAudit(`until=${later}&actor=service`)).to.be.at.least(1);
     });
 
