@@ -49,6 +49,13 @@ function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
   return { asked, outcome: faults.length === 0 ? "reloaded" : "refused", configuration, faults };
 }
 
+/** Returns whether every process took the files into use, and there is one; as for the command. */
+export function haveAllReloaded(answers: readonly Pick<Answer, "outcome">[]): boolean {
+  return (
+    answers.length > 0 && answers.every(({ outcome }) => outcome === "reloaded" || outcome === "stopped")
+  );
+}
+
 /** Names a process for people. */
 export function placeOf({ asked: { program, host, pid } }: Answer): string {
   return `${program} on ${host}, process ${pid}`;

@@ -18,7 +18,7 @@ import { readListParameters } from "../querying/list-parameters.ts";
 import { shownDefinition } from "../resources/show-definition.ts";
 import { auditShape, readAuditPage } from "./audit-page.ts";
 import { deadLetterShape, readDeadLetters } from "./dead-letters.ts";
-import { reloadAll, type Answer } from "./reload-all.ts";
+import { haveAllReloaded, reloadAll, type Answer } from "./reload-all.ts";
 import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
@@ -87,8 +87,7 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
     const faults = await ownFaults(options);
     const answers =
       faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
-    const isReloaded = faults.length === 0 && answers.every(({ outcome }) => outcome !== "refused");
-    ctx.body = { is_reloaded: isReloaded, faults, processes: answers.map(presentAnswer) };
+    ctx.body = { is_reloaded: haveAllReloaded(answers), faults, processes: answers.map(presentAnswer) };
   });
 }
 

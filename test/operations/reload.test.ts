@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { haveAllReloaded } from "../../src/operations/reload-all.ts";
 import {
   admin,
   createProgram,
@@ -15,6 +16,18 @@ fields:
   id: { type: Int, id: true }
   text: { type: String }
 `;
+
+describe("haveAllReloaded", () => {
+  for (const [outcomes, isTrue] of [
+    [["reloaded", "stopped"], true],
+    [["reloaded", "no answer"], false],
+    [["reloaded", "refused"], false],
+    [[], false],
+  ] as const)
+    it(`is ${isTrue} for ${outcomes.join(" and ") || "no process"}`, () => {
+      expect(haveAllReloaded(outcomes.map((outcome) => ({ outcome })))).to.equal(isTrue);
+    });
+});
 
 describe("POST /configuration/reload", function () {
   this.timeout(60_000);

@@ -116,7 +116,10 @@ export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
       ),
     }),
     Reload: objectOf({
-      is_reloaded: flag,
+      is_reloaded: {
+        ...flag,
+        description: "Every process took the files into use, or stopped meanwhile, and there was one.",
+      },
       faults: { ...listOf(fault), description: "Of this host's files: nothing was reloaded then." },
       processes: listOf(
         objectOf({

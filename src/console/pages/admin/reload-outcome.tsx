@@ -28,7 +28,9 @@ export function ReloadOutcome({
       ? `Not reloaded: ${count} in the files`
       : isReloaded
         ? "Reloaded"
-        : "Not reloaded everywhere";
+        : processes.length === 0
+          ? "Not reloaded: no process runs"
+          : "Not reloaded everywhere";
   const note =
     faults.length > 0
       ? "Every process goes on with the configuration before. Correct the files, and reload again."
