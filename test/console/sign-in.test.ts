@@ -144,6 +144,27 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("signs out over the page too, and forgets what was read", async () => {
+    const { reference } = await createOrder(ada);
+    const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
+    const shown = await scene.open(other.token, "/resources/orders");
+    const { page } = shown;
+    await page.getByText(reference).first().waitFor();
+    await ada.request("DELETE", `/tokens/${other.id}`);
+    await page.getByRole("button", { name: "amount", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+
+    await page.route("**/resources/orders?*", (route) => route.abort());
+    await page.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await page.getByText("The service does not answer").first().waitFor();
+    await page.goBack();
+    await page.getByText("The service does not answer").first().waitFor();
+    expect(await page.getByText(reference).count()).to.equal(0);
+    await shown.close();
+  });
+
   it("goes through the issuer by authorization code with PKCE, and comes back", async () => {
     const shown = await scene.open(null, "/resources/orders?sort=id");
     const { page } = shown;

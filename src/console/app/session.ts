@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { queryClient } from "../api/query-client.ts";
 import { refreshTokens, type IssuedTokens } from "./pkce.ts";
 
 /** Who is signed in, for this tab. */
@@ -56,6 +57,7 @@ export function endSession(token: string | null, reason: string): void {
 /** Signs out: nothing of the session is left, on the page either. */
 export function leaveSession(): void {
   set({ ...session, token: null, refreshToken: null, ended: null });
+  queryClient.clear();
 }
 
 /**

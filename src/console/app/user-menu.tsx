@@ -1,6 +1,5 @@
 import type { JSX } from "react";
 import { Button as AriaButton } from "react-aria-components/Button";
-import { queryClient } from "../api/query-client.ts";
 import { Menu } from "../parts/menu.tsx";
 import { useCaller, useRights } from "./caller.ts";
 import { place } from "./place.ts";
@@ -44,10 +43,7 @@ export function UserMenu(): JSX.Element {
         {
           title: "Sign out",
           icon: "leave",
-          act: () => {
-            leaveSession();
-            queryClient.clear();
-          },
+          act: leaveSession,
         },
       ]}
     />

@@ -70,6 +70,8 @@ function TokenForm({
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
   const { error, isPending, mutate } = useMutation({
+    // The answer has a secret, which goes with the page that shows it.
+    gcTime: 0,
     mutationFn: () =>
       api<{ token: string }>(path, {
         method: "POST",

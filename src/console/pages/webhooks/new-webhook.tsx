@@ -20,6 +20,8 @@ export function NewWebhookPage(): JSX.Element {
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
   const create = useMutation({
+    // The answer has a secret, which goes with the page that shows it.
+    gcTime: 0,
     mutationFn: () => {
       const secret = draft.secret === "" ? {} : { secret: draft.secret };
       const body = { ...bodyOf(draft), resource: draft.resource, ...secret };

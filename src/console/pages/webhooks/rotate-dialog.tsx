@@ -27,6 +27,8 @@ export function RotateDialog({
   const client = useQueryClient();
   const [grace, setGrace] = useState("86400");
   const rotate = useMutation({
+    // The answer has a secret, which goes with the page that shows it.
+    gcTime: 0,
     mutationFn: () =>
       api<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, {
         method: "POST",
