@@ -206,9 +206,15 @@ describe("signing in to the console", function () {
     await revoke(ada);
     await page.getByRole("button", { name: "Save" }).click();
 
-    const opened = page.context().waitForEvent("page");
-    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
-    const popup = await opened;
+    const openWindow = async (): Promise<Page> => {
+      const opened = page.context().waitForEvent("page");
+      await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+      return await opened;
+    };
+    // One that is closed half-way leaves the way open for another.
+    await (await openWindow()).close();
+    const popup = await openWindow();
+    expect(await page.getByRole("dialog").getByRole("alert").count()).to.equal(0);
     await signInAt(popup, subject);
     await until(() => popup.isClosed(), { what: "the window closes by itself" });
     await page.getByRole("dialog").waitFor({ state: "detached" });

@@ -34,13 +34,18 @@ export async function signInByRedirect(path: string): Promise<void> {
   location.assign(await authorizationUrl(pending));
 }
 
-/** Signs in within a window of its own. Throws when it is closed or refused. */
+/**
+ * Signs in within a window of its own. Throws when the issuer refuses, or at the abort; a window
+ * that is closed is not noticed, since the issuer may cut it off from this page.
+ */
 export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens> {
   const pending: Pending = { state: popupState + randomText(), verifier: randomText(), path: "/" };
   // At once, while the click still allows it.
   const opened = window.open("about:blank", "_blank", "popup,width=520,height=680");
   if (opened === null) throw new Error("The browser did not open the window. Allow it, and try again.");
+  signal.addEventListener("abort", () => opened.close());
   opened.location.href = await authorizationUrl(pending);
+  signal.throwIfAborted();
   const returned = await new Promise<Returned>((resolve, reject) => {
     const channel = new BroadcastChannel(channelName);
     channel.addEventListener("message", ({ data }: MessageEvent<Returned>) => {

@@ -35,19 +35,27 @@ export function SignInPage(): JSX.Element {
 
 /** Asks again over the page, which keeps what was typed. */
 export function SignInAgain({ reason }: { readonly reason: string }): JSX.Element {
-  const [abort] = useState(() => new AbortController());
-  useEffect(() => () => abort.abort(), [abort]);
+  const last = useRef<AbortController>(undefined);
+  useEffect(() => () => last.current?.abort(), []);
+  const signInAside = async (): Promise<void> => {
+    // The window of before may be closed already, which nothing tells.
+    last.current?.abort();
+    const controller = new AbortController();
+    last.current = controller;
+    const { signal } = controller;
+    try {
+      await takeTokens(await signInByWindow(signal));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  };
   return (
     <Dialog title="Sign in again" isRequired onClose={() => undefined}>
       <div className="sign-in">
         <p>
           {reason} <span className="muted">What you have typed is still here.</span>
         </p>
-        <SignInForm
-          onIssuer={async () => {
-            await takeTokens(await signInByWindow(abort.signal));
-          }}
-        />
+        <SignInForm isAside onIssuer={signInAside} />
         <Button kind="quiet" onPress={leaveSession}>
           Sign out
         </Button>
@@ -86,12 +94,19 @@ export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }
   );
 }
 
-function SignInForm({ onIssuer }: { readonly onIssuer: () => Promise<void> }): JSX.Element {
+function SignInForm({
+  onIssuer,
+  isAside = false,
+}: {
+  readonly onIssuer: () => Promise<void>;
+  /** The issuer is visited in another window: the form stays as it is meanwhile. */
+  readonly isAside?: boolean;
+}): JSX.Element {
   const [token, setToken] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const attempt = async (act: () => Promise<void>): Promise<void> => {
-    setBusy(true);
+  const attempt = async (act: () => Promise<void>, waits = true): Promise<void> => {
+    setBusy(waits);
     setError(null);
     try {
       await act();
@@ -108,7 +123,7 @@ function SignInForm({ onIssuer }: { readonly onIssuer: () => Promise<void> }): J
     <>
       {place.jwt !== null && (
         <>
-          <Button kind="primary" isBusy={isBusy} onPress={() => void attempt(onIssuer)}>
+          <Button kind="primary" isBusy={isBusy} onPress={() => void attempt(onIssuer, !isAside)}>
             Sign in with {hostOf(place.jwt.issuer)}
           </Button>
           <div className="sign-in-or">or with a token</div>
