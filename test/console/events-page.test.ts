@@ -99,6 +99,25 @@ describe("the events of the console", function () {
     await shown.close();
   });
 
+  it("go on by themselves after another sign-in", async () => {
+    const shown = await scene.open(ada.token, "/events?resource=orders");
+    const { page } = shown;
+    await page.getByText("live", { exact: true }).waitFor();
+    let count = 0;
+    await page.route("**/events/stream*", async (route) => {
+      count += 1;
+      if (count === 1) await route.fulfill({ status: 401, json: { message: "The token has ended." } });
+      else await route.continue();
+    });
+    await page.reload();
+    const dialog = page.getByRole("dialog", { name: "Sign in again" });
+    await dialog.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByText("live", { exact: true }).waitFor();
+    await shown.close();
+  });
+
   it("go back page by page to the first", async () => {
     const { id } = await createOrder(ada);
     for (let amount = 1; amount <= 54; amount += 1)

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { ApiError } from "../../api/api-error.ts";
+import { ApiError, isStatus } from "../../api/api-error.ts";
 import { apiResponse } from "../../api/client.ts";
 import { readMessages } from "../../api/event-stream.ts";
 import type { ServiceEvent } from "../../api/types.ts";
@@ -98,15 +98,20 @@ async function follow({
         }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+      if (error instanceof ApiError && isRefusal(error.status)) {
         onState({ state: "refused", error });
         return;
       }
       onState({ state: "away", error });
-      wait = Math.min(longestWait, wait * 2);
+      // Signed out, nothing is sent: it is soon seen that there is a token again.
+      wait = isStatus(error, 401) ? shortestWait : Math.min(longestWait, wait * 2);
     }
     await pause(wait, signal);
   }
+}
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 401 && status !== 429;
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
