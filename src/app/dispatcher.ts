@@ -10,7 +10,7 @@ import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
-import { createTransact, type Sql } from "../db/sql.ts";
+import { createTransact } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -21,7 +21,6 @@ import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
-import type { Log } from "../telemetry/log.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
 
@@ -40,7 +39,8 @@ export function createDispatcher({
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const sender = createDeliverySender(webhooks);
-  const admission = createAdmissionOf(configuration, dispatcherSql, log);
+  const later: Later = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
+  const admission = createAdmissionOf(infrastructure, configuration, later);
   /** What fan-out, attempts and sweep share. */
   const shared = {
     broker,
@@ -53,7 +53,6 @@ export function createDispatcher({
   const access = createAccessConditions(definitions);
   const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
   const filters = createWebhookFilters({ definitions, log });
-  const later: Later = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, later);
   const attempts: Attempts = createAttempts({
     ...shared,
@@ -120,9 +119,14 @@ function createStateKeepers(
   };
 }
 
-function createAdmissionOf({ config: { webhooks } }: Configuration, sql: Sql, log: Log): Admission {
+function createAdmissionOf(
+  { dispatcherSql: sql, log }: Infrastructure,
+  { config: { webhooks } }: Configuration,
+  { drained }: Later,
+): Admission {
   return createAdmission({
     sql,
+    drained,
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
     hasBreakers: webhooks.breaker,

@@ -3,11 +3,13 @@ import type { Lane } from "../broker/topology.ts";
 import { durationText } from "../kit/duration.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { Admission } from "./admission/admission.ts";
 import { awaitPlaces } from "./await-places.ts";
 import type { HeldStore, HeldSubscription } from "./held-store.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 
 export interface HeldLaneOptions extends PlaceOptions {
+  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "roomOf">;
   readonly held: HeldStore;
   readonly flightMs: number;
   readonly holdForMs: number;
@@ -47,6 +49,8 @@ const cancelledAtOnce = 200;
 const portionsPerTurn = 5;
 /** Deliveries that a subscription sends before it leaves its place to another. */
 const sentPerTurn = 50;
+/** Deliveries of replays that a subscription sends at the same time. */
+const replayedAtOnce = 10;
 /** A subscription whose rate has it wait for longer leaves its place to another. */
 const longestWaitMs = 1_000;
 /** Between two portions, in which others write. */
@@ -54,8 +58,8 @@ const restMs = 20;
 
 /**
  * Sends what was held of subscriptions that are on again: of each in the order of its events, one
- * after the other, beside the fresh ones. Drops what was held for too long, and what its owner
- * drops.
+ * after the other, beside the fresh ones. Replays wait here too, and some of one subscription go at
+ * the same time. Drops what was held for too long, and what its owner drops.
  */
 export function createHeldLane(options: HeldLaneOptions): Worker {
   const state: State = {
@@ -91,7 +95,6 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
       if (!(await lookAfter(state, one, signal))) state.alarm.wake();
       state.after = one.subscriptionId;
     }
-    startWaiting(state, signal);
     if (found.length === pageSize) continue;
     state.after = 0;
     // Nothing behind the last one of the turn before: begins again at once.
@@ -109,8 +112,10 @@ async function lookAfter(state: State, one: HeldSubscription, signal: AbortSigna
     if (isDone) await state.options.held.endDiscard({ subscriptionId, upTo: discardTo });
     return isDone;
   }
-  if (isActive) queue(state, one);
-  else if (isOver)
+  if (isActive) {
+    queue(state, one);
+    startWaiting(state, signal);
+  } else if (isOver)
     return drop(state, one, `The subscription was off for longer than ${durationText(holdForMs)}.`, signal);
   return true;
 }
@@ -171,6 +176,8 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
     )
     .finally(() => {
       busy.delete(subscriptionId);
+      // Only a turn makes others wait: a place that stays empty now is empty until then.
+      if (!signal.aborted) startWaiting(state, signal);
     });
   busy.set(subscriptionId, { userId, ended });
 }
@@ -178,25 +185,29 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
 /** Sends some held deliveries, until none is left or the receiver has no slot for more. */
 async function send(
   { options, holder, alarm }: State,
-  { subscriptionId, url, userId }: HeldSubscription,
+  { subscriptionId, url, userId, hasRateLimit }: HeldSubscription,
   signal: AbortSignal,
 ): Promise<void> {
   const { admission, held, flightMs, log } = options;
   if (url === null || userId === null) return;
   let count = 0;
+  let hasLease = false;
   while (count < sentPerTurn && !signal.aborted) {
-    if (admission.refusalOf({ url, userId, lane }) !== undefined) break;
+    const room = admission.roomOf({ url, userId, lane });
+    if (room === 0) break;
     const waitMs = options.rates.waitMs(subscriptionId);
     if (waitMs > longestWaitMs) break;
     if (waitMs > 0) await pause(waitMs, signal);
-    const taken = await held.takeOldest({ subscriptionId, holder, flightMs });
+    const limit = hasRateLimit ? 1 : Math.min(room, replayedAtOnce);
+    hasLease = true;
+    const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;
     const waiting = awaitPlaces(options, lane);
     await placeDeliveries({ ...options, ...waiting }, taken);
     await waiting.ended();
-    count += 1;
+    count += taken.deliveries.length;
   }
-  await held.leave({ subscriptionId, holder });
+  if (hasLease) await held.leave({ subscriptionId, holder });
   if (count === 0) return;
   log.info({ event: "held.sent", subscriptionId, deliveries: count }, "held deliveries sent");
   // There may be more, and another subscription may wait for the place.

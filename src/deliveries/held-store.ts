@@ -13,6 +13,7 @@ export interface HeldSubscription {
   readonly isActive: boolean;
   /** Whether it has been off for longer than deliveries are held. */
   readonly isOver: boolean;
+  readonly hasRateLimit: boolean;
   /** Up to which delivery its owner drops what is held, as a decimal string. */
   readonly discardTo: string | null;
 }
@@ -27,11 +28,13 @@ export interface HeldStore {
   }): Promise<readonly HeldSubscription[]>;
   /**
    * Takes the oldest of a subscription, in the order of events, unless another dispatcher is at it.
+   * Takes up to `limit` where the oldest ones are all of replays, which have no order to keep.
    */
   takeOldest(options: {
     readonly subscriptionId: number;
     readonly holder: string;
     readonly flightMs: number;
+    readonly limit: number;
   }): Promise<Taken>;
   /** Lets others take those of a subscription. */
   leave(options: { readonly subscriptionId: number; readonly holder: string }): Promise<void>;
@@ -63,7 +66,7 @@ const findText = `
   SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
     coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive",
     coalesce(greatest(subscription.disabled_at, subscriber.disabled_at) < now() - $3 * interval '1 millisecond', false) AS "isOver",
-    discard.up_to AS "discardTo"
+    subscription.rate_limit IS NOT NULL AS "hasRateLimit", discard.up_to AS "discardTo"
   FROM found
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
@@ -86,8 +89,8 @@ export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
     async find({ after, limit, holdForMs }) {
       return sql<HeldSubscription & Record<string, unknown>>(findText, [after, limit, holdForMs]);
     },
-    async takeOldest({ subscriptionId, holder, flightMs }) {
-      return takenIn(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs]));
+    async takeOldest({ subscriptionId, holder, flightMs, limit }) {
+      return takenIn(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));
     },
     async leave({ subscriptionId, holder }) {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);

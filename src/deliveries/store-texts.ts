@@ -150,8 +150,9 @@ export const takeParkedText = takeText(
 );
 
 /**
- * Takes the oldest held one of a subscription out, where this dispatcher alone sends them. The
- * range is that of the index: for an equality, another index might be taken and sorted.
+ * Takes the oldest held one of a subscription out, where this dispatcher alone sends them, or the
+ * oldest ones up to the first that is of no replay. The range is that of the index: for an
+ * equality, another index might be taken and sorted.
  */
 export const takeHeldText = takeText(
   `WITH leased AS (
@@ -159,11 +160,16 @@ export const takeHeldText = takeText(
     ON CONFLICT (subscription_id) DO UPDATE SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
       WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now()
     RETURNING 1
-  ), found AS MATERIALIZED (
-    SELECT id AS delivery_id FROM svc.deliveries
+  ), oldest AS MATERIALIZED (
+    SELECT id, event_id, replay_id FROM svc.deliveries
     WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
       AND EXISTS (SELECT FROM leased)
-    ORDER BY subscription_id, event_id, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED
+  ), found AS MATERIALIZED (
+    SELECT delivery_id FROM (
+      SELECT id AS delivery_id, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
+      FROM oldest WINDOW in_order AS (ORDER BY event_id, id)) AS ordered
+    WHERE number = 1 OR is_of_replays
   )`,
   "$3",
   {

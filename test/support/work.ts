@@ -150,13 +150,15 @@ export const failure = (): AttemptResult => ({
 });
 
 /** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
-export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf"> {
+export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf" | "roomOf"> {
   /** What was asked for, granted or not. */
   readonly asked: SlotRequest[];
   /** What the attempts that were begun came to, in the order of their ends. */
   readonly results: Parameters<Done>[];
   /** Places that are reserved, or have begun and are not done. */
   held: number;
+  /** Places of a receiver that is not refused. */
+  room: number;
   /** Why there is no place. */
   refuses: (candidate: Pick<SlotRequest, "userId" | "url" | "lane">) => "busy" | "silent" | undefined;
 }
@@ -166,8 +168,10 @@ export function createWatchedAdmission(): WatchedAdmission {
     asked: [],
     results: [],
     held: 0,
+    room: 100,
     refuses: () => undefined,
     refusalOf: (candidate) => admission.refuses(candidate),
+    roomOf: (candidate) => (admission.refuses(candidate) === undefined ? admission.room : 0),
     reserve(candidate) {
       admission.asked.push(candidate);
       if (admission.refuses(candidate) !== undefined) return undefined;

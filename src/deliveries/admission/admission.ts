@@ -46,6 +46,8 @@ export interface Admission {
   reserve(request: SlotRequest): Place | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
+  /** Returns how many small deliveries `reserve` would give places now. */
+  roomOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): number;
   breakerCounts(): BreakerCounts;
   /** Shares the breakers with other dispatchers; none without breakers. */
   readonly workers: readonly Worker[];
@@ -65,6 +67,8 @@ export interface AdmissionOptions {
   /** Shares breakers by `svc.breakers`. */
   readonly sql: Sql;
   readonly log: Log;
+  /** Resolves when no attempt is in flight. */
+  readonly drained: () => Promise<void>;
   /** In ms, never going back. */
   readonly now: () => number;
   readonly random: () => number;
@@ -103,10 +107,10 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
  * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { hasBreakers, timeoutMs, sql, log, now, random } = options;
+  const { hasBreakers, timeoutMs, sql, log, drained, now, random } = options;
   // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
   const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
-  const breakers = createSharedBreakers({ own, sql, log, now, random });
+  const breakers = createSharedBreakers({ own, sql, log, drained, now, random });
   const state: State = {
     hasBreakers,
     timeoutMs,
@@ -117,6 +121,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
   return {
     refusalOf: (request) => refusalOf(state, request),
+    roomOf: (request) => roomOf(state, request),
     reserve: (request) => reserve(state, request),
     breakerCounts: () => breakers.counts(),
     workers: hasBreakers ? [breakers] : [],
@@ -140,11 +145,23 @@ function slotsOf({ concurrency, perReceiver, now }: AdmissionOptions): State["sl
 }
 
 function refusalOf(
-  { hasBreakers, breakers, slots }: State,
-  { lane, userId, url }: Omit<SlotRequest, "bytes" | "isUrgent">,
+  state: State,
+  request: Omit<SlotRequest, "bytes" | "isUrgent">,
 ): "busy" | "silent" | undefined {
-  if (hasBreakers && !breakers.mayAcquire(receiverOf({ userId, url }))) return "silent";
-  return slots[lane].hasRoom({ userId, origin: originOf(url) }) ? undefined : "busy";
+  if (isSilent(state, request)) return "silent";
+  return slotsFor(state, request) > 0 ? undefined : "busy";
+}
+
+function roomOf(state: State, request: Omit<SlotRequest, "bytes" | "isUrgent">): number {
+  return isSilent(state, request) ? 0 : slotsFor(state, request);
+}
+
+function isSilent({ hasBreakers, breakers }: State, receiver: Pick<SlotRequest, "userId" | "url">): boolean {
+  return hasBreakers && !breakers.mayAcquire(receiverOf(receiver));
+}
+
+function slotsFor({ slots }: State, { lane, userId, url }: Omit<SlotRequest, "bytes" | "isUrgent">): number {
+  return slots[lane].roomOf({ userId, origin: originOf(url) });
 }
 
 function reserve(state: State, request: SlotRequest): Place | undefined {

@@ -132,8 +132,9 @@ export function createBreakers({
     },
     openOf: (receiver) => openOf(breakers.get(receiver), now() + 2 * firstPauseMs),
     adopt(receiver, pauseMs) {
-      const kind = breakers.get(receiver)?.kind;
-      if (kind !== "open" && kind !== "probing")
+      // Of two pauses the longer one is the later one: it doubles with each probe.
+      const state = breakers.get(receiver);
+      if (state?.kind !== "probing" && !(state?.kind === "open" && state.pauseMs >= pauseMs))
         remember(receiver, { kind: "open", pauseMs, untilMs: now() });
     },
     close(receiver) {

@@ -18,8 +18,8 @@ export interface SlotPlace {
 export interface ReceiverSlots {
   /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
   reserve(holder: SlotHolder): SlotPlace | undefined;
-  /** Returns whether `reserve` would return a place. */
-  hasRoom(holder: SlotHolder): boolean;
+  /** Returns how many places `reserve` would return, one after the other. */
+  roomOf(holder: SlotHolder): number;
 }
 
 /** The user and the receiver that a slot is counted for. */
@@ -118,10 +118,10 @@ export function createReceiverSlots({
     watch: undefined,
   };
   return {
-    hasRoom: (holder) => canReserve(state, usagesOf(state, holder)),
+    roomOf: (holder) => roomOf(state, usagesOf(state, holder)),
     reserve(holder) {
       const usages = usagesOf(state, holder);
-      if (!canReserve(state, usages)) return undefined;
+      if (roomOf(state, usages) === 0) return undefined;
       add(state, usages, { inUse: 0, pending: 1 });
       return {
         leave: () => add(state, usages, { inUse: 0, pending: -1 }),
@@ -186,17 +186,15 @@ function canTake(state: State, usages: Usages): boolean {
   );
 }
 
-function canReserve(state: State, usages: Usages): boolean {
+function roomOf(state: State, usages: Usages): number {
   const { inUse, pending, slots, livelyLimit } = state;
-  return (
-    inUse + pending < slots + longestLine &&
-    !isCrowdedOut(state, usages) &&
-    usages.every((usage) => {
-      const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
-      const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
-      return usage.inUse + usage.pending < most + line;
-    })
-  );
+  if (isCrowdedOut(state, usages)) return 0;
+  const rooms = usages.map((usage) => {
+    const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
+    const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
+    return most + line - usage.inUse - usage.pending;
+  });
+  return Math.max(0, Math.ceil(Math.min(slots + longestLine - inUse - pending, ...rooms)));
 }
 
 function add(

@@ -28,6 +28,7 @@ interface State {
   readonly holder: string;
   /** How much later than their holder this process probes. */
   readonly laterMs: number;
+  readonly limit: number;
   readonly now: () => number;
 }
 
@@ -38,8 +39,11 @@ const gatherMs = 50;
  * twice that, and learn of the probe in the meantime.
  */
 const holderFirstMs = 2_000;
-/** A row that no attempt has changed for so long is removed. */
-const keptFor = "interval '1 day'";
+/**
+ * A row that no attempt has changed for so long after its pause is removed: an owner who changes
+ * URLs leaves rows that nobody else removes.
+ */
+const keptFor = "interval '1 hour'";
 /** As many as a process remembers of its own. */
 const mostRead = 10_000;
 
@@ -56,33 +60,41 @@ const readText = `
   WITH old AS (DELETE FROM svc.breakers WHERE until < now() - ${keptFor})
   SELECT encode(key, 'hex') AS key, pause_ms AS "pauseMs", (extract(epoch FROM until - now()) * 1000)::float8 AS ms,
     holder = $1::uuid AS "isOwn"
-  FROM svc.breakers LIMIT ${mostRead}`;
+  FROM svc.breakers ORDER BY until DESC LIMIT $2`;
 
 /**
  * Shares the breakers of this process by the rows of `svc.breakers`. Nothing waits for the
  * database: a dispatcher that cannot reach it goes by what it knows.
+ *
+ * @param drained Resolves when no attempt is in flight: an orderly stop writes what the last ones
+ *   have found out.
  */
 export function createSharedBreakers({
   own,
   sql,
   log,
+  drained,
   now,
   random,
   intervalMs = pollMs,
+  limit = mostRead,
 }: {
   readonly own: Breakers;
   readonly sql: Sql;
   readonly log: Log;
+  readonly drained: () => Promise<void>;
   /** In ms, never going back. */
   readonly now: () => number;
   readonly random: () => number;
   readonly intervalMs?: number;
+  /** Rows that are read. */
+  readonly limit?: number;
 }): SharedBreakers {
   const alarm = createAlarm();
   const changed: State["changed"] = new Map();
   const laterMs = holderFirstMs * (1 + random());
   const maps = { others: new Map<string, Other>(), opened: new Map<string, string>(), changed };
-  const state: State = { own, sql, ...maps, holder: randomUUID(), laterMs, now };
+  const state: State = { own, sql, ...maps, holder: randomUUID(), laterMs, limit, now };
   const note = (receiver: string): void => {
     noteChange(state, receiver);
     alarm.wake();
@@ -100,6 +112,10 @@ export function createSharedBreakers({
         await alarm.wait(intervalMs, signal);
         await pause(gatherMs, signal);
       }
+      await drained();
+      await write(state).catch((error: unknown) =>
+        log.warn({ err: error }, "the last changes of breakers not shared"),
+      );
     },
     mayAcquire: (receiver) => own.mayAcquire(receiver) && !isOpenElsewhere(state, receiver),
     tryAcquire(receiver) {
@@ -180,13 +196,16 @@ async function write({ sql, changed, holder, now }: State): Promise<void> {
 }
 
 async function read(state: State): Promise<void> {
-  const { own, sql, opened, changed, holder, laterMs, now } = state;
-  const rows = await sql<{ key: string; pauseMs: number; ms: number; isOwn: boolean }>(readText, [holder]);
+  const { own, sql, opened, changed, holder, laterMs, limit, now } = state;
+  type Row = { readonly key: string; readonly pauseMs: number; readonly ms: number; readonly isOwn: boolean };
+  const rows = await sql<Row>(readText, [holder, limit]);
   const keys = new Set(rows.map(({ key }) => key));
   const others = rows.filter(({ isOwn, key }) => !isOwn && !changed.has(key));
   state.others = new Map(
     others.map(({ key, pauseMs, ms }) => [key, { pauseMs, untilMs: now() + ms + laterMs }]),
   );
+  // A key may be among the rows that were not read.
+  if (rows.length === limit) return;
   for (const [key, receiver] of opened) {
     if (keys.has(key) || changed.has(key)) continue;
     // Another process got an answer.

@@ -72,6 +72,7 @@ describe("createAdmission", () => {
       timeoutMs,
       sql: () => expect.fail("asked the database"),
       log: memory.log,
+      drained: () => Promise.resolve(),
       now: () => nowMs,
       random: () => 0.5,
     });

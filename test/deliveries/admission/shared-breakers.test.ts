@@ -27,6 +27,7 @@ describe("createSharedBreakers", () => {
   let skewMs: number;
   let stopping: AbortController;
   let runs: Promise<void>[];
+  let drained: () => Promise<void>;
 
   before(async () => {
     core = await openCoreDatabase();
@@ -35,6 +36,7 @@ describe("createSharedBreakers", () => {
   beforeEach(async () => {
     await core.sql("TRUNCATE svc.breakers");
     [skewMs, stopping, runs] = [0, new AbortController(), []];
+    drained = () => Promise.resolve();
   });
   afterEach(async () => {
     stopping.abort();
@@ -43,13 +45,26 @@ describe("createSharedBreakers", () => {
 
   const now = (): number => performance.now() + skewMs;
   /** The breakers of one more process. Their clock is that of the test, ahead of the database's. */
-  function start(signal = stopping.signal): SharedBreakers {
+  function start({
+    signal = stopping.signal,
+    limit,
+  }: { readonly signal?: AbortSignal; readonly limit?: number } = {}): SharedBreakers {
     const own = createBreakers({ firstPauseMs: pauseMs, now, random: () => 0.5 });
     const { log } = createMemoryLog();
-    const shared = createSharedBreakers({ own, sql: core.sql, log, now, random: () => 0, intervalMs: 5 });
+    const shared = createSharedBreakers({
+      own,
+      sql: core.sql,
+      log,
+      drained: () => drained(),
+      now,
+      random: () => 0,
+      intervalMs: 5,
+      ...(limit === undefined ? {} : { limit }),
+    });
     runs.push(shared.run(signal));
     return shared;
   }
+
   it("open in the other processes too, of one receiver alone, and show no URL", async () => {
     const [one, other] = [start(), start()];
     fail(one);
@@ -66,7 +81,7 @@ describe("createSharedBreakers", () => {
 
   it("are known to a process that starts later, also when the one that opened it has died", async () => {
     const dying = new AbortController();
-    fail(start(dying.signal));
+    fail(start({ signal: dying.signal }));
     await until(async () => (await core.sql("SELECT FROM svc.breakers")).length === 1, { what: "its row" });
     dying.abort();
 
@@ -104,6 +119,56 @@ describe("createSharedBreakers", () => {
     other.report({ receiver, isProbe: false, cost: "answered" });
     await untilMay(one, true);
     await untilMay(other, true);
+  });
+
+  it("close in the other processes when the last attempt of a stop is answered", async () => {
+    const ending = new AbortController();
+    let isDrained = false;
+    const [one, other] = [start({ signal: ending.signal }), start()];
+    fail(one);
+    await untilMay(other, false);
+    skewMs = pauseMs + 1;
+    expect(one.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+    drained = async () => void (await until(() => isDrained, { what: "the last attempt" }));
+
+    ending.abort();
+    await core.sql("SELECT pg_sleep(0.2)");
+    one.report({ receiver, isProbe: true, cost: "answered" });
+    isDrained = true;
+
+    await untilMay(other, true);
+  });
+
+  it("stay open where others have more of them than are read", async () => {
+    const one = start({ limit: 3 });
+    await core.sql(
+      `INSERT INTO svc.breakers (key, pause_ms, until, holder)
+       SELECT sha256(n::text::bytea), 600000, now() + interval '10 minutes', gen_random_uuid() FROM generate_series(1, 5) AS n`,
+    );
+    fail(one);
+    await until(async () => (await core.sql("SELECT FROM svc.breakers")).length === 6, { what: "its row" });
+
+    await core.sql("SELECT pg_sleep(0.3)");
+
+    expect(one.mayAcquire(receiver)).to.equal(false);
+  });
+
+  it("keep the longer pause that another process has found", async () => {
+    const one = start();
+    fail(one);
+    await until(async () => (await core.sql("SELECT FROM svc.breakers")).length === 1, { what: "its row" });
+    skewMs = pauseMs * 2;
+    await core.sql(
+      "UPDATE svc.breakers SET pause_ms = 200000, until = now() - interval '1 second', holder = gen_random_uuid()",
+    );
+    await untilMay(one, false);
+    await until(() => one.tryAcquire(receiver).kind === "go", { what: "its turn to probe" });
+    one.report({ receiver, isProbe: true, cost: "costly" });
+
+    const pauseOf = async (): Promise<number | undefined> =>
+      (await core.sql<{ ms: number }>("SELECT pause_ms AS ms FROM svc.breakers"))[0]?.ms;
+    await until(async () => (await pauseOf()) !== 200_000, { what: "the next pause" });
+    expect(await pauseOf()).to.equal(400_000);
   });
 
   it("wait twice as long in all processes when the probe has no answer", async () => {

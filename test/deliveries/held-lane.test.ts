@@ -1,0 +1,116 @@
+import { expect } from "chai";
+import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { Place } from "../../src/deliveries/admission/admission.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import { createHeldLane } from "../../src/deliveries/held-lane.ts";
+import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
+import { until } from "../support/wait.ts";
+import { createWatchedAdmission, success, unlimited, type WatchedAdmission } from "../support/work.ts";
+import { useWorkerScene } from "../support/worker-scene.ts";
+
+/** Longer than any test: only a wake begins another turn. */
+const never = 600_000;
+
+describe("createHeldLane", () => {
+  const scene = useWorkerScene();
+  let admission: WatchedAdmission;
+  let started: { readonly delivery: DeliveryInFlight; readonly place: Place }[];
+
+  beforeEach(() => {
+    admission = createWatchedAdmission();
+    started = [];
+  });
+
+  const start = (): void =>
+    scene.run(
+      createHeldLane({
+        admission,
+        rates: unlimited,
+        attempts: {
+          start: (delivery, place) => void started.push({ delivery, place }),
+          settle: () => expect.fail("settled"),
+          putBack: () => expect.fail("put back"),
+        },
+        eligibility: notesEligibility(),
+        scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
+        metrics: createMetrics().deliveries,
+        held: createHeldStore({ sql: scene.core.sql }),
+        flightMs: 60_000,
+        holdForMs: never,
+        atOnce: 1,
+        intervalMs: never,
+        log: scene.log,
+      }),
+    );
+  const untilStarted = (count: number): Promise<unknown> =>
+    until(() => started.length >= count, { what: `${count} attempts` });
+  const hold = async (subscription: SubscriptionModel, replayId?: bigint): Promise<string> => {
+    const held = { status: "held", heldAt: new Date(), ...(replayId === undefined ? {} : { replayId }) };
+    return String((await scene.work.addDelivery(subscription, held)).id);
+  };
+  const startedIds = (): readonly string[] => started.map(({ delivery }) => delivery.id);
+  const endAll = (): void => {
+    for (const { place } of started.splice(0))
+      place.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("gave up") });
+  };
+
+  it("sends those of replays at the same time, and those that were held one after the other", async () => {
+    const subscription = await scene.work.addSubscription();
+    const ids: string[] = [];
+    for (const replayId of [1n, 1n, 1n, undefined, undefined, 2n, 2n])
+      ids.push(await hold(subscription, replayId));
+    const portions: (readonly string[])[] = [];
+
+    start();
+    for (const count of [3, 1, 1, 2]) {
+      await untilStarted(count);
+      await scene.core.sql("SELECT pg_sleep(0.1)");
+      portions.push(startedIds());
+      endAll();
+    }
+
+    expect(portions).to.deep.equal([ids.slice(0, 3), ids.slice(3, 4), ids.slice(4, 5), ids.slice(5)]);
+  });
+
+  it("sends no more of them at the same time than its receiver has slots", async () => {
+    admission.room = 2;
+    const subscription = await scene.work.addSubscription();
+    for (let count = 0; count < 3; count += 1) await hold(subscription, 1n);
+
+    start();
+    await untilStarted(2);
+    await scene.core.sql("SELECT pg_sleep(0.1)");
+    expect(started.length).to.equal(2);
+    endAll();
+    await untilStarted(1);
+    endAll();
+  });
+
+  it("sends them one after the other where the webhook has a rate", async () => {
+    const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
+    for (let count = 0; count < 2; count += 1) await hold(subscription, 1n);
+
+    start();
+    await untilStarted(1);
+    await scene.core.sql("SELECT pg_sleep(0.1)");
+    expect(started.length).to.equal(1);
+    endAll();
+    await untilStarted(1);
+    endAll();
+  });
+
+  it("gives the place of a refused webhook to the next one at once", async () => {
+    admission.refuses = ({ url }) => (url.endsWith("/silent") ? "silent" : undefined);
+    for (let count = 0; count < 5; count += 1)
+      await hold(await scene.work.addSubscription({ url: "http://127.0.0.1:9/silent" }));
+    const healthy = await hold(await scene.work.addSubscription());
+
+    start();
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal([healthy]);
+    endAll();
+  });
+});
