@@ -47,7 +47,7 @@ export function createEventPresenter({
   readonly delegateOf: ModelsClient["delegate"];
   /** Reads related records with values that Prisma does not know. Undefined: there are none. */
   readonly sql?: TextSql;
-  /** Is told of old rows that were left out, once for all events that are presented together. */
+  /** Gets the old rows that were left out, once for events presented together. */
   readonly log?: Pick<Log, "warn">;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
   const presenters = new Map(

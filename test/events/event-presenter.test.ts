@@ -4,7 +4,7 @@ import { openModelsClient, type ModelsClient } from "../../src/db/prisma-interna
 import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type OutboxEvent } from "../../src/events/outbox.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createLog, type Log } from "../../src/telemetry/log.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/migrate.ts";
 import type { CodeModule, Definition, Definitions, Row } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
@@ -369,39 +369,6 @@ describe("createEventPresenter", () => {
       const presented = await present(base, "sales");
 
       expect(presented.map(({ kind }) => kind)).to.deep.equal(["refused", "presented"]);
-    });
-
-    it("leaves out old rows that cannot be presented, and logs how many once", async () => {
-      await addSale("FROM generate_series(1, 3)");
-      await database.pool.query("DELETE FROM svc.events; UPDATE sales SET state = 'open' WHERE id < 3");
-      // The trigger keeps the old row of resources with `previous: true` alone.
-      const events = (await captured()).map((event) => ({
-        ...event,
-        previous: { ...event.snapshot, state: event.recordId === "1" ? "open" : "paid" },
-      }));
-      const warned: unknown[] = [];
-      const presentAll = createEventPresenter({
-        definitions: withChange("sales", {
-          code: {
-            transform({ id, state }) {
-              if (state === "paid") throw new Error("no price");
-              return { id, state };
-            },
-          },
-        }),
-        delegateOf: (model) => models.relayDelegate(model),
-        log: { warn: (fields: unknown) => void warned.push(fields) } as unknown as Pick<Log, "warn">,
-      });
-
-      const presented = answersOf(await presentAll("sales", [...events, ...events]));
-
-      const [first, second] = [
-        { kind: "presented", data: { id: 1, state: "open" }, previous: { id: 1, state: "open" } },
-        { kind: "presented", data: { id: 2, state: "open" } },
-      ];
-      expect(presented).to.deep.equal([first, second, first, second]);
-      const reason = "transform of the resource sales failed: no price";
-      expect(warned).to.deep.equal([{ event: "relay.no_previous", resource: "sales", reason, events: 2 }]);
     });
 
     it("refuses events of a resource that left the mapping files", async () => {
