@@ -3,11 +3,11 @@ import type { Pool } from "pg";
 import { parseCount, parseId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
-import { eventKinds, type EventKind } from "../events/event.ts";
+import type { EventKind } from "../events/event.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
+import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
@@ -42,7 +42,7 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .option("--status <status>", `${deliveryStatuses.join(", ")}; several with commas`, statusesOf)
     .option("--webhook <id>", "of one webhook", parseId)
     .option("--resource <name>", "of one resource")
-    .addOption(new Option("--event <event>", "of one trigger, or operational event").choices(eventKinds))
+    .addOption(new Option("--event <event>", "of one trigger, or operational event").choices(deliveredEvents))
     .option("--record <id>", "of the record with this id")
     .option("--event-id <id>", "of one event", parseRowId)
     .option("--created-after <time>", "made after a time, or within a duration such as 24h", parseTime)

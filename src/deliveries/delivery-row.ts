@@ -51,3 +51,20 @@ export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | 
   const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
   return delivery;
 }
+
+/** What requests have beside the headers that every receiver gets. */
+export interface SentWith {
+  /** The headers that the subscription has now; none when it was deleted. */
+  readonly headerNames: readonly string[];
+  /** Null when what made the delivery was not traced. */
+  readonly traceparent: string | null;
+}
+
+const sentWithText = `
+  SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
+  FROM svc.deliveries WHERE id = $1`;
+
+export async function findSentWith(sql: Sql, id: string): Promise<SentWith> {
+  const [found] = await sql<SentWith & Record<string, unknown>>(sentWithText, [id]);
+  return found ?? { headerNames: [], traceparent: null };
+}

@@ -1,5 +1,11 @@
+import { serviceEvents, type EventKind } from "../events/event.ts";
+import { triggers } from "../mapping/definition.ts";
+
 export const deliveryStatuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
+
+/** What a delivery may tell of. */
+export const deliveredEvents: readonly EventKind[] = [...triggers, ...serviceEvents];
 
 /** `last_error` of a delivery that ended since the payload of its event was erased. */
 export const erasedReason = "The record was erased.";

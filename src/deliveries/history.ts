@@ -12,7 +12,14 @@ import {
   type DeliveryFilter,
   type DeliveryOrder,
 } from "./history-texts.ts";
-import { columns, findDelivery, withEvent, type DeliveryRow } from "./delivery-row.ts";
+import {
+  columns,
+  findDelivery,
+  findSentWith,
+  withEvent,
+  type DeliveryRow,
+  type SentWith,
+} from "./delivery-row.ts";
 import { boundsOf, firstSinceText, narrowText, type Narrowing } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
@@ -57,14 +64,6 @@ export interface DeliveryList {
   /** Exact up to 10,000. An estimate is never below what this page proves. */
   readonly total: number;
   readonly isEstimate: boolean;
-}
-
-/** What requests have beside the headers that every receiver gets. */
-export interface SentWith {
-  /** Of the headers that the subscription has now; none when it was deleted. */
-  readonly headerNames: readonly string[];
-  /** Null when what made the delivery was not traced. */
-  readonly traceparent: string | null;
 }
 
 /** Reads deliveries for people and their programs, and makes manual retries. */
@@ -143,10 +142,6 @@ const attemptsText = `
     address, dns_ms AS "dnsMs", connect_ms AS "connectMs", tls_ms AS "tlsMs", first_byte_ms AS "firstByteMs", trigger
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 
-const sentWithText = `
-  SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
-  FROM svc.deliveries WHERE id = $1`;
-
 /**
  * Creates a history whose reads cost as much as their answers, however many deliveries there are.
  */
@@ -212,10 +207,7 @@ export function createDeliveryHistory({
     async payloadOf(eventId) {
       return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
     },
-    async sentWithOf(id) {
-      const [found] = await sql<SentWith & Record<string, unknown>>(sentWithText, [id]);
-      return found ?? { headerNames: [], traceparent: null };
-    },
+    sentWithOf: (id) => findSentWith(sql, id),
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },

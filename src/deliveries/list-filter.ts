@@ -1,11 +1,10 @@
-import { eventKinds } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
-import { deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
+import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { rowIdOf } from "./delivery-json.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { Narrowing } from "./narrow-texts.ts";
@@ -51,9 +50,9 @@ export const deliveryShape = fixedShape(
       [
         "event",
         (text) =>
-          eventKinds.some((kind) => kind === text)
+          deliveredEvents.some((kind) => kind === text)
             ? undefined
-            : `The event field must be one of ${eventKinds.join(", ")}.`,
+            : `The event field must be one of ${deliveredEvents.join(", ")}.`,
       ],
       ["record_id", (text) => textFaultOf("record id", text)],
       ["url", (text) => textFaultOf("url", text)],
@@ -90,7 +89,7 @@ function dateFaultOf(name: string, text: string): string | undefined {
 /** Returns what no index serves; undefined when nothing of that is asked for. */
 function narrowingOf(given: ListParameters["given"]): Narrowing | undefined {
   const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
-  const event = eventKinds.find((kind) => kind === given.get("event"));
+  const event = deliveredEvents.find((kind) => kind === given.get("event"));
   const [createdAfter, createdBefore] = ["created_after", "created_before"].map((name) =>
     parseAskedDate(given.get(name) ?? ""),
   );

@@ -1,4 +1,4 @@
-import { triggers, type Trigger } from "../mapping/definition.ts";
+import type { Trigger } from "../mapping/definition.ts";
 
 /**
  * What happens to webhooks and deliveries, as events of the resource `service`
@@ -9,7 +9,6 @@ export const serviceResource = "service";
 
 /** What an event is about: a trigger of a resource, or an operational event. */
 export type EventKind = Trigger | (typeof serviceEvents)[number];
-export const eventKinds: readonly EventKind[] = [...triggers, ...serviceEvents];
 
 /** A record change, as published on the exchange `svc.events` (docs/webhooks.md, "RabbitMQ"). */
 export interface EventEnvelope {

@@ -1,6 +1,5 @@
-import { deliveryStatuses } from "../../deliveries/delivery.ts";
+import { deliveredEvents, deliveryStatuses } from "../../deliveries/delivery.ts";
 import { deliveryShape } from "../../deliveries/list-filter.ts";
-import { eventKinds } from "../../events/event.ts";
 import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
@@ -25,7 +24,7 @@ export const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   parent_delivery_id: nullable(rowId),
   root_delivery_id: rowId,
   resource: text,
-  event: { type: "string", enum: eventKinds },
+  event: { type: "string", enum: deliveredEvents },
   record_id: text,
   occurred_at: { ...dateTime, description: "With microseconds." },
   trigger_kind: { type: "string", enum: ["automatic", "manual"] },
@@ -88,7 +87,7 @@ const own: OwnParameters = {
   event_id: { schema: rowId, description: "Of this event." },
   resource: { schema: text, description: "Of this resource." },
   event: {
-    schema: { type: "string", enum: eventKinds },
+    schema: { type: "string", enum: deliveredEvents },
     description: "Of this trigger, or operational event.",
   },
   record_id: { schema: text, description: "Of the record with this id." },

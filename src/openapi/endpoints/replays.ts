@@ -1,5 +1,5 @@
+import { deliveredEvents } from "../../deliveries/delivery.ts";
 import { replayedStatuses, replayStates } from "../../deliveries/replay/replay.ts";
-import { eventKinds } from "../../events/event.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -9,7 +9,7 @@ import { dateTime } from "../value-schemas.ts";
 const rowId: JsonSchema = { type: "integer", minimum: 1 };
 const whole: JsonSchema = { type: "integer", minimum: 0 };
 const text: JsonSchema = { type: "string" };
-const event: JsonSchema = { type: "string", enum: eventKinds };
+const event: JsonSchema = { type: "string", enum: deliveredEvents };
 const status: JsonSchema = { type: "string", enum: replayedStatuses };
 
 /** The schemas of replays (docs/webhooks.md, "Replays"). */
