@@ -30,7 +30,7 @@ export interface Surroundings {
 /** Page links are the same on both sides, so that answers can be compared byte by byte. */
 export const publicUrl = "http://localhost";
 /** The default of the setting `database.poolSize`, for both sides. */
-export const poolSize = 10;
+export const poolSize = 12;
 
 const template = "svc_bench";
 const run = promisify(execFile);

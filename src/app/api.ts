@@ -151,7 +151,11 @@ function createListener(
     metrics: metrics.http,
     tracing,
     authenticate: createAuthenticate({ tokens, jwts, failures }),
-    userTurns: { atWork: halfOf(database.pool), limit: http.concurrencyPerUser },
+    userTurns: {
+      atWork: halfOf(database.pool),
+      alone: mostOf(database.pool),
+      limit: http.concurrencyPerUser,
+    },
     memoryBudgetBytes: http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
@@ -231,12 +235,12 @@ function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
   });
 }
 
-/** Returns the connections that one resource may use. */
+/** Returns the connections that one resource may use, and a user while no other one is about. */
 function mostOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
-/** Returns the connections that one user may use. */
+/** Returns the connections that one user may use beside others. */
 function halfOf(pool: Pool): number {
   return Math.max(1, Math.floor(pool.options.max / 2));
 }

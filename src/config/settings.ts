@@ -73,7 +73,7 @@ export const settings = {
   },
   // Default: true on the embedded database, else false.
   "database.autoMigrate": { kind: boolean(), env: "SVC_AUTO_MIGRATE" },
-  "database.poolSize": { kind: integer(1, 1000), default: 10, isFixed: true },
+  "database.poolSize": { kind: integer(1, 1000), default: 12, isFixed: true },
   // Absent: the in-process broker.
   "broker.url": { kind: serverUrl("amqp", "amqps"), env: "AMQP_URL", isSecret: true, isFixed: true },
   // Default: 127.0.0.1 on the embedded database, else 0.0.0.0.

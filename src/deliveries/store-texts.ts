@@ -150,9 +150,9 @@ export const takeParkedText = takeText(
 );
 
 /**
- * Takes the oldest held one of a subscription out, where this dispatcher alone sends them, or the
- * oldest ones up to the first that is of no replay. The range is that of the index: for an
- * equality, another index might be taken and sorted.
+ * Takes the oldest held delivery of a subscription, where this dispatcher alone sends them. Takes
+ * several when the oldest ones are all of replays. The range is that of the index: for an equality,
+ * another index might be taken and sorted.
  */
 export const takeHeldText = takeText(
   `WITH leased AS (

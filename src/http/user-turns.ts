@@ -22,21 +22,24 @@ const presenceMs = 1000;
  * connection. The user's other requests wait for their turn. Answers 503 at once when the user has
  * `limit` requests open. Comes after authentication.
  *
+ * @param alone How many of a user run while no other one is about.
  * @param now Monotonic clock, in ms.
  */
 export function createUserTurns({
   atWork,
+  alone = atWork,
   limit,
   now = () => performance.now(),
 }: {
   readonly atWork: number;
+  readonly alone?: number;
   readonly limit: number;
   readonly now?: () => number;
 }): ApiMiddleware {
-  const turns = createTurns(atWork);
   /** Requests by user that have no answer yet: at work, waiting or paused. */
   const open = new Map<number, number>();
-  const isAlone = createPresence(now);
+  const presence = createPresence(now);
+  const turns = createTurns((id) => (open.size === 1 && presence.isAlone(id) ? alone : atWork));
 
   return async (ctx, next) => {
     const { id } = ctx.state.caller;
@@ -47,6 +50,7 @@ export function createUserTurns({
       throw new AppError("server.overloaded", "Server Error", { headers });
     }
     open.set(id, count + 1);
+    presence.note(id);
     ctx.state.turn = {
       async pause(act) {
         turns.leave(id);
@@ -60,7 +64,7 @@ export function createUserTurns({
     await turns.take(id);
     // The client may have left while its request waited.
     const isGone = ctx.res.destroyed;
-    const isFree = isAlone(id) || isGone;
+    const isFree = presence.isAlone(id) || isGone;
     try {
       if (!isGone) await next();
     } finally {
@@ -75,16 +79,23 @@ export function createUserTurns({
   };
 }
 
-/** Tells whether a user has been the only one for a while, and notes that it is there. */
-function createPresence(now: () => number): (id: number) => boolean {
+interface Presence {
+  /** Notes that a request of the user has come. */
+  note(id: number): void;
+  /** Tells whether nobody else has come for a while. */
+  isAlone(id: number): boolean;
+}
+
+function createPresence(now: () => number): Presence {
   let [last, other]: [number | undefined, number | undefined] = [undefined, undefined];
   let changedAt = -presenceMs;
-  return (id) => {
-    if (id !== last) {
+  return {
+    note(id) {
+      if (id === last) return;
       [last, other] = [id, last];
       changedAt = now();
-    }
-    return other === undefined || now() - changedAt > presenceMs;
+    },
+    isAlone: (id) => id === last && (other === undefined || now() - changedAt > presenceMs),
   };
 }
 

@@ -20,9 +20,12 @@ interface Holder {
 /**
  * Creates turns.
  *
- * @param places Places of each holder.
+ * @param places Places of each holder, or of this one. A holder that has more keeps them.
  */
-export function createTurns<Id extends number | string = number>(places: number): Turns<Id> {
+export function createTurns<Id extends number | string = number>(
+  places: number | ((holder: Id) => number),
+): Turns<Id> {
+  const placesOf = typeof places === "number" ? () => places : places;
   const holders = new Map<Id, Holder>();
   /** Returns those that wait; undefined when a place was free. */
   const takeOrWait = (id: Id): Holder["waiting"] | undefined => {
@@ -31,7 +34,7 @@ export function createTurns<Id extends number | string = number>(places: number)
       holder = { taken: 0, waiting: [] };
       holders.set(id, holder);
     }
-    if (holder.taken === places) return holder.waiting;
+    if (holder.taken >= placesOf(id)) return holder.waiting;
     holder.taken += 1;
     return undefined;
   };
@@ -58,12 +61,13 @@ export function createTurns<Id extends number | string = number>(places: number)
     leave(id) {
       const holder = holders.get(id);
       if (holder === undefined) return;
-      const next = holder.waiting.shift();
-      if (next !== undefined) {
-        next();
-        return;
-      }
       holder.taken -= 1;
+      for (let free = placesOf(id) - holder.taken; free > 0; free -= 1) {
+        const next = holder.waiting.shift();
+        if (next === undefined) break;
+        holder.taken += 1;
+        next();
+      }
       if (holder.taken === 0) holders.delete(id);
     },
     async run(id, act) {

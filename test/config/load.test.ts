@@ -27,7 +27,7 @@ describe("loadConfig", () => {
     expect(load()).to.deep.equal({
       configDir: join(cwd, "config"),
       dataDir: join(cwd, "data"),
-      database: { url: undefined, autoMigrate: true, poolSize: 10 },
+      database: { url: undefined, autoMigrate: true, poolSize: 12 },
       broker: { url: undefined },
       http: {
         host: "127.0.0.1",
@@ -213,7 +213,7 @@ webhooks:
 
     expect(config).to.deep.include({
       dataDir: join(cwd, "b"),
-      database: { url: external.DATABASE_URL, autoMigrate: true, poolSize: 10 },
+      database: { url: external.DATABASE_URL, autoMigrate: true, poolSize: 12 },
       broker: { url: "amqp://mq" },
       log: { level: "error" },
       metrics: { host: "c", port: 3 },

@@ -7,6 +7,9 @@ import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
+import { pause } from "../../src/kit/worker.ts";
+
+const never = new AbortController().signal;
 
 /** The token is the id of its user. */
 const authenticate: ApiMiddleware = (ctx, next) => {
@@ -21,7 +24,7 @@ describe("createUserTurns", () => {
   /** Users, in the order in which their requests began. */
   let started: number[];
 
-  beforeEach(async () => {
+  const start = async (alone?: number): Promise<void> => {
     held = [];
     started = [];
     const router = createRouter("");
@@ -42,10 +45,11 @@ describe("createUserTurns", () => {
       authenticate,
       router,
       isUnavailable: () => false,
-      userTurns: { atWork: 2, limit: 4 },
+      userTurns: { atWork: 2, limit: 4, ...(alone === undefined ? {} : { alone }) },
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
-  });
+  };
+  beforeEach(() => start());
   afterEach(async () => {
     const closing = server.close();
     while (held.length > 0) held.pop()?.();
@@ -65,6 +69,24 @@ describe("createUserTurns", () => {
     await until(() => held.length === 3, { what: "the request that waited" });
     while (held.length > 0) held.shift()?.();
     expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
+  });
+
+  it("lets three of a user work who is alone, and two when another one is about", async () => {
+    await server.close();
+    await start(3);
+    const asked = [get(1), get(1), get(1), get(1)];
+    await until(() => held.length === 3, { what: "three requests at work" });
+
+    asked.push(get(2));
+    await until(() => held.length === 4, { what: "the other user's request" });
+    held.shift()?.();
+    await pause(100, never);
+    expect(started).to.deep.equal([1, 1, 1, 2]);
+    held.shift()?.();
+    await until(() => started.length === 5, { what: "the request that waited" });
+    while (held.length > 0) held.shift()?.();
+
+    expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
   });
 
   it("answers 503 with Retry-After at once to a fifth open request, and to none of another user", async () => {
