@@ -82,7 +82,7 @@ export function createUserTurns({
 interface Presence {
   /** Notes that a request of the user has come. */
   note(id: number): void;
-  /** Tells whether nobody else has come for a while. */
+  /** Returns whether no other user has sent a request for a second. */
   isAlone(id: number): boolean;
 }
 

@@ -40,8 +40,8 @@ const gatherMs = 50;
  */
 const holderFirstMs = 2_000;
 /**
- * A row that no attempt has changed for so long after its pause is removed: an owner who changes
- * URLs leaves rows that nobody else removes.
+ * How long a row is kept after its pause. An owner who changes the URL of a webhook leaves one that
+ * no attempt removes.
  */
 const keptFor = "interval '1 hour'";
 /** As many as a process remembers of its own. */
