@@ -1,5 +1,5 @@
 import type { Json } from "../../api/types.ts";
-import type { Schema } from "./shape.ts";
+import type { Schema } from "./schema.ts";
 
 export type FieldKind =
   | "line"
@@ -20,6 +20,8 @@ export interface FormField {
   readonly kind: FieldKind;
   readonly isRequired: boolean;
   readonly isNullable: boolean;
+  /** Whether it may be sent as a number. */
+  readonly isNumeric: boolean;
   readonly choices: readonly string[];
   readonly maxLength: number | undefined;
   /** Rules that no schema says, such as unique. */
@@ -35,18 +37,20 @@ const lineLength = 255;
 export function formFields({ properties = {}, required = [] }: Schema): readonly FormField[] {
   return Object.entries(properties).map(([name, schema]) => {
     const ways = waysOf(schema);
-    const kind = schema["x-resource"] === undefined ? kindOf(ways) : "relation";
+    const hint = hintOf(schema);
+    const kind = schema["x-resource"] === undefined ? kindOf(ways, hint) : "relation";
     return {
       name,
       kind,
       isRequired: required.includes(name),
       isNullable: waysOf(schema, true).some((way) => typesOf(way).includes("null")),
+      isNumeric: isNumeric(ways),
       choices:
         kind === "choice"
           ? (ways.find((way) => way.enum)?.enum ?? []).filter((one) => one !== null).map(String)
           : [],
       maxLength: ways.find((way) => way.maxLength !== undefined)?.maxLength,
-      hint: hintOf(schema),
+      hint,
       resource: schema["x-resource"],
       shownAt: schema["x-shown"] ?? name,
     };
@@ -63,19 +67,28 @@ function waysOf(schema: Schema, withNull = false): readonly Schema[] {
   return withNull ? ways : ways.filter(({ type }) => type !== "null");
 }
 
-const truths = new Set<unknown>([true, false, 0, 1, "0", "1", "true", "false", null]);
+function hasType(ways: readonly Schema[], type: string): boolean {
+  return ways.some((way) => typesOf(way).includes(type));
+}
 
-function kindOf(ways: readonly Schema[]): FieldKind {
-  const has = (type: string): boolean => ways.some((way) => typesOf(way).includes(type));
+function isNumeric(ways: readonly Schema[]): boolean {
+  return hasType(ways, "integer") || hasType(ways, "number");
+}
+
+function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
+  const has = (type: string): boolean => hasType(ways, type);
   const choices = ways.find((way) => way.enum !== undefined)?.enum;
-  if (has("boolean") || choices?.every((choice) => truths.has(choice)) === true) return "boolean";
+  // `in:0,1` lists the same numbers as `boolean`, and takes no true.
+  if (has("boolean") || choices?.some((choice) => typeof choice === "boolean") === true) return "boolean";
   if (choices !== undefined) return "choice";
   if (has("array")) return ways.every(isPlainList) ? "list" : "json";
-  if (has("integer") || has("number")) return "number";
+  if (isNumeric(ways)) return "number";
   if (!has("string")) return "json";
   const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date", time: "time" };
   const format = ways.find((way) => way.format !== undefined && way.format in formats)?.format;
   if (format !== undefined) return formats[format] ?? "line";
+  // A date in a form of its own, which no control of a date writes.
+  if (hint?.includes("date_format") === true) return "line";
   const longest = Math.max(...ways.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY));
   return longest <= lineLength || ways.some((way) => way.format !== undefined) ? "line" : "text";
 }
@@ -107,6 +120,7 @@ export function toText({ kind }: FormField, value: Json | undefined): string {
   if (kind === "json") return JSON.stringify(value, null, 2);
   if (kind === "list" && Array.isArray(value)) return value.map(String).join("\n");
   if (kind === "moment" && typeof value === "string") return toLocal(value);
+  if (kind === "boolean" && (value === 1 || value === 0)) return String(value === 1);
   if (typeof value === "object") return JSON.stringify(value);
   return String(value);
 }
@@ -139,19 +153,24 @@ export function toValue(field: FormField, text: string): Json {
       return text === "true" || text === "1";
     case "number":
     case "relation":
-      // A number of more digits than JSON's numbers keep goes as a text.
-      return String(Number(text)) === text ? Number(text) : text;
+    case "choice":
+      return field.isNumeric ? toNumber(text) : text;
     case "moment": {
       const time = new Date(text);
       return Number.isNaN(time.getTime()) ? text : time.toISOString();
     }
     case "line":
     case "text":
-    case "choice":
     case "date":
     case "time":
       return text;
   }
+}
+
+/** Gives a text where a JSON number has another value: one of many digits, and "NaN". */
+function toNumber(text: string): number | string {
+  const number = Number(text);
+  return Number.isFinite(number) && String(number) === text ? number : text;
 }
 
 /** @throws {JsonTextError} With the place of the fault, as the browser says it. */

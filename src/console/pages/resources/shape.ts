@@ -2,22 +2,7 @@ import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import { formFields, type FormField } from "./form-fields.ts";
-
-/** A JSON schema, as far as the console reads it. */
-export interface Schema {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly format?: string;
-  readonly description?: string;
-  readonly maxLength?: number;
-  readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly "x-resource"?: string;
-  readonly "x-shown"?: string;
-}
+import type { Schema } from "./schema.ts";
 
 interface Parameter {
   readonly name: string;

@@ -1,0 +1,74 @@
+import { expect } from "chai";
+import {
+  formFields,
+  toText,
+  toValue,
+  type FormField,
+} from "../../src/console/pages/resources/form-fields.ts";
+import type { Schema } from "../../src/console/pages/resources/schema.ts";
+
+const integerText = { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" };
+
+/** The field that a schema of a body makes. */
+function fieldOf(schema: Schema): FormField {
+  const [field] = formFields({ type: "object", properties: { it: schema } });
+  if (field === undefined) throw new Error("There is no field.");
+  return field;
+}
+
+const integer = fieldOf({ anyOf: [{ type: "integer" }, integerText] });
+const toNumber = fieldOf({ anyOf: [{ type: "integer" }, integerText, { type: "null" }], "x-resource": "rooms" });
+const toTextKey = fieldOf({ anyOf: [{ type: "string" }, { type: "null" }], "x-resource": "rooms" });
+const zeroOrOne = fieldOf({
+  anyOf: [
+    { type: "integer", enum: [0, 1] },
+    { type: "string", enum: ["0", "1"] },
+  ],
+});
+const truth = fieldOf({ enum: [true, false, 0, 1, "0", "1"] });
+const moment = fieldOf({ type: "string", format: "date-time" });
+const day = fieldOf({ type: "string", format: "date" });
+const ownForm = fieldOf({ type: "string", description: "Rules: date_format." });
+
+describe("the fields of a record's form", () => {
+  it("have the control that their schema asks for", () => {
+    const kinds = { integer, toNumber, toTextKey, zeroOrOne, truth, moment, day, ownForm };
+    expect(Object.fromEntries(Object.entries(kinds).map(([name, { kind }]) => [name, kind]))).to.deep.equal({
+      integer: "number",
+      toNumber: "relation",
+      toTextKey: "relation",
+      zeroOrOne: "choice",
+      truth: "boolean",
+      moment: "moment",
+      day: "date",
+      ownForm: "line",
+    });
+    expect(zeroOrOne.choices).to.deep.equal(["0", "1"]);
+    expect(fieldOf({ enum: [true, 1, "1", "yes", "on", "true"] }).kind).to.equal("boolean");
+  });
+
+  for (const [field, text, value] of [
+    [integer, "12", 12],
+    [integer, "2,5", "2,5"],
+    [integer, "NaN", "NaN"],
+    [integer, "Infinity", "Infinity"],
+    [integer, "12345678901234567890", "12345678901234567890"],
+    [toNumber, "1001", 1001],
+    [toTextKey, "1001", "1001"],
+    [toTextKey, "", null],
+    [zeroOrOne, "0", 0],
+    [truth, "true", true],
+    [ownForm, "2026-03-28", "2026-03-28"],
+  ] as const)
+    it(`send ${JSON.stringify(value)} for "${text}" in a field of the kind ${field.kind}`, () => {
+      expect(toValue(field, text)).to.equal(value);
+    });
+
+  it("show the values of records as their controls have them", () => {
+    expect([toText(zeroOrOne, 0), toText(truth, 0), toText(truth, true)]).to.deep.equal([
+      "0",
+      "false",
+      "true",
+    ]);
+  });
+});
