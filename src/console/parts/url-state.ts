@@ -1,4 +1,5 @@
-import { useLocation, useSearch } from "wouter";
+import { useLocation } from "wouter";
+import { usePathname, useSearch } from "wouter/use-browser-location";
 
 /** What stands behind the `?` of the page, and how to change it. */
 export interface UrlState {
@@ -14,8 +15,10 @@ export interface UrlState {
  * Its parameters have the names of the API.
  */
 export function useUrlState(): UrlState {
+  // Both raw: the router's own are decoded once, and decoded again they are another value.
   const text = useSearch();
-  const [path, navigate] = useLocation();
+  const path = `~${usePathname()}`;
+  const [, navigate] = useLocation();
   const search = new URLSearchParams(text);
   const replace = (next: URLSearchParams): void => {
     const query = readable(next);

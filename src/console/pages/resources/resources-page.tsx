@@ -1,9 +1,11 @@
 import type { JSX } from "react";
 import { Route, Switch, useParams } from "wouter";
+import { usePathname } from "wouter/use-browser-location";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 import { NewRecordPage } from "./new-record-page.tsx";
+import { idAtEnd } from "./path-id.ts";
 import { RecordPage } from "./record-page.tsx";
 import { ResourceList } from "./resource-list.tsx";
 import { ResourceTable } from "./resource-table.tsx";
@@ -32,10 +34,11 @@ export function ResourcesPage(): JSX.Element {
 function WithShape({
   children,
 }: {
+  /** `id`: what the URL ends with. */
   readonly children: (shape: ResourceShape, id: string) => JSX.Element;
 }): JSX.Element {
-  // Empty where the route has no id.
-  const { name = "", id = "" } = useParams<Partial<Record<"name" | "id", string>>>();
+  const { name = "" } = useParams<Partial<Record<"name", string>>>();
+  const path = usePathname();
   const shapes = useShapes();
   if (shapes.data === undefined)
     return (
@@ -59,5 +62,5 @@ function WithShape({
         </Card>
       </Page>
     );
-  return children(shape, id);
+  return children(shape, idAtEnd(path));
 }
