@@ -17,7 +17,10 @@ function fieldOf(schema: Schema): FormField {
 }
 
 const integer = fieldOf({ anyOf: [{ type: "integer" }, integerText] });
-const toNumber = fieldOf({ anyOf: [{ type: "integer" }, integerText, { type: "null" }], "x-resource": "rooms" });
+const toNumber = fieldOf({
+  anyOf: [{ type: "integer" }, integerText, { type: "null" }],
+  "x-resource": "rooms",
+});
 const toTextKey = fieldOf({ anyOf: [{ type: "string" }, { type: "null" }], "x-resource": "rooms" });
 const zeroOrOne = fieldOf({
   anyOf: [

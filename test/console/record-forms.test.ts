@@ -51,7 +51,7 @@ async function create(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Create" }).click();
 }
 
-describe("the form of a record", function () {
+describe("records with keys and values of all kinds in the console", function () {
   this.timeout(240_000);
   let scene: ConsoleScene;
   let ada: TestUser;
@@ -62,7 +62,7 @@ describe("the form of a record", function () {
   });
   after(() => scene?.stop());
 
-  it("sends nothing while a date is half filled in, and says so at the date", async () => {
+  it("send nothing while a date is half filled in, and say so at the date", async () => {
     const shown = await scene.open(ada.token, "/resources/visits/new");
     const { page } = shown;
     const sent: string[] = [];
@@ -81,6 +81,71 @@ describe("the form of a record", function () {
     expect(sent).to.deep.equal([]);
     await create(page);
     await page.getByText(/Created visits/).waitFor();
+    await shown.close();
+  });
+
+  it("are made once though answers are lost, in a page without crypto.randomUUID", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms/new");
+    const { page } = shown;
+    // Plain http has none, save on localhost.
+    await page.addInitScript("delete Crypto.prototype.randomUUID");
+    await page.reload();
+    const keys: (string | undefined)[] = [];
+    const lost = [
+      { status: 504, json: {} },
+      { status: 409, json: { message: "It is still at work.", code: "idempotency.in_progress" } },
+    ];
+    await page.route("**/resources/rooms", async (route) => {
+      if (route.request().method() !== "POST") return await route.continue();
+      keys.push(route.request().headers()["idempotency-key"]);
+      const answer = lost.shift();
+      if (answer === undefined) return await route.continue();
+      if (answer.status === 504) await route.fetch();
+      return await route.fulfill(answer);
+    });
+    await page.getByLabel("code").fill("once");
+    await page.getByLabel("title").fill("Once");
+    await create(page);
+    await page.getByText("The service does not answer").waitFor();
+    await create(page);
+    await page.getByText("It is still at work.").waitFor();
+    await create(page);
+    await page.getByText("Created rooms once.").waitFor();
+
+    expect(keys).to.have.length(3);
+    expect(keys[0]).to.match(/^[0-9a-f]{32}$/);
+    expect(new Set(keys).size).to.equal(1);
+    await shown.close();
+  });
+
+  it("are opened from their table, with their history", async () => {
+    const rooms = ["ada@example.com", "a/b,c", "100%", "x%2Fy", "ä ü?#&+:="];
+    for (const code of rooms)
+      expect((await ada.request("POST", "/resources/rooms", { code, title: `In ${code}` })).status).to.equal(
+        201,
+      );
+    const seat = { room: "A,1", number: 2, title: "By the window" };
+    expect((await ada.request("POST", "/resources/seats", seat)).status).to.equal(201);
+    const shown = await scene.open(ada.token, "/resources/rooms");
+    const { page } = shown;
+    for (const code of rooms) {
+      await page.locator("a.row-link", { hasText: code }).click();
+      await page.getByRole("heading", { name: `In ${code}`, exact: true }).waitFor();
+      await page.getByRole("region", { name: "What happened" }).getByText("created").waitFor();
+      await page.goBack();
+    }
+    await page.goto(new URL("/console/resources/seats", page.url()).href);
+    await page.locator("a.row-link").click();
+    await page.getByRole("heading", { name: "By the window" }).waitFor();
+    await page.getByRole("region", { name: "What happened" }).getByText("created").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
+  it("are found by a filter in the URL that is encoded once", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms?filter[code]=x%252Fy");
+    await shown.page.getByRole("button", { name: "Remove the filter code is x%2Fy" }).waitFor();
+    await shown.page.getByText("1 record", { exact: true }).waitFor();
     await shown.close();
   });
 });

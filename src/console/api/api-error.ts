@@ -32,6 +32,18 @@ export function isAway(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
 
+/** Statuses of a request that another one of the same key may still do, or has done. */
+const undecided: ReadonlySet<number> = new Set([401, 408, 409, 429]);
+
+/**
+ * Says whether a write may be done in spite of its error, or still be at work. What is sent again
+ * then needs the same `Idempotency-Key`.
+ */
+export function mayBeDone(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return true;
+  return error.status < 400 || error.status >= 500 || undecided.has(error.status);
+}
+
 export function isStatus(error: unknown, status: number): boolean {
   return error instanceof ApiError && error.status === status;
 }

@@ -85,6 +85,12 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** Makes a key for the header `Idempotency-Key`. Plain http has no `crypto.randomUUID`. */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Makes a query string of what is defined; "" when nothing is. */
 export function queryString(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const search = new URLSearchParams();

@@ -1,8 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { useLocation } from "wouter";
-import { isAway } from "../../api/api-error.ts";
-import { api } from "../../api/client.ts";
+import { mayBeDone } from "../../api/api-error.ts";
+import { api, newIdempotencyKey } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -26,8 +26,8 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   ];
   const submit = async (): Promise<void> => {
     const body = draft.body();
-    // Sent again under the same key after no answer, it is made once.
-    const idempotencyKey = key ?? crypto.randomUUID();
+    // Sent again under its key, a record that was made after all is not made twice.
+    const idempotencyKey = key ?? newIdempotencyKey();
     setKey(idempotencyKey);
     try {
       const record = await api<JsonRecord>(`/resources/${encodeURIComponent(name)}`, {
@@ -40,7 +40,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
       void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
       navigate(id === null ? list : `${list}/${encodeURIComponent(id)}`);
     } catch (error) {
-      if (!isAway(error)) setKey(null);
+      if (!mayBeDone(error)) setKey(null);
       throw error;
     }
   };
