@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { mostValues } from "../src/querying/filter-values.ts";
 import { mostConditions } from "../src/querying/filters.ts";
 import { operators } from "../src/querying/operators.ts";
-import { mostParameters } from "../src/querying/query-string.ts";
+import { mostParameters } from "../src/http/query-string.ts";
 import { longestPath } from "../src/mapping/shown.ts";
 
 const page = readFileSync(new URL("../docs/lists.md", import.meta.url), "utf8");

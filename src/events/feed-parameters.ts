@@ -1,4 +1,5 @@
 import { pageOf } from "../http/page.ts";
+import { readingFault, readQuery, shortened } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import { AppError, validationError } from "../kit/errors.ts";
@@ -39,41 +40,40 @@ export function readFeedParameters(
     isStream,
   }: { registered: readonly string[]; maxPerPage: number; isStream: boolean },
 ): FeedParameters {
-  const faults: Record<string, string[]> = {};
+  const faults = new Map<string, string[]>();
   const names = isStream ? streamNames : listNames;
   const given = new Map<string, string>();
-  for (const [name, value] of Object.entries(ctx.query).slice(0, mostParameters)) {
-    if (names.includes(name)) given.set(name, String(Array.isArray(value) ? value.at(-1) : value));
-    else faults[name.slice(0, 100)] = [unknownParameter(name, names)];
+  for (const parameter of readQuery(ctx.querystring)) {
+    const { name, value } = parameter;
+    const fault = names.includes(name) ? readingFault(parameter, given) : unknownParameter(name, names);
+    if (fault === undefined) given.set(name, value);
+    else faults.set(name, [fault]);
   }
   const resource = given.get("resource");
   if (resource !== undefined && !registered.includes(resource))
-    faults["resource"] = [`The selected resource is invalid${questionOf(resource, registered)}`];
+    faults.set("resource", [`The selected resource is invalid${questionOf(resource, registered)}`]);
   const event = given.get("event");
   const trigger = triggers.find((one) => one === event);
   if (event !== undefined && trigger === undefined)
-    faults["event"] = [`The selected event is invalid; expected one of ${triggers.join(", ")}.`];
+    faults.set("event", [`The selected event is invalid; expected one of ${triggers.join(", ")}.`]);
   const recordId = given.get("record_id");
   if (recordId !== undefined && recordId.length > longestKey)
-    faults["record_id"] = [`The record id field must not be greater than ${longestKey} characters.`];
+    faults.set("record_id", [`The record id field must not be greater than ${longestKey} characters.`]);
   const after = readPosition(given.get("after"));
-  if (after === "wrong") faults["after"] = ["The after field must be the id or the UUID of an event."];
+  if (after === "wrong") faults.set("after", ["The after field must be the id or the UUID of an event."]);
   const before = given.has("before") ? (readPosition(given.get("before")) ?? "newest") : undefined;
-  if (before === "wrong") faults["before"] = ["The before field must be the id or the UUID of an event."];
-  if (before !== undefined && after !== undefined) faults["before"] = ["There is no before beside after."];
-  if (Object.keys(faults).length > 0 || after === "wrong" || before === "wrong")
-    throw validationError(faults);
+  if (before === "wrong") faults.set("before", ["The before field must be the id or the UUID of an event."]);
+  if (before !== undefined && after !== undefined) faults.set("before", ["There is no before beside after."]);
+  if (faults.size > 0 || after === "wrong" || before === "wrong")
+    throw validationError(Object.fromEntries(faults));
   const resources = readableResources(ctx, resource, registered);
   return {
     query: { resources, triggers: trigger && [trigger], recordId },
     after,
     before,
-    perPage: pageOf(ctx.query, { maxPerPage }).perPage,
+    perPage: pageOf({ per_page: given.get("per_page") }, { maxPerPage }).perPage,
   };
 }
-
-/** More of them in one request would only make the answer long. */
-const mostParameters = 20;
 
 /**
  * Returns the resources whose events the token may read.
@@ -113,7 +113,7 @@ export function unknownEvent(): AppError {
 
 function unknownParameter(name: string, names: readonly string[]): string {
   const question = questionOf(name, names);
-  return `There is no parameter ${name.slice(0, 100)}${question === "." ? `; expected one of ${names.join(", ")}.` : question}`;
+  return `There is no parameter ${shortened(name)}${question === "." ? `; expected one of ${names.join(", ")}.` : question}`;
 }
 
 function questionOf(word: string, known: readonly string[]): string {

@@ -1,8 +1,9 @@
+import { shortened } from "../http/query-string.ts";
 import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";
 import { mostValues, readValue, splitValues } from "./filter-values.ts";
 import { countFault, isOperator, operators, operatorsOf, type Operator } from "./operators.ts";
-import { findPath, meant, pathFault, shortened, type ListShape, type ShownPath } from "./shown-paths.ts";
+import { findPath, meant, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
 
 export const mostConditions = 50;
 /** Groups within groups. */

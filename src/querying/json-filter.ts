@@ -1,8 +1,9 @@
+import { shortened } from "../http/query-string.ts";
 import type { Parameter } from "./condition.ts";
 import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";
 import { countFault, type Operator } from "./operators.ts";
-import { findPath, pathFault, shortened, type PathTable, type ShownPath } from "./shown-paths.ts";
+import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
 
 /** One comparison of a filter that is written as JSON. */
 export interface JsonTest {

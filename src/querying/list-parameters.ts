@@ -1,12 +1,12 @@
 import { pageOf, searchFault, type Page } from "../http/page.ts";
+import { readingFault, readQuery, shortened, type QueryParameter } from "../http/query-string.ts";
 import { validationError } from "../kit/errors.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Condition } from "./condition.ts";
 import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
 import type { OrderItem } from "./order.ts";
 import { fieldFault } from "./projection.ts";
-import { mostParameters, readQuery, type QueryParameter } from "./query-string.ts";
-import { findPath, meant, pathFault, shortened, type ListShape } from "./shown-paths.ts";
+import { findPath, meant, pathFault, type ListShape } from "./shown-paths.ts";
 
 /** Which part of a list is asked for. */
 export type Paging =
@@ -36,8 +36,6 @@ const mostFields = 100;
 /** More of them in one parameter would only make the answer long. */
 const mostFieldFaults = 10;
 
-/** Read as they always were: the last one counts, and broken percent-encoding is text. */
-const lenient: readonly string[] = ["page", "per_page", "search"];
 const common = ["filter", "sort", "fields", "include", "cursor", "count", "page", "per_page"];
 
 /** Messages by the parameter as it was written. */
@@ -55,8 +53,6 @@ export function readListParameters(
   { maxPerPage }: { readonly maxPerPage: number },
 ): ListParameters {
   const parameters = readQuery(query);
-  if (parameters.length > mostParameters)
-    throw validationError({ query: [`A request may have at most ${mostParameters} parameters.`] });
   const faults: Faults = new Map();
   const given = readGiven(parameters, shape, faults);
   const filter = readFilters(given, shape, faults);
@@ -91,13 +87,13 @@ function readGiven(
 ): ReadonlyMap<string, string> {
   const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
   const given = new Map<string, string>();
-  for (const { name, value, isBroken } of parameters) {
-    const isLenient = lenient.includes(name) || own.has(name);
+  for (const parameter of parameters) {
+    const { name, value } = parameter;
+    const fault = readingFault(parameter, given);
     if (name === "") addFault(faults, name, "A parameter has no name.");
     else if (!isFilter(name) && !names.includes(name))
       addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, names)}`);
-    else if (isBroken && !isLenient) addFault(faults, name, "The percent-encoding is broken.");
-    else if (given.has(name) && !isLenient) addFault(faults, name, "The parameter was given twice.");
+    else if (fault !== undefined) addFault(faults, name, fault);
     else given.set(name, value);
   }
   return given;

@@ -1,6 +1,7 @@
+import { shortened } from "../http/query-string.ts";
 import type { Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
-import { keysOf, meant, shortened } from "./shown-paths.ts";
+import { keysOf, meant } from "./shown-paths.ts";
 
 /** The places of a record that are kept; "all" of what is there. */
 type Kept = "all" | Map<string, Kept>;

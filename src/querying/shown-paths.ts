@@ -1,3 +1,4 @@
+import { shortened } from "../http/query-string.ts";
 import { nearest } from "../kit/did-you-mean.ts";
 import {
   countModes,
@@ -150,11 +151,6 @@ export function meant(name: string, known: readonly string[]): string {
   const near = nearest(name, known.slice(0, mostCompared));
   if (near !== undefined) return `; did you mean ${near}?`;
   return known.length > 0 && known.length <= 30 ? `; expected one of ${known.join(", ")}.` : ".";
-}
-
-/** Returns a name from a request as a message may quote it. */
-export function shortened(name: string): string {
-  return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
 }
 
 /**

@@ -243,6 +243,17 @@ describe("GET /webhook-deliveries", () => {
     });
   });
 
+  it("refuses a filter that is given twice or cannot be decoded, but for those that came first", async () => {
+    const { errors } = await get("?resource=notes&resource=orders&url=%e0&record_id=1&record_id=1");
+
+    expect(errors).to.deep.equal({
+      resource: ["The parameter was given twice."],
+      url: ["The percent-encoding is broken."],
+      record_id: ["The parameter was given twice."],
+    });
+    expect(idsOf(await get("?status=failed&status=pending&event_id=100&event_id=102"))).to.deep.equal([4]);
+  });
+
   it("links to the pages around one that was read by cursor", async () => {
     const { json } = await get("?per_page=2&cursor=&status=retrying");
 

@@ -214,6 +214,18 @@ for (const mode of modes) {
           "event",
           "The selected event is invalid; expected one of on_create, on_update, on_delete.",
         ],
+        ["resource=notes&resource=notes", "resource", "The parameter was given twice."],
+        [
+          "__proto__=1",
+          "__proto__",
+          "There is no parameter __proto__; expected one of resource, event, record_id, after, before, per_page.",
+        ],
+        ["record_id=%e0", "record_id", "The percent-encoding is broken."],
+        [
+          `${"&".repeat(300)}resorce=notes`,
+          "resorce",
+          "There is no parameter resorce; did you mean resource?",
+        ],
         ["after=-1", "after", "The after field must be the id or the UUID of an event."],
         ["before=-1", "before", "The before field must be the id or the UUID of an event."],
         ["before=&after=1", "before", "There is no before beside after."],
@@ -225,7 +237,7 @@ for (const mode of modes) {
       ] as const) {
         const { status, body } = await list(ada, `?${query}`);
         expect(status, query).to.equal(422);
-        expect(body.errors).to.deep.equal({ [field]: [message] });
+        expect(Object.entries(body.errors), query).to.deep.equal([[field, [message]]]);
       }
     });
 
