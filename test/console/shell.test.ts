@@ -50,6 +50,21 @@ describe("the shell of the console", function () {
     await shown.close();
   });
 
+  it("lets the keyboard skip to a list that was filtered, and leaves the filters", async () => {
+    const shown = await scene.open(ada.token, "/deliveries");
+    const { page } = shown;
+    await page.getByRole("button", { name: "failed" }).click();
+    await page.getByText("No delivery is like that").waitFor();
+    await page.evaluate("window.isTheSame = true");
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+
+    await page.locator("#main:focus").waitFor();
+    expect(page.url()).to.include("status=failed");
+    expect(await page.evaluate("window.isTheSame")).to.equal(true);
+    await shown.close();
+  });
+
   it("has a page for addresses that lead nowhere", async () => {
     const shown = await scene.open(ada.token, "/nowhere/at/all");
     await shown.page.getByText("There is no page at this address").waitFor();

@@ -43,7 +43,15 @@ function Frame(): JSX.Element {
   }, [path]);
   return (
     <div className="shell">
-      <a className="skip" href={`${location.pathname}${location.search}#main`}>
+      <a
+        className="skip"
+        href="#main"
+        onClick={(event) => {
+          // The page has a base, so the link by itself would lead to another page.
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
         Skip to the page
       </a>
       <header className="side">
