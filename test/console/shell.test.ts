@@ -65,6 +65,15 @@ describe("the shell of the console", function () {
     await shown.close();
   });
 
+  it("leads every user to their tokens", async () => {
+    const shown = await scene.open(ada.token, "/");
+    const { page } = shown;
+    await page.getByRole("button", { name: /Ada/ }).click();
+    await page.getByRole("menuitem", { name: "Your tokens" }).click();
+    await page.getByRole("heading", { level: 1, name: "Your tokens" }).waitFor();
+    await shown.close();
+  });
+
   it("has a page for addresses that lead nowhere", async () => {
     const shown = await scene.open(ada.token, "/nowhere/at/all");
     await shown.page.getByText("There is no page at this address").waitFor();

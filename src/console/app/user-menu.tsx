@@ -1,5 +1,6 @@
 import type { JSX } from "react";
 import { Button as AriaButton } from "react-aria-components/Button";
+import { useLocation } from "wouter";
 import { Menu } from "../parts/menu.tsx";
 import { useCaller, useRights } from "./caller.ts";
 import { place } from "./place.ts";
@@ -11,6 +12,7 @@ export function UserMenu(): JSX.Element {
   const caller = useCaller().data;
   const { isAdmin } = useRights();
   const theme = useTheme();
+  const [, navigate] = useLocation();
   const { docsPath } = place;
   const name = caller?.name ?? "…";
   return (
@@ -28,6 +30,7 @@ export function UserMenu(): JSX.Element {
         </AriaButton>
       }
       actions={[
+        { title: "Your tokens", icon: "key", act: () => navigate("/admin/tokens") },
         { title: "Theme of the system", isSelected: theme === "system", act: () => setTheme("system") },
         { title: "Light", icon: "sun", isSelected: theme === "light", act: () => setTheme("light") },
         { title: "Dark", icon: "moon", isSelected: theme === "dark", act: () => setTheme("dark") },
