@@ -153,8 +153,14 @@ describe("the console's pages for admins", function () {
       await page.getByText("user.updated").first().waitFor();
       expect(await page.getByText("token.created").count()).to.equal(0);
       await page.getByLabel("By", { exact: true }).selectOption("user");
-      await page.getByLabel("By, id").fill(String(admin.id));
+      const pagesSeen = (): Promise<unknown> => page.evaluate("history.length");
+      const before = Number(await pagesSeen());
+      await page.getByLabel("By, id").pressSequentially(`${admin.id}`);
+      await page.keyboard.press("Enter");
       await until(() => page.url().includes(`actor=user:${admin.id}`), { what: "the filter in the URL" });
+      expect(await pagesSeen()).to.equal(before + 1);
+      expect(await page.evaluate("document.activeElement.closest('form').textContent")).to.equal("By, id");
+      await page.getByText("Users, tokens, webhooks, keys, tables and configuration.").waitFor();
       await page
         .getByRole("button", { name: /^Details of entry/ })
         .first()
@@ -164,7 +170,13 @@ describe("the console's pages for admins", function () {
       await picture(shown, "console-audit");
       await page.keyboard.press("Escape");
       await page.getByLabel("By, id").fill("999999");
+      await page.keyboard.press("Tab");
       await page.getByText("No entry fits").waitFor();
+      await page.getByLabel("Since").fill("2020-02-03T04:05");
+      await page.getByLabel("Since").blur();
+      await until(() => page.url().includes("since=2020-02-0"), { what: "the time in the URL" });
+      await page.goBack();
+      await until(async () => (await page.getByLabel("Since").inputValue()) === "", { what: "no time" });
       await page.getByRole("button", { name: "Show all" }).click();
       await page.getByText("token.created").first().waitFor();
     });

@@ -1,4 +1,4 @@
-import { useId, useState, type JSX, type ReactNode } from "react";
+import { useId, useRef, useState, type JSX, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 import type { Option } from "./field.tsx";
 import type { UrlState } from "./url-state.ts";
@@ -62,8 +62,7 @@ export function TextFilter({
 }: FilterProps & { readonly placeholder?: string; readonly type?: "search" | "number" }): JSX.Element {
   const given = url.search.get(name) ?? "";
   return (
-    <Typed
-      key={given}
+    <TypedFilter
       label={label}
       type={type}
       given={given}
@@ -77,8 +76,7 @@ export function TextFilter({
 export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
   const given = url.search.get(name) ?? "";
   return (
-    <Typed
-      key={given}
+    <TypedFilter
       label={label}
       type="datetime-local"
       given={toLocal(given)}
@@ -94,22 +92,33 @@ export function toLocal(iso: string): string {
   return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-function Typed({
+/** Takes a text for what is not one parameter of the URL. Enter or leaving the field applies it. */
+export function TypedFilter({
   label,
-  type,
+  type = "search",
   given,
-  placeholder,
   onApply,
+  ...rest
 }: {
   readonly label: string;
-  readonly type: string;
+  readonly type?: string;
   readonly given: string;
   readonly placeholder?: string | undefined;
+  readonly disabled?: boolean;
   readonly onApply: (text: string) => void;
 }): JSX.Element {
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(given);
+  const [shown, setShown] = useState(given);
+  // Back, or a link, has brought another text.
+  if (given !== shown) {
+    setShown(given);
+    setText(given);
+  }
   const apply = (): void => {
+    // A time without its hour reads as none, and is not yet one.
+    if (input.current?.validity.badInput === true) return;
     if (text.trim() !== given) onApply(text.trim());
   };
   return (
@@ -122,12 +131,13 @@ function Typed({
     >
       <label htmlFor={id}>{label}</label>
       <input
+        ref={input}
         id={id}
         className="input"
         type={type}
         value={text}
-        placeholder={placeholder}
         autoComplete="off"
+        {...rest}
         onChange={(event) => setText(event.currentTarget.value)}
         onBlur={apply}
       />
@@ -141,10 +151,15 @@ export function SelectFilter({
   name,
   url,
   options,
+  given = url.search.get(name) ?? "",
   anyTitle = "any",
-}: FilterProps & { readonly options: readonly Option[]; readonly anyTitle?: string }): JSX.Element {
+}: FilterProps & {
+  readonly options: readonly Option[];
+  /** What is chosen, where the parameter says more than that. */
+  readonly given?: string;
+  readonly anyTitle?: string;
+}): JSX.Element {
   const id = useId();
-  const given = url.search.get(name) ?? "";
   const isKnown = given === "" || options.some(({ value }) => value === given);
   return (
     <div className="filter">

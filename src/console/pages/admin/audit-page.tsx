@@ -1,4 +1,4 @@
-import { useId, useState, type JSX } from "react";
+import { useState, type JSX } from "react";
 import { Link } from "wouter";
 import type { Json } from "../../api/types.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -6,6 +6,8 @@ import { Button } from "../../parts/button.tsx";
 import { JsonView, Value } from "../../parts/code.tsx";
 import { DataTable, Pager } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import type { Option } from "../../parts/field.tsx";
+import { FilterBar, SelectFilter, TimeFilter, TypedFilter } from "../../parts/filters.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -16,15 +18,16 @@ import type { AuditEntry } from "./types.ts";
 const actions = ["user", "token", "webhook", "secret_key", "configuration", "reload", "migration", "record"];
 const actors = ["user", "operator", "service", "database"];
 const subjects = ["user", "token", "webhook", "secret_key", "configuration", "migration", "record"];
+const filters = ["action", "actor", "subject", "since", "until"];
 
 export function AuditPage(): JSX.Element {
   const url = useUrlState();
   const query = useList<AuditEntry>("/audit", url.search);
   const [shown, setShown] = useState<AuditEntry | null>(null);
-  const isFiltered = ["action", "actor", "subject", "since", "until"].some((name) => url.search.has(name));
+  const isFiltered = filters.some((name) => url.search.has(name));
   return (
     <Page title="Audit trail">
-      <Card isFlush note="Who changed users, tokens, webhooks, keys, tables and configuration.">
+      <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
         <Filters url={url} />
         <QueryView query={query}>
           {(page) =>
@@ -85,98 +88,46 @@ export function AuditPage(): JSX.Element {
 }
 
 function Filters({ url }: { readonly url: UrlState }): JSX.Element {
-  const given = (name: string): string => url.search.get(name) ?? "";
-  const set = (name: string, value: string): void => url.change({ [name]: value === "" ? null : value });
-  const setTime = (name: string, value: string): void =>
-    set(name, value === "" ? "" : new Date(value).toISOString());
   return (
-    <search className="filters">
-      <Choice
-        label="Action"
-        value={given("action")}
-        onChange={(value) => set("action", value)}
-        of={actions}
-      />
-      <Party label="By" value={given("actor")} onChange={(value) => set("actor", value)} of={actors} />
-      <Party
-        label="To what"
-        value={given("subject")}
-        onChange={(value) => set("subject", value)}
-        of={subjects}
-      />
-      {["since", "until"].map((name) => (
-        <label key={name} className="filter">
-          <span>{name === "since" ? "Since" : "Until"}</span>
-          <input
-            className="input"
-            type="datetime-local"
-            value={localOf(given(name))}
-            onChange={(event) => setTime(name, event.currentTarget.value)}
-          />
-        </label>
-      ))}
-    </search>
-  );
-}
-
-interface Filter {
-  readonly label: string;
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-  readonly of: readonly string[];
-}
-
-function Choice({ label, value, onChange, of }: Filter): JSX.Element {
-  const id = useId();
-  return (
-    <div className="filter">
-      <label htmlFor={id}>{label}</label>
-      <select
-        id={id}
-        className="input"
-        value={value}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      >
-        <option value="">any</option>
-        {of.map((one) => (
-          <option key={one} value={one}>
-            {one.replace("_", " ")}
-          </option>
-        ))}
-      </select>
-    </div>
+    <FilterBar url={url} names={filters}>
+      <SelectFilter label="Action" name="action" url={url} options={optionsOf(actions)} />
+      <Party label="By" name="actor" url={url} kinds={actors} />
+      <Party label="To what" name="subject" url={url} kinds={subjects} />
+      <TimeFilter label="Since" name="since" url={url} />
+      <TimeFilter label="Until" name="until" url={url} />
+    </FilterBar>
   );
 }
 
 /** A kind, and perhaps the id of one: `user:7`. */
-function Party({ label, value, onChange, of }: Filter): JSX.Element {
-  const [kind = "", ...rest] = value.split(":");
-  const id = rest.join(":");
+function Party({
+  label,
+  name,
+  url,
+  kinds,
+}: {
+  readonly label: string;
+  readonly name: string;
+  readonly url: UrlState;
+  readonly kinds: readonly string[];
+}): JSX.Element {
+  const [kind = "", ...rest] = (url.search.get(name) ?? "").split(":");
   return (
     <>
-      <Choice label={label} value={kind} onChange={onChange} of={of} />
-      <label className="filter">
-        <span>{label}, id</span>
-        <input
-          className="input"
-          value={id}
-          disabled={kind === ""}
-          placeholder={kind === "" ? "choose a kind first" : "all"}
-          onChange={(event) => {
-            const text = event.currentTarget.value;
-            onChange(text === "" ? kind : `${kind}:${text}`);
-          }}
-        />
-      </label>
+      <SelectFilter label={label} name={name} given={kind} url={url} options={optionsOf(kinds)} />
+      <TypedFilter
+        label={`${label}, id`}
+        given={rest.join(":")}
+        disabled={kind === ""}
+        placeholder={kind === "" ? "choose a kind first" : "all"}
+        onApply={(id) => url.change({ [name]: id === "" ? kind : `${kind}:${id}` })}
+      />
     </>
   );
 }
 
-/** Writes a time as a control for local times has it; "" for what is none. */
-function localOf(text: string): string {
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime())) return "";
-  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+function optionsOf(names: readonly string[]): readonly Option[] {
+  return names.map((name) => ({ value: name, title: name.replace("_", " ") }));
 }
 
 function toneOf(action: string): "good" | "bad" | "neutral" | "warn" {
