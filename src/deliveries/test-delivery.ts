@@ -10,8 +10,8 @@ import type { AttemptResult } from "./delivery.ts";
 /** What became of a test: an attempt, or why none was made. */
 export type TestAnswer =
   | { readonly kind: "made"; readonly uuid: string; readonly result: AttemptResult }
-  /** One was made a moment ago, or too many are being made. */
-  | { readonly kind: "tooMany"; readonly retryAfterSeconds: number }
+  /** One was made a moment ago, or too many are being made: the reason is for people. */
+  | { readonly kind: "tooMany"; readonly reason: string; readonly retryAfterSeconds: number }
   /** The connections of this process, or the name look-ups of the user, were all in use. */
   | { readonly kind: "unmade"; readonly reason: string }
   | { readonly kind: "unknown" };
@@ -26,7 +26,6 @@ const gapMs = 1_000;
 /** Pings in flight of one user over all processes, and of all users in this one. */
 const mostOfUser = 2;
 const mostOfAll = 64;
-const tooMany = { kind: "tooMany", retryAfterSeconds: 1 } as const;
 
 interface Target extends SealedSigning {
   readonly url: string;
@@ -56,6 +55,11 @@ const beginText = `
       SELECT FROM svc.tests WHERE user_id = $3 AND subscription_id = $2 AND started_at > now() - interval '${gapMs} milliseconds')
   RETURNING 1`;
 
+// Counts by the same clock: the transaction's.
+const underWayText = `
+  SELECT count(*)::int AS count, ceil(extract(epoch FROM min(ends_at) - now()))::int AS seconds
+  FROM svc.tests WHERE user_id = $1 AND ends_at > now()`;
+
 const endText = "UPDATE svc.tests SET ends_at = now() WHERE id = $1";
 
 /**
@@ -82,15 +86,16 @@ export function createTestDeliveries({
     async send(subscriptionId) {
       const [target] = await sql<Target & Record<string, unknown>>(findText, [subscriptionId]);
       if (target === undefined) return { kind: "unknown" };
-      if (count >= mostOfAll) return tooMany;
+      if (count >= mostOfAll) return tooMany("Too many webhooks are being tested.", 1);
       const id = randomUUID();
       count += 1;
       try {
         const begun = await transact(async (own) => {
           await own(lockText, [target.userId]);
-          return own(beginText, [id, subscriptionId, target.userId, flightMsOf(timeoutMs)]);
+          const values = [id, subscriptionId, target.userId, flightMsOf(timeoutMs)];
+          return (await own(beginText, values)).length > 0 || refusal(own, target.userId);
         });
-        if (begun.length === 0) return tooMany;
+        if (begun !== true) return begun;
         try {
           return await ping(target, send, openSigning);
         } finally {
@@ -102,6 +107,22 @@ export function createTestDeliveries({
       }
     },
   };
+}
+
+/** Says why no test was begun. */
+async function refusal(sql: Sql, userId: number): Promise<TestAnswer> {
+  const [underWay] = await sql<{ count: number; seconds: number }>(underWayText, [userId]);
+  if (underWay === undefined || underWay.count < mostOfUser)
+    return tooMany("A webhook is tested at most once a second.", 1);
+  return tooMany(
+    `A user has at most ${mostOfUser} tests at a time, and so many are still going on.`,
+    underWay.seconds,
+  );
+}
+
+function tooMany(why: string, retryAfterSeconds: number): TestAnswer {
+  const wait = retryAfterSeconds === 1 ? "1 second" : `${retryAfterSeconds} seconds`;
+  return { kind: "tooMany", reason: `${why} Try again in ${wait}.`, retryAfterSeconds };
 }
 
 async function ping(

@@ -32,7 +32,7 @@ export function addTestRoute(
       case "unknown":
         throw unknownSubscription();
       case "tooMany":
-        throw new AppError("rate.exceeded", "A webhook is tested at most once a second. Try again then.", {
+        throw new AppError("rate.exceeded", answer.reason, {
           headers: { "Retry-After": String(answer.retryAfterSeconds) },
         });
       case "unmade":

@@ -143,8 +143,7 @@ function addTest(group: Command, { open, createSender, terminal }: WebhookComman
             timeoutMs: config.webhooks.timeoutMs,
           });
           const answer = await tests.send(id);
-          if (answer.kind === "tooMany")
-            throw new OperatorError("A webhook is tested at most once a second. Try again then.");
+          if (answer.kind === "tooMany") throw new OperatorError(answer.reason);
           if (answer.kind !== "made") throw new OperatorError("The ping could not be sent now; try again.");
           const row = { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
           printRow(terminal, row, { json, width: widestValue });

@@ -52,7 +52,11 @@ describe("createTestDeliveries", () => {
     const [one, other] = processes;
 
     expect(await kindOf(one.send(id))).to.equal("made");
-    expect(await kindOf(other.send(id))).to.equal("tooMany");
+    expect(await other.send(id)).to.deep.equal({
+      kind: "tooMany",
+      reason: "A webhook is tested at most once a second. Try again in 1 second.",
+      retryAfterSeconds: 1,
+    });
     await scene.core.sql("UPDATE svc.tests SET started_at = started_at - interval '1 second'");
     expect(await kindOf(other.send(id))).to.equal("made");
   });
@@ -84,7 +88,14 @@ describe("createTestDeliveries", () => {
     await until(() => hanging.length === 2, { what: "two tests under way" });
     doesHang = false;
 
-    expect(await kindOf(processes[1].send(third))).to.equal("tooMany");
+    const refused = await processes[1].send(third);
+    const seconds = refused.kind === "tooMany" ? refused.retryAfterSeconds : 0;
+    // What a process leaves that was stopped: for the time-out, and 15 s.
+    expect(seconds).to.be.within(40, 45);
+    expect(refused).to.have.property(
+      "reason",
+      `A user has at most 2 tests at a time, and so many are still going on. Try again in ${seconds} seconds.`,
+    );
     await scene.core.sql("UPDATE svc.tests SET ends_at = ends_at - interval '45 seconds'");
     expect(await kindOf(processes[1].send(third))).to.equal("made");
     for (const end of hanging) end();
