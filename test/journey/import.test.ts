@@ -18,6 +18,7 @@ const leftOut: Readonly<Record<string, string>> = {
   "public.without_key": "neither a primary key",
   "public.with.dot": "a dot",
   "public.keyless": "no column of the view",
+  "public.nullable_codes": "no column of the view",
   "public.denied": "grant SELECT",
 };
 

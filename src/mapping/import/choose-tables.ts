@@ -2,7 +2,7 @@ import { tablesSchema } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { delegateOf, isReservedModel } from "../read/check-names.ts";
 import { isReserved } from "../read/fields.ts";
-import type { Catalog, CatalogRelation, UniqueIndex } from "./catalog.ts";
+import type { Catalog, CatalogColumn, CatalogRelation, UniqueIndex } from "./catalog.ts";
 import { importColumns, type ImportedColumns } from "./column.ts";
 import {
   tableNameOf,
@@ -110,15 +110,20 @@ function createFinder(
     // The transaction has `public` alone in its search path.
     const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
     if (table === undefined) return undefined;
-    const nameOf = (number: number): string => byColumn.get(`${table.oid} ${number}`)?.name ?? "";
+    const columnsOf = (index: UniqueIndex): readonly CatalogColumn[] =>
+      index.columns.flatMap((number) => byColumn.get(`${table.oid} ${number}`) ?? []);
+    const isKey = ({ columns: numbers }: UniqueIndex): boolean =>
+      numbers.every((number) => byColumn.get(`${table.oid} ${number}`)?.isNotNull === true);
     return {
       schema: table.schema,
       name,
-      // A key does not hold for the rows of tables that inherit.
+      // A key does not hold for the rows of tables that inherit, and several rows may have NULL.
       uniques:
         table.children.length > 0
           ? []
-          : (indexes.get(table.oid) ?? []).map((index) => index.columns.map(nameOf)),
+          : (indexes.get(table.oid) ?? [])
+              .filter(isKey)
+              .map((index) => columnsOf(index).map(({ name: column }) => column)),
     };
   };
 }

@@ -1,12 +1,12 @@
 import { nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
 import { clausesOf } from "./view-clauses.ts";
-import { determinedBy, pathOf, sourcesOf, type Joined, type Source } from "./view-sources.ts";
+import { determinedBy, innerOf, pathOf, sourcesOf, type Joined, type Source } from "./view-sources.ts";
 
 /** A table beneath a view, as far as the search for a key needs it. */
 export interface BaseTable {
   readonly schema: string;
   readonly name: string;
-  /** Names of columns that are unique together, those of the primary key first. */
+  /** Names of columns that are unique together and never null, those of the primary key first. */
   readonly uniques: readonly (readonly string[])[];
 }
 
@@ -128,9 +128,20 @@ function groupKeys(groups: string, joined: Joined | undefined): readonly (readon
   let fewest: readonly string[] = paths;
   for (const path of paths.toReversed()) {
     const rest = fewest.filter((one) => one !== path);
-    if (rest.length > 0 && determinedBy(joined, rest).isKnown(path)) fewest = rest;
+    if (rest.length > 0 && isDetermined(path, rest, joined)) fewest = rest;
   }
   return [fewest, paths];
+}
+
+/**
+ * Returns whether groups decide on another one. The condition of an outer join proves something
+ * only where they decide on whole rows: its columns are NULL for the rows that it does not fit.
+ */
+function isDetermined(path: string, groups: readonly string[], joined: Joined): boolean {
+  const inner = innerOf(joined);
+  const known = determinedBy(inner, groups);
+  const hasRows = inner.sources.length > 0 && inner.sources.every((source) => known.sources.has(source));
+  return (hasRows && decides(inner.sources, joined) ? determinedBy(joined, groups) : known).isKnown(path);
 }
 
 function distinct(keys: readonly (readonly string[])[]): readonly (readonly string[])[] {

@@ -61,6 +61,20 @@ export function determinedBy(
   return { sources: found, isKnown };
 }
 
+/** Returns the tables that each row of the view has a row of, and what is known of those. */
+export function innerOf(joined: Joined): Joined {
+  const { sources, decisions, constants } = joined;
+  const inner = sources.filter(({ isOptional }) => !isOptional);
+  const isInner = (path: string): boolean =>
+    inner.some(({ alias }) => path.startsWith(`${alias}${separator}`));
+  return {
+    ...joined,
+    sources: inner,
+    decisions: decisions.filter(({ from, to }) => isInner(from) && isInner(to)),
+    constants: constants.filter(isInner),
+  };
+}
+
 interface Parts {
   readonly sources: Source[];
   readonly equalities: Equality[];

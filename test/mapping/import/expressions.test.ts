@@ -182,6 +182,38 @@ describe("provedKeys", () => {
       "cid+kind",
       "cid+label+kind",
     ],
+    // An outer join's condition leaves NULL where it does not hold, whatever it says of the columns.
+    [
+      " SELECT o.customer_id,\n    c.name\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id AND o.open = 1\n  GROUP BY o.customer_id, c.name;",
+      "customer_id+name",
+    ],
+    [
+      " SELECT o.region,\n    c.kind\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id AND c.kind = 'x'::text\n  GROUP BY o.region, c.kind;",
+      "region+kind",
+    ],
+    [
+      " SELECT o.id,\n    c.id AS cid\n   FROM orders o\n     FULL JOIN customers c USING (id)\n  GROUP BY o.id, c.id;",
+      "id+cid",
+    ],
+    [
+      " SELECT o.id,\n    c.id AS cid\n   FROM orders o\n     LEFT JOIN customers c USING (id)\n  GROUP BY o.id, c.id;",
+      "id",
+      "id+cid",
+    ],
+    [
+      " SELECT o.id,\n    d.id AS did,\n    c.id AS cid\n   FROM orders o\n     LEFT JOIN customers d ON d.open = 1\n     LEFT JOIN customers c ON c.id = d.id AND d.x = 1\n  GROUP BY o.id, d.id, c.id;",
+      "id+did+cid",
+    ],
+    [
+      " SELECT c.id,\n    c.name,\n    count(o.id) AS n\n   FROM customers c\n     LEFT JOIN orders o ON o.customer_id = c.id\n  GROUP BY c.id, c.name;",
+      "id",
+      "id+name",
+    ],
+    [
+      " SELECT o.id,\n    c.name\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id AND o.open = 1\n  GROUP BY o.id, c.name;",
+      "id",
+      "id+name",
+    ],
     [
       " SELECT date_trunc('day'::text, o.at) AS day,\n    count(*) AS n\n   FROM orders o\n  GROUP BY (date_trunc('day'::text, o.at));",
       "day",
