@@ -124,6 +124,10 @@ describe("the console's pages for admins", function () {
       await expectSound(shown);
       await page.getByRole("button", { name: "Make the token" }).click();
       token = await page.getByRole("region", { name: "Token", exact: true }).innerText();
+      const asks = page.waitForEvent("dialog");
+      const back = page.evaluate("history.back()");
+      await (await asks).dismiss();
+      await back;
       await page.getByRole("button", { name: "I have copied it" }).click();
       await page.getByText("orders:read").waitFor();
       expect(await page.content()).not.to.include(token);

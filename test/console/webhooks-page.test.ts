@@ -112,6 +112,49 @@ describe("the webhooks of the console", function () {
     await shown.close();
   });
 
+  it("ask before a secret is left that was not stored", async () => {
+    const shown = await scene.open(ada.token, "/webhooks");
+    const { page } = shown;
+    const asked: string[] = [];
+    page.on("dialog", (dialog) => {
+      asked.push(dialog.type());
+      void dialog.dismiss();
+    });
+    const stays = async (...types: readonly string[]): Promise<void> => {
+      await until(() => asked.length >= types.length, { what: "a question" });
+      await page.getByText("This is shown once.").waitFor();
+      expect(asked.splice(0)).to.deep.equal(types);
+    };
+    await page.getByRole("link", { name: "New webhook" }).first().click();
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByRole("button", { name: "Next: where" }).click();
+    await page.getByLabel("URL").fill(`${scene.receiver.url}/asked`);
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByText("This is shown once.").waitFor();
+
+    await page.getByRole("link", { name: "Deliveries" }).click();
+    await stays("confirm");
+    await page.evaluate("history.back()");
+    await stays("confirm");
+    expect(page.url()).to.match(/\/webhooks\/new$/);
+    await page.close({ runBeforeUnload: true });
+    await stays("beforeunload");
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.getByRole("heading", { name: /^Webhook \d/ }).waitFor();
+
+    await page.getByRole("button", { name: /^More/ }).click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    await page.getByRole("button", { name: "Rotate" }).click();
+    await page.getByText("This is shown once.").waitFor();
+    await page.evaluate("history.back()");
+    await stays("confirm");
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.getByRole("link", { name: "Deliveries" }).click();
+    await page.getByRole("heading", { name: "Deliveries", level: 1 }).waitFor();
+    expect(asked).to.deep.equal([]);
+    await shown.close();
+  });
+
   it("show the messages of the server at their fields, on the step that has them", async () => {
     const shown = await scene.open(ada.token, "/webhooks/new");
     const { page } = shown;

@@ -1,6 +1,7 @@
 import type { JSX } from "react";
 import { Button as AriaButton } from "react-aria-components/Button";
 import { useLocation } from "wouter";
+import { mayLeave } from "../parts/leaving.ts";
 import { Menu } from "../parts/menu.tsx";
 import { useCaller, useRights } from "./caller.ts";
 import { place } from "./place.ts";
@@ -46,7 +47,9 @@ export function UserMenu(): JSX.Element {
         {
           title: "Sign out",
           icon: "leave",
-          act: leaveSession,
+          act: () => {
+            if (mayLeave()) leaveSession();
+          },
         },
       ]}
     />

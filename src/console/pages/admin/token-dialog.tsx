@@ -7,6 +7,7 @@ import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
+import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 
 const plain = [
@@ -35,6 +36,7 @@ export function TokenDialog({
   readonly onClose: () => void;
 }): JSX.Element {
   const [made, setMade] = useState<string | null>(null);
+  useLeaveQuestion(made === null ? null : "The token is shown this once. Leave it without having copied it?");
   if (made !== null)
     return (
       <Dialog title="The new token" isRequired onClose={onClose}>

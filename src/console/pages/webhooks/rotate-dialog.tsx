@@ -5,9 +5,10 @@ import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { SelectField } from "../../parts/field.tsx";
+import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { Secret } from "./secret-step.tsx";
+import { leaveQuestion, Secret } from "./secret-step.tsx";
 
 const graces = [
   { value: "86400", title: "a day" },
@@ -37,6 +38,7 @@ export function RotateDialog({
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
+  useLeaveQuestion(made === undefined ? null : leaveQuestion);
   if (made !== undefined)
     return (
       <Dialog title="The new secret" isWide isRequired onClose={onClose}>

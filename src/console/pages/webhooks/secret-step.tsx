@@ -3,10 +3,14 @@ import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock, CopyButton } from "../../parts/code.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card } from "../../parts/page.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { verification } from "../../verification/verification.ts";
 import { TestPanel } from "./test-panel.tsx";
+
+/** Is asked before a secret is left. */
+export const leaveQuestion = "The secret is shown this once. Leave it without having stored it?";
 
 /** Shows a secret this once, code that verifies with it, and a test delivery. */
 export function SecretStep({
@@ -16,12 +20,17 @@ export function SecretStep({
   readonly webhook: WebhookWithSecret;
   readonly onDone: () => void;
 }): JSX.Element {
+  const release = useLeaveQuestion(leaveQuestion);
+  const finish = (): void => {
+    release();
+    onDone();
+  };
   return (
     <>
       <Card
         title="The secret"
         actions={
-          <Button kind="primary" icon="check" onPress={onDone}>
+          <Button kind="primary" icon="check" onPress={finish}>
             I have stored it
           </Button>
         }

@@ -1,0 +1,68 @@
+import { useCallback, useEffect, useRef } from "react";
+import type { AroundNavHandler } from "wouter";
+
+interface Guard {
+  readonly question: string;
+}
+
+/** Pages that hold what is lost when they are left. */
+const guards = new Set<Guard>();
+/** The address that is shown; Back has changed that of the browser before it is heard of. */
+let here = "";
+
+/**
+ * Asks before the page is left, by a link, by Back or by closing it, as long as there is a
+ * question. Gives a function that asks nothing from then on, for the way out that is meant.
+ */
+export function useLeaveQuestion(question: string | null): () => void {
+  const guard = useRef<Guard>(null);
+  const release = useCallback(() => {
+    if (guard.current !== null) guards.delete(guard.current);
+    guard.current = null;
+    if (guards.size === 0) window.removeEventListener("beforeunload", askAtUnload);
+  }, []);
+  useEffect(() => {
+    if (question === null) return undefined;
+    guard.current = { question };
+    guards.add(guard.current);
+    here = location.href;
+    window.addEventListener("beforeunload", askAtUnload);
+    return release;
+  }, [question, release]);
+  return release;
+}
+
+/** Whether nothing is lost by leaving, or the user wants to leave all the same. */
+export function mayLeave(): boolean {
+  // oxlint-disable-next-line no-alert -- The browser's own question can hold up Back as well.
+  return [...guards].every(({ question }) => window.confirm(question));
+}
+
+/** Asks before a link of the console leaves the page; another query is the same page. */
+export const askAroundNavigation: AroundNavHandler = (navigate, to, options) => {
+  if (!isSamePage(to) && !mayLeave()) return;
+  navigate(to, options);
+  here = location.href;
+};
+
+/** Has Back ask too. Called before the router listens: who listens first is heard first. */
+export function watchBack(): void {
+  window.addEventListener("popstate", askAtPop);
+}
+
+function askAtUnload(event: BeforeUnloadEvent): void {
+  event.preventDefault();
+}
+
+function askAtPop(event: PopStateEvent): void {
+  if (guards.size === 0 || isSamePage(here) || mayLeave()) {
+    here = location.href;
+    return;
+  }
+  event.stopImmediatePropagation();
+  history.pushState(null, "", here);
+}
+
+function isSamePage(to: string): boolean {
+  return new URL(to, location.href).pathname === location.pathname;
+}
