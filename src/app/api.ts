@@ -25,6 +25,7 @@ import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
+import { guardParameters } from "../http/parameter-check.ts";
 import { guardRoutes } from "../http/scope-check.ts";
 import { createRouter, type ApiContext, type ApiRouter } from "../http/state.ts";
 import { createAnswerPost } from "../http/idempotency.ts";
@@ -117,6 +118,8 @@ export function createApi({
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
+  // Before the next: what is added last is asked first.
+  guardParameters(router, routePrefix);
   guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 
   const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });

@@ -39,11 +39,18 @@ export const ofIdempotency: readonly ErrorCode[] = [
 /** Returns every code that a request may be refused with. */
 export function faultsOf(
   own: readonly ErrorCode[],
-  { hasToken, hasScope, takesJwts }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean },
+  {
+    hasToken,
+    hasScope,
+    takesJwts,
+    readsOnly,
+  }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean; readsOnly: boolean },
 ): readonly ErrorCode[] {
   const scope: readonly ErrorCode[] = hasScope ? ["token.scope"] : [];
   const token = hasToken ? [...ofToken, ...(takesJwts ? ofJwt : []), ...scope] : [];
-  return [...new Set([...ofEvery, ...token, ...own])];
+  // Of parameters, also where there are none.
+  const reading: readonly ErrorCode[] = hasToken && readsOnly ? ["validation.failed"] : [];
+  return [...new Set([...ofEvery, ...token, ...reading, ...own])];
 }
 
 const message: JsonSchema = { type: "string", description: "A sentence that says what was wrong." };

@@ -1,6 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { attempt } from "../db/transaction.ts";
 import { answerUnsupported } from "../http/error-body.ts";
+import { refuseParameters } from "../http/parameter-check.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
@@ -112,7 +113,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     DELETE: supportsDelete ? remove : undefined,
   };
   return {
-    collection: operationsOf({ GET: list, HEAD: list, POST: supportsCreate ? create : undefined }),
+    collection: operationsOf({ POST: supportsCreate ? create : undefined }, { GET: list, HEAD: list }),
     item: operationsOf(item),
     batch: operationsOf({
       // A record may have that key where keys are texts.
@@ -122,10 +123,20 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   };
 }
 
-function operationsOf(byMethod: Readonly<Record<string, Handler | undefined>>): Operations {
-  return new Map(
-    Object.entries(byMethod).flatMap(([method, operation]) => (operation ? [[method, operation]] : [])),
-  );
+/** @param reading Those that read the parameters of the request; the others refuse them. */
+function operationsOf(
+  byMethod: Readonly<Record<string, Handler | undefined>>,
+  reading: Readonly<Record<string, Handler>> = {},
+): Operations {
+  const others = Object.entries(byMethod).flatMap(([method, operation]): readonly [string, Handler][] => {
+    if (operation === undefined) return [];
+    const guarded: Handler = (ctx) => {
+      refuseParameters(ctx);
+      return operation(ctx);
+    };
+    return [[method, guarded]];
+  });
+  return new Map([...Object.entries(reading), ...others]);
 }
 
 function paramOf(ctx: ApiContext, name: string): string {

@@ -185,6 +185,11 @@ describe("createDocument", () => {
     expect(orders["notes"]).not.to.have.any.keys("x-resource", "x-shown");
   });
 
+  it("offers a search where there is something to search in", () => {
+    expect(JSON.stringify(sample.paths["/resources/orders"])).to.include('"name":"search"');
+    expect(JSON.stringify(things.paths["/resources/things"])).not.to.include('"name":"search"');
+  });
+
   it("makes bodies of the rules, with nested keys", () => {
     const body = things.components.schemas["things.create"];
 

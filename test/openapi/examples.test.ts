@@ -143,6 +143,19 @@ describe("the examples of the document", () => {
     }
   });
 
+  it("name every parameter that a read takes: all others are refused", async () => {
+    const faults: string[] = [];
+    for (const step of steps().filter(({ method, path }) => method === "get" && path !== "/openapi.json"))
+      for (const query of ["colour=red", ...(queriesOf(step).length === 0 ? ["sort=id&filter[id]=1"] : [])]) {
+        const answer = await send(step, `?${query}`);
+        const names = query.split("&").map((one) => one.split("=")[0]);
+        expect(Object.keys(answer.body.errors ?? {}), `${step.path}?${query}`).to.deep.equal(names);
+        faults.push(...judge.faultsOf(step.operation, answer));
+      }
+
+    expect(faults).to.deep.equal([]);
+  });
+
   it("are those of the deliveries that receivers get", async () => {
     const [delivery] = await receiver.waitFor(1);
 

@@ -3,6 +3,10 @@ import type { Answer } from "../support/http.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
 import { ask, idsOf, seed, startApi, type Api } from "./serving-api.ts";
 
+const refused = (name: string): unknown => [
+  `There is no parameter ${name} here; only lists take parameters.`,
+];
+
 describe("reading resources", () => {
   let served: ServedDatabase;
   let api: Api;
@@ -43,6 +47,35 @@ describe("reading resources", () => {
           { name: "notices", model: "Notice", triggers: ["on_create", "on_update", "on_delete"] },
         ],
       });
+    });
+  });
+
+  describe("parameters of a request for one record", () => {
+    it("are refused, by their names, whatever they are", async () => {
+      for (const method of ["GET", "HEAD"])
+        expect((await as("ada", `${method} /orders/1?page=1`)).status, method).to.equal(422);
+      const answer = await as("ada", "GET /orders/1?sort=id&filter[id]=2&colour=&colour=&=");
+
+      expect((answer.json as { errors: unknown }).errors).to.deep.equal({
+        sort: refused("sort"),
+        "filter[id]": refused("filter[id]"),
+        colour: refused("colour"),
+        "": ["A parameter has no name."],
+      });
+    });
+
+    it("are refused of a write where they would seem to narrow it, and else ignored", async () => {
+      const customer = { name: "New", email: "new@example.com" };
+      for (const [request, body] of [
+        ["DELETE /customers/1?filter[name]=Acme", undefined],
+        ["PUT /orders/1?fields=id", { notes: "x" }],
+        ["PATCH /orders/1?filter=x", { notes: "x" }],
+        ["POST /customers?include=orders", customer],
+        ["POST /customers/batch?count=none", { operations: [] }],
+      ] as const)
+        expect((await as("root", request, body)).status, request).to.equal(422);
+      expect((await as("ada", "GET /orders/1")).json).to.deep.equal(orderOne);
+      expect((await as("ada", "PUT /orders/1?filters=x&colour=red", { notes: "x" })).status).to.equal(200);
     });
   });
 

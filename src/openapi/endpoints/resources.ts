@@ -74,8 +74,10 @@ function listOperation(
   definitions: Definitions,
   maxPerPage: number,
 ): Operation {
-  const { name, count, code } = definition;
-  const shape = listShapeOf(definition, definitions, code.baseQuery === undefined ? undefined : "any");
+  const { name, count, code, searchableColumns } = definition;
+  const all = listShapeOf(definition, definitions, code.baseQuery === undefined ? undefined : "any");
+  // Otherwise a search is taken, and finds everything.
+  const shape = { ...all, hasSearch: searchableColumns.length > 0 || code.applySearch !== undefined };
   return {
     method: "get",
     path,
@@ -147,7 +149,7 @@ function deleteOperation({ definition: { name }, path, id }: Resource): Operatio
     scope: `${name}:write`,
     parameters: [id, ...writeConditions],
     answers: { 204: { description: "It is gone." } },
-    errors: [...missing, ...others, "record.referenced", "record.changed"],
+    errors: [...missing, ...others, "record.referenced", "record.changed", "validation.failed"],
   };
 }
 
