@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 import { expectSound, startConsole, type ConsoleScene } from "./console-scene.ts";
 
 /** Keys that are texts and keys of several columns, and values of all kinds. */
@@ -146,6 +147,63 @@ describe("records with keys and values of all kinds in the console", function ()
     const shown = await scene.open(ada.token, "/resources/rooms?filter[code]=x%252Fy");
     await shown.page.getByRole("button", { name: "Remove the filter code is x%2Fy" }).waitFor();
     await shown.page.getByText("1 record", { exact: true }).waitFor();
+    await shown.close();
+  });
+
+  it("keep what was typed on the way from the form to JSON and back, and to other pages", async () => {
+    const shown = await scene.open(ada.token, "/resources/visits");
+    const { page } = shown;
+    await page.getByRole("link", { name: "New record" }).first().click();
+    const body = page.getByLabel("Body");
+    const mode = (name: string): Promise<void> => page.getByRole("radio", { name }).click();
+    await page.getByLabel("title").fill("Tea");
+    await mode("JSON");
+    await body.fill('{ "title": "Coffee", "tags": ["a", "b"], "level": 1 }');
+    await mode("JSON");
+    expect(await body.inputValue()).to.contain("Coffee");
+    await mode("Form");
+    expect(await page.getByLabel("title").inputValue()).to.equal("Coffee");
+    expect(await page.getByLabel("tags").inputValue()).to.equal("a\nb");
+    expect(await page.getByLabel("level").inputValue()).to.equal("1");
+
+    await mode("JSON");
+    await body.fill('{ "title": "Cake", "more": 1 }');
+    await mode("Form");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("The form has no field more.").waitFor();
+    await expectSound(shown);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    expect(await body.inputValue()).to.contain("Cake");
+
+    const asked: string[] = [];
+    let answer: "dismiss" | "accept" = "dismiss";
+    page.on("dialog", (question) => {
+      asked.push(question.message());
+      void question[answer]();
+    });
+    await page.getByRole("link", { name: "Cancel" }).click();
+    await page.evaluate("history.back()");
+    await until(() => asked.length === 2, { what: "it asks before a link, and before Back" });
+    expect(await body.inputValue()).to.contain("Cake");
+    await mode("Form");
+    await dialog.getByRole("button", { name: "Discard the JSON" }).click();
+    expect(await page.getByLabel("title").inputValue()).to.equal("Coffee");
+    answer = "accept";
+    await page.getByRole("link", { name: "Cancel" }).click();
+    await page.getByRole("link", { name: "New record" }).first().waitFor();
+    expect(asked).to.have.length(3);
+    await shown.close();
+  });
+
+  it("have only what was changed in their JSON", async () => {
+    const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
+    const { body, status } = await ada.request("POST", "/resources/visits", visit);
+    expect(status, JSON.stringify(body)).to.equal(201);
+    const shown = await scene.open(ada.token, `/resources/visits/${body.id}`);
+    const { page } = shown;
+    await page.getByLabel("title").fill("Coffee");
+    await page.getByRole("radio", { name: "JSON" }).click();
+    expect(JSON.parse(await page.getByLabel("Body").inputValue())).to.deep.equal({ title: "Coffee" });
     await shown.close();
   });
 });

@@ -32,6 +32,12 @@ export function useLeaveQuestion(question: string | null): () => void {
   return release;
 }
 
+/** Asks nothing any more of what is on the page: it is sent, or no longer there. */
+export function dropLeaveQuestions(): void {
+  guards.clear();
+  window.removeEventListener("beforeunload", askAtUnload);
+}
+
 /** Whether nothing is lost by leaving, or the user wants to leave all the same. */
 export function mayLeave(): boolean {
   // oxlint-disable-next-line no-alert -- The browser's own question can hold up Back as well.

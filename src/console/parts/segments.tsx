@@ -23,7 +23,8 @@ export function Segments<Id extends string>({
       disallowEmptySelection
       selectedKeys={[selected]}
       onSelectionChange={(keys) => {
-        for (const key of keys) onSelect(key as Id);
+        // It also tells when the one that is selected is pressed.
+        for (const key of keys) if (key !== selected) onSelect(key as Id);
       }}
     >
       {options.map(([id, title]) => (

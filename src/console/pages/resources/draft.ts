@@ -1,64 +1,69 @@
 import { useState } from "react";
-import type { Json, JsonRecord } from "../../api/types.ts";
-import { JsonTextError, parseJson, toText, toValue, valueAt, type FormField } from "./form-fields.ts";
+import type { JsonRecord } from "../../api/types.ts";
+import { bodyOf, bodyOfJson, jsonOf, textsOf, textsOfJson, type Texts } from "./form-body.ts";
+import type { FormField } from "./form-fields.ts";
 
 /** What a form holds before it is sent. */
 export interface Draft {
-  readonly texts: Readonly<Record<string, string>>;
-  readonly isChanged: (field: FormField) => boolean;
+  readonly texts: Texts;
   readonly hasChanges: boolean;
   readonly set: (field: FormField, text: string) => void;
   /** Begins again with another record. */
   readonly reset: (record: JsonRecord | null) => void;
-  /** The form as one JSON text; null while its fields are shown. */
+  /** The changes as one JSON text; null while the fields are shown. */
   readonly json: string | null;
-  readonly setJson: (json: string | null) => void;
+  readonly setJson: (json: string) => void;
+  /** Goes on with the changes as JSON. */
+  readonly openJson: () => void;
+  /**
+   * Goes on with the JSON in the fields.
+   *
+   * @throws {JsonTextError} When they cannot show all of it.
+   */
+  readonly closeJson: () => void;
+  /** Goes back to the fields as they were before the JSON. */
+  readonly discardJson: () => void;
   /**
    * Gives the body: what has changed, or is there in a new record.
    *
-   * @throws {JsonTextError} When a text is no JSON. `field` says which.
+   * @throws {JsonTextError} When a text is no JSON.
    */
   readonly body: () => JsonRecord;
+}
+
+interface JsonDraft {
+  readonly text: string;
+  readonly opened: string;
 }
 
 /** Holds the texts of a form. What is left as it was is not sent. */
 export function useDraft(fields: readonly FormField[], record: JsonRecord | null): Draft {
   const [start, setStart] = useState(() => textsOf(fields, record));
   const [texts, setTexts] = useState(start);
-  const [json, setJsonText] = useState<string | null>(null);
-  const isChanged = ({ name }: FormField): boolean => texts[name] !== start[name];
+  const [json, setJson] = useState<JsonDraft | null>(null);
+  const changed = fields.filter(({ name }) => texts[name] !== start[name]);
   return {
     texts,
-    isChanged,
-    hasChanges: json !== null || fields.some(isChanged),
+    hasChanges: changed.length > 0 || (json !== null && json.text !== json.opened),
     set: ({ name }, text) => setTexts((before) => ({ ...before, [name]: text })),
     reset: (next) => {
       const fresh = textsOf(fields, next);
       setStart(fresh);
       setTexts(fresh);
-      setJsonText(null);
+      setJson(null);
     },
-    json,
-    setJson: setJsonText,
-    body: () => {
-      if (json === null) return bodyOf(fields.filter(isChanged), texts);
-      const body = parseJson(json);
-      if (typeof body !== "object" || body === null || Array.isArray(body))
-        throw new JsonTextError("The body must be a JSON object: { … }.");
-      return body as JsonRecord;
+    json: json?.text ?? null,
+    // Without fields there is nothing but the JSON, which begins as an empty body.
+    setJson: (text) => setJson((before) => ({ text, opened: before?.opened ?? "{}" })),
+    openJson: () => {
+      const opened = jsonOf(changed, texts);
+      setJson({ text: opened, opened });
     },
+    closeJson: () => {
+      if (json !== null && json.text !== json.opened) setTexts(textsOfJson(json.text, fields, start));
+      setJson(null);
+    },
+    discardJson: () => setJson(null),
+    body: () => (json === null ? bodyOf(changed, texts) : bodyOfJson(json.text)),
   };
-}
-
-/** Gives the values of some fields, as they are sent. */
-export function bodyOf(fields: readonly FormField[], texts: Readonly<Record<string, string>>): JsonRecord {
-  return Object.fromEntries(
-    fields.map((field): readonly [string, Json] => [field.name, toValue(field, texts[field.name] ?? "")]),
-  );
-}
-
-function textsOf(fields: readonly FormField[], record: JsonRecord | null): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    fields.map((field) => [field.name, record === null ? "" : toText(field, valueAt(record, field.shownAt))]),
-  );
 }

@@ -5,6 +5,7 @@ import { mayBeDone } from "../../api/api-error.ts";
 import { api, newIdempotencyKey } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { LinkButton } from "../../parts/button.tsx";
+import { dropLeaveQuestions } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
@@ -38,6 +39,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
       const id = idOf(record, shape);
       toast(id === null ? "Created." : `Created ${name} ${id}.`);
       void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+      dropLeaveQuestions();
       navigate(id === null ? list : `${list}/${encodeURIComponent(id)}`);
     } catch (error) {
       if (!mayBeDone(error)) setKey(null);

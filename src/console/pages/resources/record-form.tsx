@@ -1,12 +1,14 @@
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useRef, type JSX, type ReactNode } from "react";
+import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
+import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
+import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import { Segments } from "../../parts/segments.tsx";
 import type { Draft } from "./draft.ts";
-import { JsonTextError, toValue, type FormField } from "./form-fields.ts";
+import { JsonTextError, type FormField } from "./form-fields.ts";
 import { messagesByField, restOf } from "./form-messages.ts";
 import { RelationPicker } from "./relation-picker.tsx";
 
@@ -37,7 +39,7 @@ export function RecordForm({
 }): JSX.Element {
   const { error, isPending, mutate } = useMutation({ mutationFn: onSubmit });
   const form = useRef<HTMLFormElement>(null);
-  useKeptOnLeave(draft.hasChanges);
+  useLeaveQuestion(draft.hasChanges ? "Leave this form? What you have typed in it is lost." : null);
   useEffect(() => {
     // The first field that is wrong is the one to go on with.
     if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
@@ -54,14 +56,7 @@ export function RecordForm({
         if (!isPending && !goToBadInput(event.currentTarget)) mutate();
       }}
     >
-      {fields.length > 0 && (
-        <Segments
-          label="How to edit"
-          options={modes}
-          selected={isJson ? "json" : "form"}
-          onSelect={(mode) => draft.setJson(mode === "json" ? jsonOf(fields, draft) : null)}
-        />
-      )}
+      {fields.length > 0 && <Modes draft={draft} />}
       <Faults error={byField.size === 0 ? error : null} rest={restOf(error, byField, fields)} />
       {isJson ? (
         <BodyArea draft={draft} />
@@ -83,6 +78,40 @@ export function RecordForm({
         {children}
       </div>
     </form>
+  );
+}
+
+/** Goes from the fields to JSON and back. Asks where something that was typed would be lost. */
+function Modes({ draft }: { readonly draft: Draft }): JSX.Element {
+  // Why the fields cannot show the JSON.
+  const [reason, setReason] = useState<string | null>(null);
+  const closeJson = (): void => {
+    try {
+      draft.closeJson();
+    } catch (error) {
+      if (!(error instanceof JsonTextError)) throw error;
+      setReason(error.message);
+    }
+  };
+  return (
+    <>
+      <Segments
+        label="How to edit"
+        options={modes}
+        selected={draft.json === null ? "form" : "json"}
+        onSelect={(mode) => (mode === "json" ? draft.openJson() : closeJson())}
+      />
+      {reason !== null && (
+        <ConfirmDialog
+          title="Discard the JSON?"
+          confirmLabel="Discard the JSON"
+          onClose={() => setReason(null)}
+          onConfirm={async () => draft.discardJson()}
+        >
+          <p className="break">The form cannot go on with it. {reason}</p>
+        </ConfirmDialog>
+      )}
+    </>
   );
 }
 
@@ -175,29 +204,4 @@ const truths = [
 
 function toOption(choice: string): { readonly value: string; readonly title: string } {
   return { value: choice, title: choice };
-}
-
-/** Writes the fields that hold something as JSON. */
-function jsonOf(fields: readonly FormField[], draft: Draft): string {
-  const filled = fields.filter((field) => draft.isChanged(field) || draft.texts[field.name] !== "");
-  const entries = filled.map((field) => {
-    const text = draft.texts[field.name] ?? "";
-    try {
-      return [field.name, toValue(field, text)] as const;
-    } catch (error) {
-      if (error instanceof JsonTextError) return [field.name, text] as const;
-      throw error;
-    }
-  });
-  return JSON.stringify(Object.fromEntries(entries), null, 2);
-}
-
-/** Has the browser ask before the page is left with something typed in it. */
-function useKeptOnLeave(hasChanges: boolean): void {
-  useEffect(() => {
-    if (!hasChanges) return undefined;
-    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-    window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, [hasChanges]);
 }

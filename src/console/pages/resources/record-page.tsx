@@ -7,6 +7,7 @@ import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
+import { dropLeaveQuestions } from "../../parts/leaving.ts";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { QueryView } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
@@ -75,6 +76,7 @@ export function RecordPage({
           onClose={() => setDeleting(false)}
           onDeleted={() => {
             toast(`Deleted ${name} ${id}.`);
+            dropLeaveQuestions();
             navigate(list);
           }}
         />

@@ -1,0 +1,96 @@
+import type { Json, JsonRecord } from "../../api/types.ts";
+import {
+  JsonTextError,
+  parseJson,
+  toText,
+  toValue,
+  valueAt,
+  type FieldKind,
+  type FormField,
+} from "./form-fields.ts";
+
+/** Texts of the fields of a form, by name. */
+export type Texts = Readonly<Record<string, string>>;
+
+/** Writes a record as the fields show it; null for a new one. */
+export function textsOf(fields: readonly FormField[], record: JsonRecord | null): Texts {
+  return Object.fromEntries(
+    fields.map((field) => [field.name, record === null ? "" : toText(field, valueAt(record, field.shownAt))]),
+  );
+}
+
+/**
+ * Gives the values of some fields, as they are sent.
+ *
+ * @throws {JsonTextError} With the name of the field that holds no JSON.
+ */
+export function bodyOf(fields: readonly FormField[], texts: Texts): JsonRecord {
+  return Object.fromEntries(
+    fields.map((field): readonly [string, Json] => {
+      try {
+        return [field.name, toValue(field, texts[field.name] ?? "")];
+      } catch (error) {
+        if (error instanceof JsonTextError) throw new JsonTextError(`${field.name}: ${error.message}`);
+        throw error;
+      }
+    }),
+  );
+}
+
+/** Writes some fields as one JSON text. What is no JSON in a field is a text there. */
+export function jsonOf(fields: readonly FormField[], texts: Texts): string {
+  const entries = fields.map((field) => {
+    try {
+      return Object.entries(bodyOf([field], texts))[0] ?? [field.name, null];
+    } catch (error) {
+      if (error instanceof JsonTextError) return [field.name, texts[field.name] ?? ""];
+      throw error;
+    }
+  });
+  return JSON.stringify(Object.fromEntries(entries), null, 2);
+}
+
+/** @throws {JsonTextError} When the text is no JSON object. */
+export function bodyOfJson(json: string): JsonRecord {
+  const body = parseJson(json);
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw new JsonTextError("The body must be a JSON object: { … }.");
+  return body as JsonRecord;
+}
+
+/**
+ * Writes a JSON body as the fields show it. Fields that it does not have are as they were.
+ *
+ * @param start Texts of the form when it was opened.
+ * @throws {JsonTextError} When the fields cannot show all of it, so that something would be lost.
+ */
+export function textsOfJson(json: string, fields: readonly FormField[], start: Texts): Texts {
+  const texts = Object.entries(bodyOfJson(json)).map(([name, value]) => {
+    const field = fields.find((one) => one.name === name);
+    if (field === undefined) throw new JsonTextError(`The form has no field ${name}.`);
+    const text = toText(field, value);
+    // An empty field that was empty before is not sent.
+    const isKept = (text !== "" || start[name] !== "") && isRead(field, text, value);
+    if (!isKept) throw new JsonTextError(`The field ${name} cannot show its value.`);
+    return [name, text];
+  });
+  return { ...start, ...Object.fromEntries(texts) };
+}
+
+/** Texts that the controls of the browser show; others would not be seen in them. */
+const shownTexts: Partial<Readonly<Record<FieldKind, RegExp>>> = {
+  moment: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/,
+  date: /^\d{4}-\d\d-\d\d$/,
+  time: /^\d\d:\d\d(:\d\d)?$/,
+};
+
+/** Says whether a field that holds `text` shows it, and sends `value`. */
+function isRead(field: FormField, text: string, value: Json): boolean {
+  if (text !== "" && shownTexts[field.kind]?.test(text) === false) return false;
+  if (text !== "" && field.kind === "choice" && !field.choices.includes(text)) return false;
+  try {
+    return JSON.stringify(toValue(field, text)) === JSON.stringify(value);
+  } catch {
+    return false;
+  }
+}
