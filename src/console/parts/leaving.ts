@@ -11,8 +11,8 @@ const guards = new Set<Guard>();
 let here = "";
 
 /**
- * Asks before the page is left, by a link, by Back or by closing it, as long as there is a
- * question. Gives a function that asks nothing from then on, for the way out that is meant.
+ * Asks before the page is left, as long as there is a question: by a link, by Back, by closing it.
+ * Gives a function that asks nothing from then on, for the way out that is meant.
  */
 export function useLeaveQuestion(question: string | null): () => void {
   const guard = useRef<Guard>(null);
