@@ -237,6 +237,31 @@ describe("the deliveries of the console", function () {
     await shown.close();
   });
 
+  it("are replayed of one resource, where the webhook is for every one", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/every`, { resource: "*" });
+    await createOrder(ada);
+    await until(
+      async () =>
+        (await ada.request("GET", `/webhook-deliveries?webhook_id=${webhook.id}&status=delivered`)).body.data
+          .length === 2,
+      { what: "the order and its customer", timeoutMs: 60_000 },
+    );
+    const shown = await scene.open(ada.token, `/webhooks/${webhook.id}/replay`);
+    const { page } = shown;
+    await page.getByRole("checkbox", { name: /was delivered/ }).check();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByText("2 events would be delivered again.").waitFor();
+    await page.getByLabel("Of the resource").selectOption("customers");
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByText("1 event would be delivered again.").waitFor();
+    await expectSoundAtAnyWidth(shown);
+    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
+    await page.getByRole("heading", { name: /^Replay \d+$/ }).waitFor();
+    const { body } = await ada.request("GET", `/webhook-replays/${page.url().split("/").at(-1)}`);
+    expect(body.resource).to.equal("customers");
+    await shown.close();
+  });
+
   it("stay while the service is away, and come back with it", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/away`);
     await createOrder(ada);

@@ -5,10 +5,11 @@ import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { CheckField, TextField } from "../../parts/field.tsx";
+import { CheckField, SelectField, TextField } from "../../parts/field.tsx";
 import { toLocal } from "../../parts/filters.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine, messageOf, QueryView } from "../../parts/state.tsx";
+import { useResources } from "../deliveries/delivery-list.tsx";
 import { faultsOf } from "./draft.ts";
 import { receiverOf } from "./health.ts";
 import { useWebhook } from "./use-webhook.ts";
@@ -31,6 +32,8 @@ interface Asked {
   readonly until: string;
   readonly status: readonly string[];
   readonly events: readonly string[];
+  /** Blank: of every one. */
+  readonly resource: string;
 }
 
 /** Asks which events are to be delivered again; counts them first. */
@@ -56,6 +59,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
     until: "",
     status: ["failed"],
     events: webhook.events,
+    resource: "",
   }));
   const path = `/webhooks/${webhook.id}/replay`;
   const count = useMutation({
@@ -86,6 +90,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
           <ErrorLine error={new Error("The webhook is off: resume it first, and what is held goes out.")} />
         )}
         <ReplayFields asked={asked} error={error} onChange={change} />
+        {webhook.resource === "*" && <ResourceChoice asked={asked} error={error} onChange={change} />}
         <EventChoice webhook={webhook} asked={asked} onChange={change} />
         <ReplayError error={error} webhookId={webhook.id} />
         {count.data !== undefined && <Counted count={count.data} />}
@@ -179,6 +184,28 @@ function ReplayFields({
   );
 }
 
+function ResourceChoice({
+  asked,
+  error,
+  onChange,
+}: {
+  readonly asked: Asked;
+  readonly error: unknown;
+  readonly onChange: (changes: Partial<Asked>) => void;
+}): JSX.Element {
+  const { data = [] } = useResources();
+  const names = data.filter(({ triggers }) => triggers.length > 0).map(({ name }) => name);
+  return (
+    <SelectField
+      label="Of the resource"
+      errors={faultsOf(error, "resource")}
+      value={asked.resource}
+      options={[{ value: "", title: "every one" }, ...names.map((name) => ({ value: name, title: name }))]}
+      onChange={(resource) => onChange({ resource })}
+    />
+  );
+}
+
 function EventChoice({
   webhook: { events },
   asked,
@@ -246,12 +273,13 @@ function about({ count, is_estimate: isEstimate }: ReplayCount): string {
   return `${isEstimate ? "about " : ""}${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}`;
 }
 
-function bodyOf({ since, until, status, events }: Asked): Readonly<Record<string, unknown>> {
+function bodyOf({ since, until, status, events, resource }: Asked): Readonly<Record<string, unknown>> {
   return {
     since: new Date(since).toISOString(),
     ...(until === "" ? {} : { until: new Date(until).toISOString() }),
     status,
     events,
+    ...(resource === "" ? {} : { resource }),
   };
 }
 

@@ -60,6 +60,7 @@ function Progress({ replay }: { readonly replay: Replay }): JSX.Element {
             ["Since", <Time key="since" value={replay.since} isExact />],
             ["Until", <Time key="until" value={replay.until} isExact />],
             ["Which", replay.status.join(", ")],
+            ...(replay.resource === null ? [] : [["Resource", replay.resource] as const]),
             ["Begun", <Time key="begun" value={replay.created_at} />],
           ]}
         />
