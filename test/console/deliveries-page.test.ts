@@ -203,6 +203,19 @@ describe("the deliveries of the console", function () {
     await page.getByText("No event is like that.").waitFor();
     await choose(/has failed/);
     await page.getByText("1 event would be delivered again.").waitFor();
+    expect(await page.getByLabel("Of the resource").count()).to.equal(0);
+    // Half a time reads as none, and would stand for "until now".
+    await page.getByLabel("Until").focus();
+    await page.keyboard.type("02");
+    for (const name of ["Count them first", "Deliver 1 event again"]) {
+      await page.getByRole("button", { name }).click();
+      await page.getByText("Fill in the whole date and time, or clear it.").waitFor();
+      await page.locator("input[type=datetime-local]:focus").waitFor();
+    }
+    await page.getByLabel("Until").fill("2099-01-01T00:00");
+    await page.getByLabel("Until").fill("");
+    await choose(/has failed/);
+    await page.getByText("1 event would be delivered again.").waitFor();
     await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-replay");
     await page.getByRole("button", { name: "Deliver 1 event again" }).click();

@@ -129,6 +129,10 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("Resource").selectOption("orders");
     await page.getByRole("button", { name: "Next: where" }).click();
     await page.getByLabel("URL").fill(`${scene.receiver.url}/asked`);
+    await page.getByLabel("Attempts a second at most").pressSequentially("2e");
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByText("This is not a number.").waitFor();
+    await page.getByLabel("Attempts a second at most").pressSequentially("0");
     await page.getByRole("button", { name: "Make the webhook" }).click();
     await page.getByText("This is shown once.").waitFor();
 
@@ -179,7 +183,10 @@ describe("the webhooks of the console", function () {
   });
 
   it("are changed, and keep the headers that were not", async () => {
-    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/old`, { headers: { "X-Key": "abc" } });
+    const { id } = await subscribeOrders(ada, `${scene.receiver.url}/old`, {
+      headers: { "X-Key": "abc" },
+      rate_limit: 5,
+    });
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
     await page.getByRole("button", { name: "Edit" }).click();
@@ -188,7 +195,15 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("URL").fill(`${scene.receiver.url}/new`);
     await page.getByLabel("Filter").fill('{"status": "paid"}');
     await page.getByRole("checkbox", { name: /updated/ }).uncheck();
+    // What is no number yet reads as none, and would take the limit away.
+    const limit = page.getByLabel("Attempts a second at most");
+    await limit.fill("");
+    await limit.pressSequentially("2e");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("This is not a number.").waitFor();
+    expect(await limit.getAttribute("aria-invalid")).to.equal("true");
     await expectSoundAtAnyWidth(shown);
+    await limit.pressSequentially("0");
     await page.getByRole("button", { name: "Save" }).click();
 
     await page.getByText("The webhook is changed.").waitFor();
@@ -198,6 +213,7 @@ describe("the webhooks of the console", function () {
       filter: { status: "paid" },
       events: ["on_create"],
       headers: { "X-Key": "****" },
+      rate_limit: 2,
     });
     await shown.close();
   });

@@ -58,9 +58,15 @@ export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
     events: draft.events,
     filter: parseFilter(draft.filter).value ?? null,
     headers: Object.keys(headers).length === 0 ? null : headers,
-    rate_limit: draft.rateLimit.trim() === "" ? null : Number(draft.rateLimit),
+    rate_limit: numberOf(draft.rateLimit),
     description: draft.description.trim() === "" ? null : draft.description,
   };
+}
+
+/** Gives null for none. What is no number stays a text, which the service refuses. */
+function numberOf(text: string): number | string | null {
+  if (text.trim() === "") return null;
+  return Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
 /** Reads the filter; with the reason where it is no JSON. */

@@ -1,5 +1,6 @@
-import { useState, type SyntheticEvent, type JSX } from "react";
+import { useState, type JSX, type SubmitEvent } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
+import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
@@ -19,8 +20,9 @@ export function EditWebhook({
 }): JSX.Element {
   const [draft, setDraft] = useState<Draft>(() => draftOf(webhook));
   const change = useChangeWebhook(webhook.id);
-  const submit = (event: SyntheticEvent): void => {
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
+    if (goToBadInput(event.currentTarget)) return;
     change.mutate(bodyOf(draft), {
       onSuccess: () => {
         toast("The webhook is changed.");

@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState, type SyntheticEvent, type JSX } from "react";
+import { useState, type JSX, type SubmitEvent } from "react";
 import { useLocation } from "wouter";
 import { api } from "../../api/client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
+import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
@@ -39,8 +40,9 @@ export function NewWebhookPage(): JSX.Element {
   const change = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const isWhatDone =
     draft.resource !== "" && draft.events.length > 0 && parseFilter(draft.filter).fault === undefined;
-  const submit = (event: SyntheticEvent): void => {
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
+    if (goToBadInput(event.currentTarget)) return;
     if (step === 0) setStep(1);
     else create.mutate();
   };

@@ -1,9 +1,10 @@
 import { useMutation } from "@tanstack/react-query";
-import { useState, type SyntheticEvent, type JSX } from "react";
+import { useRef, useState, type JSX, type SubmitEvent } from "react";
 import { Link, useLocation } from "wouter";
 import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
+import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { CheckField, SelectField, TextField } from "../../parts/field.tsx";
 import { toLocal } from "../../parts/filters.tsx";
@@ -61,6 +62,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
     events: webhook.events,
     resource: "",
   }));
+  const form = useRef<HTMLFormElement>(null);
   const path = `/webhooks/${webhook.id}/replay`;
   const count = useMutation({
     mutationFn: () => api<ReplayCount>(path, { method: "POST", body: { ...bodyOf(asked), dry_run: true } }),
@@ -76,16 +78,19 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
     start.reset();
   };
   const error = start.error ?? count.error;
-  const submit = (event: SyntheticEvent): void => {
+  const send = (what: typeof count | typeof start): void => {
+    if (form.current === null || !goToBadInput(form.current)) what.mutate();
+  };
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    count.mutate();
+    send(count);
   };
   return (
     <Card
       title={`To ${receiverOf(webhook.url).host}`}
       note="Events are delivered again under new ids, in their order, behind what is new."
     >
-      <form className="form" noValidate onSubmit={submit}>
+      <form ref={form} className="form" noValidate onSubmit={submit}>
         {!webhook.is_active && (
           <ErrorLine error={new Error("The webhook is off: resume it first, and what is held goes out.")} />
         )}
@@ -109,7 +114,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
             Count them first
           </Button>
           {count.data !== undefined && count.data.count > 0 && (
-            <Button kind="primary" icon="refresh" isBusy={start.isPending} onPress={() => start.mutate()}>
+            <Button kind="primary" icon="refresh" isBusy={start.isPending} onPress={() => send(start)}>
               {`Deliver ${about(count.data)} again`}
             </Button>
           )}
