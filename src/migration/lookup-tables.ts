@@ -2,6 +2,7 @@ import type { ClientBase, Pool } from "pg";
 import { shortTable } from "../db/names.ts";
 import { readColumns } from "./live-tables.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
+import { lookupColumnOf } from "../validation/compile.ts";
 import { parseRules } from "../validation/syntax.ts";
 
 /** The target of a rule `unique` or `exists`: a resource, or else a table. */
@@ -42,7 +43,7 @@ function lookupsOf(definition: Definition): readonly TableLookup[] {
   return (["createRules", "updateRules"] as const).flatMap((key) => {
     const specs = definition.code[key] === undefined ? (definition[key] ?? {}) : {};
     return Object.entries(specs).flatMap(([field, spec]) =>
-      parseRules(spec).flatMap(({ name, args: [table = "", column = field] }) => {
+      parseRules(spec).flatMap(({ name, args: [table = "", column = lookupColumnOf(field)] }) => {
         const remark = (message: string): string => definition.remark([key, field], `${name}: ${message}`);
         return name === "unique" || name === "exists" ? [{ table, column, remark }] : [];
       }),

@@ -93,13 +93,18 @@ export function compileField(keyText: string, spec: RuleSpec): CompiledField {
     lookups: rules.filter(isLookup).map(({ name, args: [target = "", column] }) => ({
       name,
       target,
-      column: column ?? key.findLast((step) => step !== "*") ?? "",
+      column: column ?? lookupColumnOf(keyText),
     })),
     isNullable: names.has("nullable"),
     isSometimes: names.has("sometimes"),
     isBail: names.has("bail"),
     excludes: rules.filter(isExclusion).map(({ name, args }) => exclusions[name](args)),
   };
+}
+
+/** Returns the column that `exists` and `unique` look into when they name none. */
+export function lookupColumnOf(keyText: string): string {
+  return toPath(keyText).findLast((step) => step !== "*") ?? "";
 }
 
 function sizeKindOf(names: ReadonlySet<RuleName>): SizeKind {

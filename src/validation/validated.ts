@@ -18,11 +18,36 @@ export function validatedOf(
 function keep(node: KeyNode, value: unknown, path: Path, isExcluded: (path: Path) => boolean): unknown {
   if (isExcluded(path)) return undefined;
   if (node.children.size === 0 || !isContainer(value)) return node.hasRules ? value : undefined;
-  if (node.hasRules && (!node.isArray || countOf(value) === 0)) return value;
+  const isWhole = node.hasRules && (!node.isArray || countOf(value) === 0);
+  if (isWhole) return withoutExcluded(node, value, path, isExcluded);
+  return mapped(node, value, (child, item, key) =>
+    child === undefined ? undefined : keep(child, item, [...path, key], isExcluded),
+  );
+}
 
+/** Returns all of a value but the parts that are excluded. */
+function withoutExcluded(
+  node: KeyNode,
+  value: unknown,
+  path: Path,
+  isExcluded: (path: Path) => boolean,
+): unknown {
+  if (node.children.size === 0 || !isContainer(value) || countOf(value) === 0) return value;
+  return mapped(node, value, (child, item, key) => {
+    if (child === undefined) return item;
+    const own = [...path, key];
+    return isExcluded(own) ? undefined : withoutExcluded(child, item, own, isExcluded);
+  });
+}
+
+/** Returns the items that `act` keeps; undefined when it keeps none. */
+function mapped(
+  { children }: KeyNode,
+  value: object,
+  act: (child: KeyNode | undefined, item: unknown, key: string) => unknown,
+): unknown {
   const items = Object.entries(value).flatMap(([key, item]): [string, unknown][] => {
-    const child = node.children.get(key) ?? node.children.get("*");
-    const kept = child === undefined ? undefined : keep(child, item, [...path, key], isExcluded);
+    const kept = act(children.get(key) ?? children.get("*"), item, key);
     return kept === undefined ? [] : [[key, kept]];
   });
   if (items.length === 0) return undefined;

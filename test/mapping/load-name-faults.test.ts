@@ -274,6 +274,11 @@ const rules: readonly Case[] = [
     '8:23: createRules.title: unique: customers has no field "title"; expected one of id, name, email, code',
   ],
   [
+    "a look-up of the last part of a nested key",
+    "createRules: { title.of: 'exists:customers', title.*: 'exists:orders' }",
+    '8:26: createRules.title.of: exists: customers has no field "of"; expected one of id, name, email, code',
+  ],
+  [
     "a look-up in a resource with a slip in its name",
     "createRules: { title: 'exists:custmers,name' }\nupdateRules: { title: [{ unique: order }] }",
     '8:23: createRules.title: exists: there is no resource "custmers"; did you mean "customers"?',

@@ -151,7 +151,7 @@ describe("applyMigration beside tables that exist", () => {
     );
     const looking = {
       ...customers,
-      createRules: { name: "exists:countries,code|exists:cities" },
+      createRules: { name: "exists:countries,code|exists:cities", "name.code": "exists:countries" },
       updateRules: { name: ["exists:countries,cod", { unique: "planets" }, "unique:buyers,id"] },
     };
     const lookups = definitionsOf(looking, { ...orders, table: "buyers" });

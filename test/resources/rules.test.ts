@@ -185,6 +185,22 @@ describe("validate", () => {
       });
     }
 
+    it("leaves out an excluded part of a field that is else taken whole", async () => {
+      const specs = {
+        kind: "string",
+        meta: "required",
+        "meta.plan": "exclude_unless:kind,paid|in:a,b",
+        "meta.tags": "required",
+        "meta.tags.*.note": "exclude_if:kind,free|string",
+      };
+      const meta = { plan: "anything", seats: 3, tags: [{ note: 5, of: "x" }, "y"] };
+
+      expect(await valuesOf(specs, { kind: "free", meta })).to.deep.equal({
+        kind: "free",
+        meta: { seats: 3, tags: [{ of: "x" }, "y"] },
+      });
+    });
+
     it("leaves what is within an excluded field unchecked", async () => {
       const specs = { a: "exclude_if:kind,x|array", "a.b": "required", kind: "string" };
 

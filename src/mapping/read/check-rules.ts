@@ -1,4 +1,5 @@
 import { hint, nearest } from "../../kit/did-you-mean.ts";
+import { lookupColumnOf } from "../../validation/compile.ts";
 import type { RuleSpec } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
 import { shortTable } from "../../db/names.ts";
@@ -43,7 +44,7 @@ function checkLookups({
   );
   for (const rule of parseRules(spec)) {
     if (rule.name !== "unique" && rule.name !== "exists") continue;
-    const [resource = "", column = name] = rule.args;
+    const [resource = "", column = lookupColumnOf(name)] = rule.args;
     const target = drafts.get(resource);
     if (target === undefined) {
       const meant = tables.has(shortTable(resource)) ? undefined : nearest(resource, drafts.keys());

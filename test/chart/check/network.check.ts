@@ -12,13 +12,13 @@ interface WithRanges {
 
 const allowedNetworks = ["10.30.0.0/16", "fd00:30::/32"];
 
-function peers(): readonly Peer[] {
+function peers(component: string): readonly Peer[] {
   const values = {
     networkPolicy: { enabled: true },
     config: { settings: { webhooks: { allowedNetworks } } },
   };
   const policy = render({ values }).find(
-    ({ kind, metadata }) => kind === "NetworkPolicy" && metadata.name.endsWith("dispatcher"),
+    ({ kind, metadata }) => kind === "NetworkPolicy" && metadata.name.endsWith(component),
   );
   return (policy?.spec?.egress ?? [])
     .flatMap(({ to }) => to ?? [])
@@ -52,31 +52,33 @@ function edges(): readonly string[] {
   });
 }
 
-describe("the NetworkPolicy of the dispatcher", () => {
-  it("lets through what the dispatcher may send to, and nothing that it may not", () => {
-    const rules = peers();
-    const targets = createTargetPolicy(allowedNetworks);
-    const addresses = [
-      ...edges(),
-      "1.1.1.1",
-      "168.63.129.15",
-      "168.63.129.16",
-      "168.63.129.17",
-      "2606:4700::1111",
-      "10.29.255.255",
-      "10.30.0.0",
-      "10.30.255.255",
-      "10.31.0.0",
-      "fd00:30::1",
-    ];
+describe("the NetworkPolicies", () => {
+  // The API sends test deliveries, and asks the issuer of JWTs.
+  for (const component of ["api", "dispatcher"])
+    it(`let through what ${component} may send to, and nothing that it may not`, () => {
+      const rules = peers(component);
+      const targets = createTargetPolicy(allowedNetworks);
+      const addresses = [
+        ...edges(),
+        "1.1.1.1",
+        "168.63.129.15",
+        "168.63.129.16",
+        "168.63.129.17",
+        "2606:4700::1111",
+        "10.29.255.255",
+        "10.30.0.0",
+        "10.30.255.255",
+        "10.31.0.0",
+        "fd00:30::1",
+      ];
 
-    expect(addresses.length).to.be.greaterThan(100);
-    for (const address of addresses) {
-      const isLetThrough = rules.some(
-        ({ ipBlock }) =>
-          ipBlock && isIn(address, ipBlock.cidr) && !ipBlock.except?.some((cidr) => isIn(address, cidr)),
-      );
-      expect(isLetThrough, address).to.equal(targets.refusalOf(address) === undefined);
-    }
-  });
+      expect(addresses.length).to.be.greaterThan(100);
+      for (const address of addresses) {
+        const isLetThrough = rules.some(
+          ({ ipBlock }) =>
+            ipBlock && isIn(address, ipBlock.cidr) && !ipBlock.except?.some((cidr) => isIn(address, cidr)),
+        );
+        expect(isLetThrough, address).to.equal(targets.refusalOf(address) === undefined);
+      }
+    });
 });
