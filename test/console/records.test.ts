@@ -178,6 +178,48 @@ describe("a record in the console", function () {
     await shown.close();
   });
 
+  it("that somebody changed meanwhile is not deleted before it is shown", async () => {
+    const order = await createOrder(ada, { notes: "first" });
+    const path = `/resources/orders/${order.id}`;
+    const shown = await scene.open(ada.token, path);
+    const { page } = shown;
+    await page.getByLabel("notes").waitFor();
+    await ada.request("PATCH", path, { notes: "second" });
+    await page.getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Delete the record" }).click();
+    await dialog.getByText("Somebody changed the record in the meantime").waitFor();
+    await dialog.getByText('"notes": "second"').waitFor();
+    expect((await ada.request("GET", path)).status).to.equal(200);
+    await expectSound(shown);
+
+    await dialog.getByRole("button", { name: "Delete the record" }).click();
+    await page.getByText(`Deleted orders ${order.id}.`).waitFor();
+    expect((await ada.request("GET", path)).status).to.equal(404);
+    await shown.close();
+  });
+
+  it("is shown as it is now when it is opened again", async () => {
+    const order = await createOrder(ada, { notes: "first" });
+    const path = `/resources/orders/${order.id}`;
+    const shown = await scene.open(ada.token, "/resources/orders");
+    const { page } = shown;
+    const open = (): Promise<void> => page.locator("a.row-link").first().click();
+    await open();
+    await page.getByLabel("notes").waitFor();
+    await page.goBack();
+    await ada.request("PATCH", path, { notes: "second" });
+    await open();
+    await page.getByLabel("notes").waitFor();
+    await until(async () => (await page.getByLabel("notes").inputValue()) === "second", {
+      what: "the form has the newest",
+    });
+    await page.getByLabel("notes").fill("third");
+    await save(page);
+    await page.getByText("Saved.").waitFor();
+    await shown.close();
+  });
+
   it("says why a delete is refused", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const order = await createOrder(admin);

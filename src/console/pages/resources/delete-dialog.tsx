@@ -1,7 +1,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { JSX } from "react";
-import { api, type Answer } from "../../api/client.ts";
+import { useState, type JSX } from "react";
+import { isStatus } from "../../api/api-error.ts";
+import { api, apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import { JsonView } from "../../parts/code.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { labelOf, recordPath } from "./record-key.ts";
 import { useResources } from "./resource-list.tsx";
@@ -22,12 +24,16 @@ export function DeleteDialog({
 }: {
   readonly resource: string;
   readonly id: string;
+  /** As the page shows it: nothing newer is deleted. */
   readonly answer: Answer<JsonRecord>;
   readonly onDeleted: () => void;
   readonly onClose: () => void;
 }): JSX.Element {
   const queries = useQueryClient();
-  const label = labelOf(answer.data);
+  // What somebody made of it meanwhile. It is shown here, so that it may be deleted.
+  const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
+  const { data: shown, etag } = changed ?? answer;
+  const label = labelOf(shown);
   const tells = useResources()
     .data?.find(({ name }) => name === resource)
     ?.triggers.includes("on_delete");
@@ -37,10 +43,15 @@ export function DeleteDialog({
       confirmLabel="Delete the record"
       onClose={onClose}
       onConfirm={async () => {
-        await api(recordPath(resource, id), {
-          method: "DELETE",
-          ...(answer.etag === null ? {} : { headers: { "If-Match": answer.etag } }),
-        });
+        try {
+          await api(recordPath(resource, id), {
+            method: "DELETE",
+            ...(etag === null ? {} : { headers: { "If-Match": etag } }),
+          });
+        } catch (error) {
+          if (isStatus(error, 412)) setChanged(await apiAnswer<JsonRecord>(recordPath(resource, id)));
+          throw error;
+        }
         queries.removeQueries({ queryKey: ["record", resource, id] });
         void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(resource)}`] });
         onDeleted();
@@ -50,6 +61,7 @@ export function DeleteDialog({
         {label === null ? "The record" : <strong>{label}</strong>} is removed from its table. This cannot be
         undone.
       </p>
+      {changed !== null && <JsonView value={shown} label="The record as it is now" />}
       {tells === true ? (
         <Listening resource={resource} />
       ) : (

@@ -89,12 +89,17 @@ function recordKey(name: string, id: string): readonly string[] {
   return ["record", name, id];
 }
 
-/** Reads a record with its tag. What is being edited is not read again behind the back. */
+/**
+ * Reads a record with its tag. It is not read again behind the back: the form, and Delete, go by
+ * the answer that is shown. An answer of an earlier visit is not shown again.
+ */
 function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>> {
   return useQuery({
     queryKey: recordKey(name, id),
     queryFn: ({ signal }) => apiAnswer<JsonRecord>(recordPath(name, id), { signal }),
+    gcTime: 0,
     refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
   });
 }
 
