@@ -96,6 +96,36 @@ describe("a record in the console", function () {
     }
   });
 
+  it("says where deliveries are left out, and that others may have been notified", async () => {
+    const order = await createOrder(ada);
+    const path = `/resources/orders/${order.id}`;
+    const shown = await scene.open(ada.token, path);
+    const { page } = shown;
+    await page.getByText("No webhook that you may see was notified.").waitFor();
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
+    await ada.request("PATCH", path, { status: "paid" });
+    const { event_uuid: uuid } = await deliveryOf(ada, webhook.id, "delivered");
+    // As if the page were full.
+    await page.route("**/webhook-deliveries?*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), next_cursor: "more" } });
+    });
+    await page.reload();
+    const chapters = page.getByRole("region", { name: "What happened" }).locator(".story > li");
+    await chapters.nth(1).getByText("Older deliveries are not shown.").waitFor();
+    expect(await chapters.nth(0).getByText("Older deliveries are not shown.").count()).to.equal(1);
+    expect(await page.getByText("No webhook that").count()).to.equal(0);
+
+    await page.goto(new URL(`/console/events/${uuid}`, page.url()).href);
+    await page.getByText("Only the newest 1 are shown.").waitFor();
+    await page.unroute("**/webhook-deliveries?*");
+    await page.getByRole("link", { name: "All deliveries of the event" }).click();
+    await page.getByRole("heading", { name: "Deliveries" }).waitFor();
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("sends only what was changed", async () => {
     const order = await createOrder(ada, { notes: "keep me" });
     const etag = (await ada.request("GET", `/resources/orders/${order.id}`)).headers.get("etag");

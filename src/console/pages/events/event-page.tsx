@@ -94,19 +94,27 @@ function Deliveries({ event: { id } }: { readonly event: ServiceEvent }): JSX.El
   return (
     <Card title="Who got it" isFlush>
       <QueryView query={query} lines={3}>
-        {({ data }) =>
+        {({ data, next_cursor: older }) =>
           data.length === 0 ? (
-            <Empty icon="deliveries" title="It went to no webhook">
-              No webhook that you may see matches it.
+            <Empty icon="deliveries" title="There is no delivery of it that you may see">
+              It matched no webhook of yours, or its deliveries are no longer kept.
             </Empty>
           ) : (
-            <DataTable
-              label="Who got it"
-              columns={deliveryColumns.filter(({ key }) => key !== "event").toSorted(urlFirst)}
-              rows={data}
-              rowKey={(delivery) => delivery.id}
-              rowHref={(delivery) => `/deliveries/${delivery.id}`}
-            />
+            <>
+              <DataTable
+                label="Who got it"
+                columns={deliveryColumns.filter(({ key }) => key !== "event").toSorted(urlFirst)}
+                rows={data}
+                rowKey={(delivery) => delivery.id}
+                rowHref={(delivery) => `/deliveries/${delivery.id}`}
+              />
+              {older !== null && (
+                <p className="pager small muted">
+                  <span>Only the newest {data.length} are shown.</span>
+                  <Link href={`/deliveries?event_id=${id}`}>All deliveries of the event</Link>
+                </p>
+              )}
+            </>
           )
         }
       </QueryView>

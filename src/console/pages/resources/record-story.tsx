@@ -3,7 +3,7 @@ import type { JSX } from "react";
 import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { api, queryString } from "../../api/client.ts";
-import type { Delivery, Json, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import type { CursorPage, Delivery, Json, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import { Value } from "../../parts/code.tsx";
 import { Card } from "../../parts/page.tsx";
@@ -20,6 +20,8 @@ interface Story {
   readonly isCut: boolean;
   /** Null for a token that may not see deliveries. */
   readonly deliveries: readonly Delivery[] | null;
+  /** Events of before may have deliveries that are not shown; null where all are. */
+  readonly deliveriesSince: string | null;
 }
 
 /** Shows what happened to a record, the newest first, and who was notified. */
@@ -60,6 +62,7 @@ export function RecordStory({
                     event={event}
                     before={story.events[index + 1]}
                     deliveries={story.deliveries}
+                    isCut={isBefore(event.occurred_at, story.deliveriesSince)}
                   />
                 ))}
               </ol>
@@ -79,32 +82,45 @@ async function readStory(resource: string, id: string, signal: AbortSignal): Pro
     }),
     readDeliveries(resource, id, signal),
   ]);
-  return { events: data, isCut: older !== null, deliveries };
+  // The newest come first.
+  const oldest = deliveries?.data.at(-1)?.created_at ?? null;
+  return {
+    events: data,
+    isCut: older !== null,
+    deliveries: deliveries?.data ?? null,
+    deliveriesSince: deliveries === null || deliveries.next_cursor === null ? null : oldest,
+  };
 }
 
 async function readDeliveries(
   resource: string,
   id: string,
   signal: AbortSignal,
-): Promise<readonly Delivery[] | null> {
+): Promise<CursorPage<Delivery> | null> {
   try {
-    const query = queryString({ resource, record_id: id, per_page: pageSize, count: "none" });
-    return (await api<{ readonly data: readonly Delivery[] }>(`/webhook-deliveries${query}`, { signal }))
-      .data;
+    const query = queryString({ resource, record_id: id, cursor: "", per_page: pageSize });
+    return await api<CursorPage<Delivery>>(`/webhook-deliveries${query}`, { signal });
   } catch (error) {
     if (isStatus(error, 403)) return null;
     throw error;
   }
 }
 
+function isBefore(time: string, since: string | null): boolean {
+  return since !== null && new Date(time) <= new Date(since);
+}
+
 function Chapter({
   event,
   before,
   deliveries,
+  isCut,
 }: {
   readonly event: ServiceEvent;
   readonly before: ServiceEvent | undefined;
   readonly deliveries: readonly Delivery[] | null;
+  /** Whether it may have deliveries beyond these. */
+  readonly isCut: boolean;
 }): JSX.Element {
   const own = deliveries?.filter((delivery) => delivery.event_uuid === event.uuid);
   return (
@@ -119,16 +135,17 @@ function Chapter({
       {event.problem !== undefined && <p className="small muted">{event.problem}</p>}
       {own !== undefined && (
         <div className="tellings">
-          {own.length === 0 ? (
-            <p className="small muted">No webhook was notified.</p>
+          {own.map((delivery) => (
+            <Link key={delivery.id} href={`/deliveries/${delivery.id}`}>
+              <span title={delivery.url}>{hostOf(delivery.url)}</span>
+              {delivery.attempt > 1 && <span className="muted">{delivery.attempt} attempts</span>}
+              <StatusBadge status={delivery.status} />
+            </Link>
+          ))}
+          {isCut ? (
+            <p className="small muted">Older deliveries are not shown.</p>
           ) : (
-            own.map((delivery) => (
-              <Link key={delivery.id} href={`/deliveries/${delivery.id}`}>
-                <span title={delivery.url}>{hostOf(delivery.url)}</span>
-                {delivery.attempt > 1 && <span className="muted">{delivery.attempt} attempts</span>}
-                <StatusBadge status={delivery.status} />
-              </Link>
-            ))
+            own.length === 0 && <p className="small muted">No webhook that you may see was notified.</p>
           )}
         </div>
       )}
