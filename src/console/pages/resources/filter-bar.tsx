@@ -158,7 +158,7 @@ export function ColumnsButton({
             ))}
           </ul>
           <Button kind="quiet" onPress={() => url.change({ columns: null }, true)}>
-            The first ones
+            Reset columns
           </Button>
         </>
       )}

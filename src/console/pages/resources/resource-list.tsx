@@ -21,7 +21,7 @@ const columns: readonly Column<ResourceEntry>[] = [
   { key: "model", title: "Model", render: ({ model }) => <code>{model}</code> },
   {
     key: "triggers",
-    title: "Tells webhooks when a record is",
+    title: "Webhook events",
     render: ({ triggers }) =>
       triggers.length === 0 ? (
         <span className="muted">never</span>

@@ -88,10 +88,10 @@ function NoRecords({
   if (isNarrowed)
     return (
       <Empty
-        title={`None of ${name} fits`}
+        title={`No ${name} match`}
         action={<Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>}
       >
-        Take a filter away, or search for less.
+        Remove a filter or shorten the search.
       </Empty>
     );
   return (
