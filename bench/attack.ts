@@ -1,6 +1,6 @@
 /**
  * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and removes. One hostile user attacks `svc api` in the
- * memory of a container, while another user works; the table says what the other one notices. Loopback only.
+ * memory of a container, while another user works; the table shows the other user's latency and failures. Loopback only.
  *
  * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in their name.
  */

@@ -89,7 +89,7 @@ export interface Ledger {
    * and what was removed before it had ended.
    */
   readonly lost: readonly string[];
-  /** What came and is not due, or is not signed as it must be. */
+  /** Requests that were not due, or that had a wrong signature. */
   readonly phantom: readonly string[];
   /** POSTs of a delivery after one that was answered with 2xx. */
   readonly duplicates: number;

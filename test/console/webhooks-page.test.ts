@@ -146,7 +146,7 @@ describe("the webhooks of the console", function () {
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByRole("heading", { name: /^Webhook \d/ }).waitFor();
 
-    await page.getByRole("button", { name: /^More/ }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("This is shown once.").waitFor();
@@ -240,8 +240,8 @@ describe("the webhooks of the console", function () {
     await pause();
     await createOrder(ada);
     await deliveryOf(ada, id, "held");
-    await page.getByRole("button", { name: "More that can be done" }).click();
-    await page.getByRole("menuitem", { name: "Discard what is held" }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Discard held deliveries" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
     await page.getByText("1 delivery will be cancelled in a moment.").waitFor();
     await deliveryOf(ada, id, "cancelled");
@@ -252,7 +252,7 @@ describe("the webhooks of the console", function () {
     const old = await subscribeOrders(ada, `${scene.receiver.url}/rotated`);
     const shown = await scene.open(ada.token, `/webhooks/${old.id}`);
     const { page } = shown;
-    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
     await page.getByLabel("Grace").selectOption({ label: "an hour" });
     await page.getByRole("button", { name: "Rotate" }).click();
@@ -277,13 +277,13 @@ describe("the webhooks of the console", function () {
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/deleted`);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
-    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Delete the webhook" }).click();
     await page.getByText("This cannot be undone").waitFor();
     await page.keyboard.press("Escape");
     expect((await ada.request("GET", `/webhooks/${id}`)).status).to.equal(200);
 
-    await page.getByRole("button", { name: "More that can be done" }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Delete the webhook" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete the webhook" }).click();
     await page.getByText("No webhooks yet").waitFor();

@@ -38,7 +38,7 @@ export function currentToken(): string | null {
   return session.token;
 }
 
-/** Takes a token that the API has taken, of the user of before or of another one. */
+/** Stores a token that the API accepts. `isOther`: it belongs to another user than the last one. */
 export function startSession(tokens: IssuedTokens, isOther = false): void {
   const user = isOther ? session.user + 1 : session.user;
   set({ token: tokens.token, refreshToken: tokens.refreshToken, ended: null, user });
@@ -49,7 +49,7 @@ export function startSession(tokens: IssuedTokens, isOther = false): void {
  * sign-in opens over it.
  */
 export function endSession(token: string | null, reason: string): void {
-  // An answer to an older token says nothing of the one that came after it.
+  // A 401 for an older token does not end the session of a newer one.
   if (token === null || token !== session.token) return;
   set({ ...session, token: null, refreshToken: null, ended: reason });
 }
@@ -61,8 +61,8 @@ export function leaveSession(): void {
 }
 
 /**
- * Gives a token after `token`: a new one of the issuer, or that of a sign-in meanwhile; null when
- * there is none.
+ * Returns the token to use after `token` was refused: a refreshed one, or that of a sign-in
+ * meanwhile. Null: the user has to sign in.
  */
 export async function renewToken(token: string | null): Promise<string | null> {
   if (session.token !== token) return session.token;

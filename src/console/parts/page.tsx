@@ -30,7 +30,7 @@ export function Page({
       <header className="page-head">
         <div className="page-title">
           {crumbs.length > 0 && (
-            <nav className="crumbs small" aria-label="Where this is">
+            <nav className="crumbs small" aria-label="Breadcrumb">
               {crumbs.map((crumb, index) => (
                 <span key={crumb.href}>
                   {index > 0 && <span aria-hidden="true">/</span>}

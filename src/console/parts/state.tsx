@@ -117,8 +117,8 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
 }
 
 /**
- * Shows the data of a query, and before that what there is to say. What is there stays when the
- * service is away or says no: something may have been typed in it.
+ * Shows the data of a query; until there is data, a placeholder or the error. Shown data stays when
+ * a later request fails, since a form in it may hold input.
  */
 export function QueryView<T>({
   query,

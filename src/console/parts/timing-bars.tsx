@@ -10,7 +10,7 @@ interface Phase {
   readonly length: number;
 }
 
-/** Splits an attempt into what came one after the other. Null phases did not happen. */
+/** Splits an attempt into consecutive phases. Null phases did not happen. */
 export function phasesOf({
   dns_ms: dns,
   connect_ms: connect,

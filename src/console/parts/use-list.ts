@@ -6,8 +6,8 @@ import type { CursorPage } from "../api/types.ts";
 const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
 
 /**
- * Reads a page of a list by cursor, as the URL says it. The rows of before stay until the new ones
- * are there.
+ * Reads a page of a list by cursor, as the URL says it. The previous rows stay until the new ones
+ * arrive.
  *
  * @param path Below the API's prefix, such as `/webhook-deliveries`.
  */

@@ -155,7 +155,7 @@ describe("the alerts", () => {
     try {
       promtool(["test", "rules", join(folder, "test.yaml")]);
     } catch (error) {
-      // What was expected is what there never is, so that promtool says what there is instead.
+      // The expectation never matches, so promtool's error lists the alerts that fired.
       const [, got] = /got:([^]*)$/.exec(String(error)) ?? [];
       if (got === undefined) throw error;
       return [...got.matchAll(/alertname="(\w+)"/g)].map(([, name = ""]) => name);

@@ -59,7 +59,7 @@ export function UsersPage(): JSX.Element {
           onClose={() => setMaking(false)}
           onSaved={async (user) => {
             await client.invalidateQueries({ queryKey: ["/users"] });
-            toast(`${user.name} is there. Make a token for them next.`);
+            toast(`${user.name} was created. Next, create a token for them.`);
             navigate(`/admin/users/${user.id}`);
           }}
         />
@@ -68,7 +68,7 @@ export function UsersPage(): JSX.Element {
   );
 }
 
-/** Says what a user is, where it is not the usual. */
+/** Shows whether a user is active, and the admin flag. */
 export function UserBadges({ user }: { readonly user: User }): JSX.Element {
   return (
     <span className="row">

@@ -25,7 +25,11 @@ export const deliveryColumns: readonly Column<Delivery>[] = [
     isNumeric: true,
     render: ({ attempt, max_attempts: most }) => `${attempt} of ${most}`,
   },
-  { key: "state", title: "What is next, or was last", render: (delivery) => <Outlook delivery={delivery} /> },
+  {
+    key: "state",
+    title: "Next attempt or last error",
+    render: (delivery) => <Outlook delivery={delivery} />,
+  },
   { key: "url", title: "Receiver", render: ({ url }) => <span title={url}>{url}</span> },
   { key: "created", title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
 ];

@@ -53,7 +53,7 @@ function hasEnded({ status }: Delivery): boolean {
 function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
   const { resource, record_id: record, event, event_uuid: uuid, subscription_id: webhook } = delivery;
   return (
-    <Card actions={<Actions delivery={delivery} />} title="What became of it">
+    <Card actions={<Actions delivery={delivery} />} title="Outcome">
       <div className="stack">
         <p className={`story ${delivery.status} break`} role="status">
           {storyOf(delivery)}

@@ -163,11 +163,11 @@ function ReplayFields({
         onChange={(until) => onChange({ until })}
       />
       <fieldset className="event-choice">
-        <legend>Whose newest delivery</legend>
+        <legend>Status of the newest delivery</legend>
         {kinds.map(({ value, title, hint }) => (
           <CheckField
             key={value}
-            label={value === "never" ? "was never made" : `${value === "failed" ? "has" : "was"} ${title}`}
+            label={title}
             hint={hint}
             value={asked.status.includes(value)}
             onChange={(isOn) =>

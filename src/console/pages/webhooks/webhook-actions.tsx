@@ -54,11 +54,11 @@ export function WebhookActions({
       </Button>
       {replay}
       <Menu
-        label="More"
-        trigger={<Button icon="more" aria-label="More that can be done" />}
+        label="More actions"
+        trigger={<Button icon="more" aria-label="More actions" />}
         actions={[
           { title: "Rotate the secret", icon: "key", act: () => setAsked("rotate") },
-          { title: "Discard what is held", icon: "cross", act: () => setAsked("discard") },
+          { title: "Discard held deliveries", icon: "cross", act: () => setAsked("discard") },
           { title: "Delete the webhook", icon: "trash", act: () => setAsked("delete") },
         ]}
       />
@@ -105,7 +105,7 @@ function Confirm({
   if (asked === "discard")
     return (
       <ConfirmDialog
-        title="Discard what is held?"
+        title="Discard held deliveries?"
         confirmLabel="Discard"
         onClose={onClose}
         onConfirm={async () => {
