@@ -33,6 +33,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** How every connection of the service writes times. */
+export const timeSettings = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';";
+
 const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;
 
@@ -165,9 +168,7 @@ function openPool({
   // transactions has PGlite 0.5.14 loop for ever at the next statement: `listenEmbedded` has one of
   // its own.
   const sessionSettings = `
-    SET TIME ZONE 'UTC';
-    SET datestyle = 'ISO';
-    SET intervalstyle = 'iso_8601';
+    ${timeSettings}
     SET statement_timeout = ${timeoutMs};
     ${isEmbedded ? "" : "SET idle_in_transaction_session_timeout = '60s'; SET jit = off;"}
     ${settings}`;

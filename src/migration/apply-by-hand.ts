@@ -1,4 +1,6 @@
 import type { Client } from "pg";
+import { timeSettings } from "../db/client.ts";
+import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
@@ -26,7 +28,9 @@ export async function applyByHand({
       // Another process may have applied it while this one waited.
       const pending = pendingByHand(migrations, await appliedByHand(client));
       if (!pending.includes(migration)) return false;
-      await apply(client, migration, record);
+      await run(client, migration);
+      await client.query(handSteps(migration)[1]?.sql ?? "");
+      await record(client, migration);
       return true;
     };
     const isApplied = migration.isInTransaction
@@ -40,32 +44,46 @@ export async function applyByHand({
 /** A setting that only this transaction sees: it is gone when the file has ended it. */
 const setting = "svc.migration_by_hand";
 
-async function apply(
-  client: Client,
-  migration: HandMigration,
-  record: (client: Client, migration: HandMigration) => Promise<void>,
-): Promise<void> {
-  const [work, note] = handSteps(migration);
+/**
+ * Runs the file, and undoes every SET of it. The embedded database is one session for the whole
+ * service. That would else go on without triggers, or as another role.
+ */
+async function run(client: Client, migration: HandMigration): Promise<void> {
+  const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
+  const user = quoteName(rows[0]?.user ?? "");
+  // PGlite 0.5.14 keeps the user at RESET SESSION AUTHORIZATION.
+  const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${timeSettings}`;
+  try {
+    await runFile(client, migration);
+  } catch (error) {
+    // Where the file has ended its transaction, its settings are there to stay.
+    await client.query(`ROLLBACK; ${undo}`).catch(() => undefined);
+    throw error;
+  }
+  await client.query(undo);
+}
+
+async function runFile(client: Client, migration: HandMigration): Promise<void> {
+  const [work] = handSteps(migration);
   const { isInTransaction, name } = migration;
   try {
     if (isInTransaction) await client.query("SELECT set_config($1, $2, true)", [setting, name]);
     await client.query(work?.sql ?? "");
+    // What waits for the commit is to run with the file's settings.
+    if (isInTransaction) await client.query("SET CONSTRAINTS ALL IMMEDIATE");
   } catch (error) {
     throw new OperatorError(`The ${titleOf(migration)} failed${reasonOf(error, isInTransaction)}`, {
       cause: error,
     });
   }
-  if (isInTransaction) {
-    const { rows } = await client.query<{ name: string | null }>("SELECT current_setting($1, true) AS name", [
-      setting,
-    ]);
-    if (rows[0]?.name !== name)
-      throw new OperatorError(
-        `The ${titleOf(migration)} ends its transaction. It may have done a part of its work, and is not recorded. Take COMMIT and ROLLBACK out of it, and look at the database before the next try.`,
-      );
-  }
-  await client.query(note?.sql ?? "");
-  await record(client, migration);
+  if (!isInTransaction) return;
+  const { rows } = await client.query<{ name: string | null }>("SELECT current_setting($1, true) AS name", [
+    setting,
+  ]);
+  if (rows[0]?.name !== name)
+    throw new OperatorError(
+      `The ${titleOf(migration)} ends its transaction. It may have done a part of its work, and is not recorded. Take COMMIT and ROLLBACK out of it, and look at the database before the next try.`,
+    );
 }
 
 function reasonOf(error: unknown, isInTransaction: boolean): string {

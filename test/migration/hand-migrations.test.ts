@@ -1,8 +1,12 @@
 import { expect } from "chai";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
+import { openDatabase } from "../../src/db/client.ts";
+import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { loadHandMigrations, type HandMigration } from "../../src/migration/hand-migrations.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { runAdmin } from "../../src/cli/program.ts";
@@ -106,10 +110,18 @@ describe("migrations by hand", () => {
     });
 
     const message = await apply(byHand);
+    const late = await apply(
+      await write({
+        "1_places.sql": first,
+        "2_deferred.sql":
+          "CREATE TABLE pairs (id int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO pairs VALUES (1), (1)",
+      }),
+    );
 
     expect(message).to.equal(
       "The migration by hand 2_broken failed and changed nothing. PostgreSQL says: division by zero",
     );
+    expect(late).to.match(/^The migration by hand 2_deferred failed and changed nothing\. .*duplicate key/);
     expect(await recorded()).to.deep.equal(["1_places"]);
     expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
   });
@@ -176,4 +188,57 @@ describe("migrations by hand", () => {
     );
     expect(await recorded()).to.deep.equal(["1_places"]);
   });
+});
+
+describe("migrations by hand on the embedded database", () => {
+  const files: readonly (readonly [string, boolean, RegExp])[] = [
+    ["SELECT 1", true, /^done$/],
+    ["SELECT 1", false, /^done$/],
+    ["COMMIT", true, /ends its transaction/],
+    ["COMMIT; SELECT 1 / 0", true, /failed and changed nothing/],
+  ];
+
+  it("change no setting of the service, whose session they share", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "svc-hand-"));
+    const embedded = await openEmbedded({ dataDir, log });
+    const database = await openDatabase({ url: embedded.url, poolSize: 2, isEmbedded: true, log });
+    const settings = async (): Promise<unknown> =>
+      (
+        await database.pool.query(
+          `SELECT current_user, session_user, json_object_agg(name, setting) AS settings FROM pg_settings
+           WHERE name IN ('TimeZone', 'DateStyle', 'IntervalStyle', 'search_path', 'row_security',
+             'session_replication_role', 'default_transaction_read_only')`,
+        )
+      ).rows[0];
+    try {
+      const before = await settings();
+      const said: string[] = [];
+      for (const [index, [ending, isInTransaction]] of files.entries()) {
+        const sql = `
+          SET session_replication_role = replica; SET row_security = off;
+          SET TIME ZONE 'Asia/Tokyo'; SET datestyle = 'German'; SET intervalstyle = 'postgres';
+          SET default_transaction_read_only = on; SET search_path = pg_temp; SET SESSION AUTHORIZATION pg_monitor; SET ROLE pg_monitor; ${ending}`;
+        const migration = { name: `${index}_settings`, sql, checksum: "c", isInTransaction };
+        said.push(
+          await applyMigration({
+            url: embedded.url,
+            definitions: definitionsOf(),
+            byHand: [migration],
+            allowDestructive: false,
+            log,
+          }).then(
+            () => "done",
+            (error: unknown) => (error as Error).message,
+          ),
+        );
+
+        expect(await settings(), `${ending} ${isInTransaction}`).to.deep.equal(before);
+      }
+      for (const [index, [, , expected]] of files.entries()) expect(said[index]).to.match(expected);
+    } finally {
+      await database.close();
+      await embedded.close();
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  }).timeout(60_000);
 });
