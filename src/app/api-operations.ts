@@ -12,7 +12,10 @@ export function addOperations(
   { broker, database, sql }: Infrastructure,
   configuration: Configuration,
   options: ConfigurationSource &
-    Pick<OperationRoutesOptions, "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes">,
+    Pick<
+      OperationRoutesOptions,
+      "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes" | "inTransaction" | "answerPost"
+    >,
 ): void {
   const listSql = createIndexSql(database.lists);
   addOperationRoutes(router, {

@@ -61,6 +61,7 @@ export function addWebhooks(
       openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
       timeoutMs: config.webhooks.timeoutMs,
     }),
+    timeoutMs: config.webhooks.timeoutMs,
     isOwn: async (id, userId) => (await findSubscription(sql, id, userId)) !== undefined,
   });
   addDeliveryRoutes(router, {

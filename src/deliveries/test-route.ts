@@ -1,9 +1,12 @@
+import type { InTransaction } from "../db/transaction.ts";
 import { readJsonBody, refuseFields } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
+import { flightMsOf } from "./attempt/attempts.ts";
 import { presentResult } from "./delivery-json.ts";
-import type { TestDeliveries } from "./test-delivery.ts";
+import type { TestAnswer, TestDeliveries } from "./test-delivery.ts";
 
 /** Adds `POST /webhooks/{id}/test` (docs/webhooks.md, "Test deliveries"). */
 export function addTestRoute(
@@ -12,35 +15,52 @@ export function addTestRoute(
     tests,
     isOwn,
     bodyLimitBytes,
+    inTransaction,
+    answerPost,
+    timeoutMs,
   }: {
     readonly tests: TestDeliveries;
     /** Returns whether there is such a subscription of the user. */
     readonly isOwn: (id: number, userId: number) => Promise<boolean>;
     readonly bodyLimitBytes: number;
+    readonly inTransaction: InTransaction;
+    readonly answerPost: AnswerPost;
+    /** Limit of an attempt. */
+    readonly timeoutMs: number;
   },
 ): void {
   router.post("/webhooks/:id/test", async (ctx) => {
     const id = idOf(ctx.params["id"]);
     if (id === undefined || !(await isOwn(id, ctx.state.caller.id))) throw unknownSubscription();
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
-    // Without the place of the user's requests: the receiver may take its time.
-    const answer = await ctx.state.turn.pause(() => tests.send(id));
-    switch (answer.kind) {
-      case "made":
-        ctx.body = { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
-        return;
-      case "unknown":
-        throw unknownSubscription();
-      case "tooMany":
-        throw new AppError("rate.exceeded", answer.reason, {
-          headers: { "Retry-After": String(answer.retryAfterSeconds) },
-        });
-      case "unmade":
-        throw new AppError("server.overloaded", `The test was not made: ${answer.reason}`, {
-          headers: { "Retry-After": "1" },
-        });
-    }
+    await answerPost(ctx, {
+      inTransaction,
+      longestMs: flightMsOf(timeoutMs),
+      async act() {
+        // Without the place of the user's requests: the receiver may take its time.
+        const answer = await ctx.state.turn.pause(() => tests.send(id));
+        return { status: 200, headers: {}, json: JSON.stringify(shown(answer)) };
+      },
+    });
   });
+}
+
+/** @throws AppError where no attempt was made. */
+function shown(answer: TestAnswer): Readonly<Record<string, unknown>> {
+  switch (answer.kind) {
+    case "made":
+      return { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
+    case "unknown":
+      throw unknownSubscription();
+    case "tooMany":
+      throw new AppError("rate.exceeded", "A webhook is tested at most once a second. Try again then.", {
+        headers: { "Retry-After": String(answer.retryAfterSeconds) },
+      });
+    case "unmade":
+      throw new AppError("server.overloaded", `The test was not made: ${answer.reason}`, {
+        headers: { "Retry-After": "1" },
+      });
+  }
 }
 
 function unknownSubscription(): AppError {

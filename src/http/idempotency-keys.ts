@@ -27,6 +27,9 @@ export interface Usage {
 
 export const keptForHours = 24;
 
+/** The status of a key whose first request is not answered yet. */
+export const atWork = 0;
+
 /**
  * Takes a key until the transaction ends. Returns false at once when another request has it.
  *
@@ -53,10 +56,10 @@ export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Prom
   return kept;
 }
 
-// Only an expired answer can be in the way: the key was taken, and looked up, before.
+// Only an expired answer, or the mark of this request, can be in the way: the key was looked up.
 const keepText = `
   INSERT INTO svc.idempotency_keys AS kept (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + interval '${keptForHours} hours')
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond')
   ON CONFLICT (user_id, key_hash) DO UPDATE SET
     request_hash = excluded.request_hash, status = excluded.status, headers = excluded.headers, body = excluded.body,
     bytes = excluded.bytes, is_sealed = excluded.is_sealed, created_at = now(), expires_at = excluded.expires_at`;
@@ -65,7 +68,25 @@ const keepText = `
 export async function keepAnswer(sql: Sql, { userId, keyHash }: KeyOfUser, kept: KeptAnswer): Promise<void> {
   const { requestHash, status, headers, body, isSealed } = kept;
   const values = [userId, keyHash, requestHash, status, JSON.stringify(headers), body, body.length, isSealed];
-  await sql(keepText, values);
+  await sql(keepText, [...values, keptForHours * 3_600_000]);
+}
+
+/** Marks a key whose request is at work outside of a transaction. */
+export async function markAtWork(
+  sql: Sql,
+  { userId, keyHash }: KeyOfUser,
+  { requestHash, forMs }: { readonly requestHash: Buffer; readonly forMs: number },
+): Promise<void> {
+  await sql(keepText, [userId, keyHash, requestHash, atWork, "{}", Buffer.alloc(0), 0, false, forMs]);
+}
+
+/** Takes back the mark of a request that was not answered. */
+export async function forgetKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<void> {
+  await sql("DELETE FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND status = $3", [
+    userId,
+    keyHash,
+    atWork,
+  ]);
 }
 
 /** Counts what is kept of a user, by an index alone: 100,000 answers take some 20 ms. */

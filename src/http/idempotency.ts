@@ -4,9 +4,12 @@ import type { InTransaction, Transaction } from "../db/transaction.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
 import {
+  atWork,
   findAnswer,
+  forgetKey,
   keepAnswer,
   keptForHours,
+  markAtWork,
   takeKey,
   usageOf,
   type KeptAnswer,
@@ -32,6 +35,11 @@ export interface Post {
   readonly isSecret?: boolean;
   /** What the answer depends on beside method, path and body. */
   readonly dependsOn?: string;
+  /**
+   * How long an act takes that waits for others, and writes nothing to be kept with its answer. It
+   * gets no transaction; the key is taken for so long.
+   */
+  readonly longestMs?: number;
 }
 
 /**
@@ -66,28 +74,89 @@ export function createAnswerPost({
 }): AnswerPost {
   const refuseOneTooMany = createBound(now);
 
-  return async (ctx, { inTransaction, act, isSecret = false, dependsOn = "" }) => {
+  return async (ctx, post) => {
     const given = ctx.req.headers["idempotency-key"];
-    if (typeof given !== "string") return send(ctx, await act(undefined));
+    if (typeof given !== "string") return send(ctx, await post.act(undefined));
     const key = keyOf(ctx, given);
-    const requestHash = requestHashOf(ctx, dependsOn);
-    const { answer, isReplayed } = await inTransaction(async (transaction) => {
-      const { sql } = transaction;
-      if (!(await takeKey(sql, key))) throw inProgress();
-      const kept = await findAnswer(sql, key);
-      if (kept !== undefined) return { answer: replayed(kept, { requestHash, seal }), isReplayed: true };
-      const note = await refuseOneTooMany(sql, key.userId);
-      const first = await act(transaction);
-      const body = Buffer.from(isSecret ? seal.encrypt(first.json) : first.json);
-      refuseTooLarge(body.length);
-      const { status, headers } = first;
-      await keepAnswer(sql, key, { requestHash, status, headers, body, isSealed: isSecret });
-      note(body.length);
-      return { answer: first, isReplayed: false };
-    });
+    const requestHash = requestHashOf(ctx, post.dependsOn ?? "");
+    const steps: Steps = {
+      async begin(sql) {
+        if (!(await takeKey(sql, key))) throw inProgress();
+        const kept = await findAnswer(sql, key);
+        if (kept !== undefined) return { answer: replayed(kept, { requestHash, seal }) };
+        return { note: await refuseOneTooMany(sql, key.userId) };
+      },
+      async keep(sql, { status, headers, json }, note) {
+        const isSealed = post.isSecret === true;
+        const body = Buffer.from(isSealed ? seal.encrypt(json) : json);
+        refuseTooLarge(body.length);
+        await keepAnswer(sql, key, { requestHash, status, headers, body, isSealed });
+        note(body.length);
+      },
+      mark: (sql, forMs) => markAtWork(sql, key, { requestHash, forMs }),
+      forget: (sql) => forgetKey(sql, key),
+    };
+    const { longestMs } = post;
+    const { answer, isReplayed } = await (longestMs === undefined
+      ? actWithin(post, steps)
+      : actBeside({ ...post, longestMs }, steps));
     if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
+}
+
+/** What is done with the key of a request. */
+interface Steps {
+  /** Takes the key, and looks for its answer. Without one, returns what counts the first one. */
+  readonly begin: (
+    sql: Sql,
+  ) => Promise<{ readonly answer: Answer } | { readonly note: (bytes: number) => void }>;
+  readonly keep: (sql: Sql, answer: Answer, note: (bytes: number) => void) => Promise<void>;
+  /** Says that the request is at work. */
+  readonly mark: (sql: Sql, forMs: number) => Promise<void>;
+  readonly forget: (sql: Sql) => Promise<void>;
+}
+
+interface Answered {
+  readonly answer: Answer;
+  readonly isReplayed: boolean;
+}
+
+/** Acts, and keeps the answer, in one transaction. */
+async function actWithin(
+  { inTransaction, act }: Pick<Post, "inTransaction" | "act">,
+  { begin, keep }: Steps,
+): Promise<Answered> {
+  return inTransaction(async (transaction) => {
+    const { sql } = transaction;
+    const begun = await begin(sql);
+    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+    const answer = await act(transaction);
+    await keep(sql, answer, begun.note);
+    return { answer, isReplayed: false };
+  });
+}
+
+/** Acts between two transactions: one takes the key for a while, the other keeps the answer. */
+async function actBeside(
+  { inTransaction, act, longestMs }: Pick<Post, "inTransaction" | "act"> & { readonly longestMs: number },
+  { begin, keep, mark, forget }: Steps,
+): Promise<Answered> {
+  const begun = await inTransaction(async ({ sql }) => {
+    const first = await begin(sql);
+    if (!("answer" in first)) await mark(sql, longestMs);
+    return first;
+  });
+  if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+  try {
+    const answer = await act(undefined);
+    await inTransaction(({ sql }) => keep(sql, answer, begun.note));
+    return { answer, isReplayed: false };
+  } catch (error) {
+    // Otherwise the key is free when its time is up.
+    await inTransaction(({ sql }) => forget(sql)).catch(() => undefined);
+    throw error;
+  }
 }
 
 function keyOf(ctx: ApiContext, given: string): KeyOfUser {
@@ -114,6 +183,7 @@ function replayed(
       "idempotency.mismatch",
       "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.",
     );
+  if (status === atWork) throw inProgress();
   return { status, headers, json: isSealed ? given.seal.decrypt(body) : body.toString() };
 }
 

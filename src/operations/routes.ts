@@ -1,9 +1,11 @@
 import type { Config } from "../config/load.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import type { Sql } from "../db/sql.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody, refuseFields } from "../http/body.ts";
+import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
@@ -45,6 +47,8 @@ export interface OperationRoutesOptions {
   readonly cursors: Cursors;
   readonly urlOf: UrlOf;
   readonly bodyLimitBytes: number;
+  readonly inTransaction: InTransaction;
+  readonly answerPost: AnswerPost;
 }
 
 /** How long a request waits for the processes to reload; a start of a large change takes longer. */
@@ -84,10 +88,18 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
   router.post("/configuration/reload", async (ctx) => {
     adminOf(ctx);
     refuseFields(await readJsonBody(ctx, options.bodyLimitBytes), []);
-    const faults = await ownFaults(options);
-    const answers =
-      faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
-    ctx.body = { is_reloaded: haveAllReloaded(answers), faults, processes: answers.map(presentAnswer) };
+    await options.answerPost(ctx, {
+      inTransaction: options.inTransaction,
+      longestMs: 2 * reloadLimitMs,
+      async act() {
+        const faults = await ownFaults(options);
+        const answers =
+          faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
+        const processes = answers.map(presentAnswer);
+        const json = JSON.stringify({ is_reloaded: haveAllReloaded(answers), faults, processes });
+        return { status: 200, headers: {}, json };
+      },
+    });
   });
 }
 

@@ -7,7 +7,7 @@ import { createStatementNames } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
-import { createAnswerPost } from "../../src/http/idempotency.ts";
+import { createAnswerPost, type Post } from "../../src/http/idempotency.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { validationError } from "../../src/kit/errors.ts";
@@ -39,7 +39,8 @@ export interface Scene {
 }
 
 /**
- * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret.
+ * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret,
+ * and `POST /waits` outside of a transaction.
  */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });
@@ -49,12 +50,12 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
   const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
   const router = createRouter("/svc-api");
   const handler =
-    (isSecret: boolean): ApiMiddleware =>
+    (kind: Pick<Post, "isSecret" | "longestMs">): ApiMiddleware =>
     async (ctx) => {
       const { text = "" } = await readJsonBody(ctx, 100_000_000);
       await answerPost(ctx, {
         inTransaction,
-        isSecret,
+        ...kind,
         async act(transaction) {
           if (text === "bad") throw validationError({ text: ["The text field is bad."] });
           const [row] = await (transaction?.sql ?? sql)<{ id: number }>(
@@ -75,8 +76,9 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
         },
       });
     };
-  router.post("/notes", handler(false));
-  router.post("/secrets", handler(true));
+  router.post("/notes", handler({}));
+  router.post("/secrets", handler({ isSecret: true }));
+  router.post("/waits", handler({ longestMs: 30_000 }));
   const app = createApp({
     log,
     routePrefix: "/svc-api",

@@ -61,6 +61,39 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "notes")).to.equal(1);
   });
 
+  describe("of what waits for others", () => {
+    const waits = { path: "/waits" };
+
+    it("holds no transaction meanwhile, has others with the key wait, and gives its answer again", async () => {
+      const gate = scene.hold();
+      const first = post(scene, { text: "a" }, waits);
+      await gate.entered;
+      expect(await inTransaction(core)).to.equal(false);
+      const refused = [await post(scene, { text: "a" }, waits), await post(scene, { text: "b" }, waits)];
+      expect(refused.map(codeOf)).to.deep.equal(["idempotency.in_progress", "idempotency.mismatch"]);
+      gate.open();
+      const { text, status } = await first;
+      const again = await post(scene, { text: "a" }, waits);
+
+      expect([again.status, again.text]).to.deep.equal([status, text]);
+      expect(again.headers["idempotent-replayed"]).to.equal("true");
+      expect(await countOf(scene, "notes")).to.equal(1);
+    });
+
+    it("leaves no trace of a refused one, and frees the key of one whose process died", async () => {
+      expect((await post(scene, { text: "bad" }, waits)).status).to.equal(422);
+      expect(await countOf(scene, "svc.idempotency_keys")).to.equal(0);
+      const gate = scene.hold();
+      const lost = post(scene, { text: "a" }, waits);
+      await gate.entered;
+      await core.sql("UPDATE svc.idempotency_keys SET expires_at = now() - interval '1 second'");
+
+      expect((await post(scene, { text: "b" }, waits)).status).to.equal(201);
+      gate.open();
+      await lost;
+    });
+  });
+
   it("writes twice without the header, and keeps nothing", async () => {
     await post(scene, { text: "a" }, { key: "" });
     await post(scene, { text: "b" }, { key: "" });

@@ -5,7 +5,14 @@ import { Webhook as SvixWebhook } from "svix";
 import { createNote, notesYaml, unsubscribeAll } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
 import { until } from "../support/wait.ts";
-import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+import {
+  modes,
+  request,
+  startService,
+  type Answer,
+  type TestService,
+  type TestUser,
+} from "../support/service.ts";
 
 /** What the answers show of a receiver. */
 interface Shown {
@@ -34,11 +41,11 @@ interface Made {
 function verifies(secret: string, { rawBody, headers }: ReceivedRequest, name: string): Promise<boolean> {
   return verify(secret, rawBody.toString(), String(headers[name]));
 }
-async function verifyAll(secret: string, standard: string, request: ReceivedRequest): Promise<void> {
-  expect(await verifies(secret, request, "x-service-signature")).to.equal(true);
-  const headers = request.headers as Record<string, string>;
-  new StandardWebhook(standard).verify(request.rawBody.toString(), headers);
-  new SvixWebhook(standard).verify(request.rawBody.toString(), headers);
+async function verifyAll(secret: string, standard: string, received: ReceivedRequest): Promise<void> {
+  expect(await verifies(secret, received, "x-service-signature")).to.equal(true);
+  const headers = received.headers as Record<string, string>;
+  new StandardWebhook(standard).verify(received.rawBody.toString(), headers);
+  new SvixWebhook(standard).verify(received.rawBody.toString(), headers);
   expect(headers["webhook-id"]).to.equal(headers["x-service-delivery"]);
 }
 
@@ -256,9 +263,13 @@ for (const mode of modes) {
       const path = `/webhooks/${id}/test`;
       receiver.answer = { status: 418, body: "short and stout" };
 
-      const answer = await ada.request("POST", path);
+      const headers = { "Idempotency-Key": "ping" };
+      const send = (): Promise<Answer> =>
+        request({ url: service.baseUrl + path, method: "POST", token: ada.token, headers });
+      const answer = await send();
 
       expect(answer.status).to.equal(200);
+      expect((await send()).body).to.deep.equal(answer.body);
       expect(answer.body).to.include({
         number: 1,
         status_code: 418,

@@ -48,17 +48,21 @@ describe("POST /configuration/reload", function () {
     configuration?.dispose();
   });
 
-  const ask = (method: string, path: string): Promise<Answer> =>
-    request({ url: `${program.origin}/svc-api${path}`, method, token });
+  const ask = (method: string, path: string, headers: Record<string, string> = {}): Promise<Answer> =>
+    request({ url: `${program.origin}/svc-api${path}`, method, token, headers });
   const hash = async (): Promise<string> => (await ask("GET", "/configuration")).body.hash;
 
   it("has every process load the files, and waits for their answers", async () => {
     const before = await hash();
     configuration.write("resources/books.yaml", things.replace("things", "books").replace("Thing", "Book"));
 
-    const { status, body } = await ask("POST", "/configuration/reload");
+    const key = { "Idempotency-Key": "k" };
+    const { status, body } = await ask("POST", "/configuration/reload", key);
 
     expect(status).to.equal(200);
+    const again = await ask("POST", "/configuration/reload", key);
+    expect([again.body, again.headers.get("idempotent-replayed")]).to.deep.equal([body, "true"]);
+    expect((await ask("POST", "/configuration/reload", { "Idempotency-Key": "" })).status).to.equal(400);
     expect(body).to.deep.include({ is_reloaded: true, faults: [] });
     expect(body.processes).to.have.length(1);
     expect(body.processes[0]).to.deep.include({

@@ -2,10 +2,11 @@ import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { auditShape } from "../../operations/audit-page.ts";
 import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
-import { ofBody } from "../faults.ts";
+import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { cursorParameters } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
+import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime } from "../value-schemas.ts";
 import { deliveryKeys } from "./deliveries.ts";
 
@@ -142,9 +143,10 @@ const action = {
 };
 const party = { schema: { ...text, examples: ["user"] }, description: "A kind, or one with an id: user:7." };
 
+const admin = { tag: "Operations", scope: "admin" } as const;
+
 /** The operations of what operators look at. */
 export function operationOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
-  const admin = { tag: "Operations", scope: "admin" } as const;
   return [
     {
       method: "get",
@@ -209,15 +211,24 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
       answers: { 200: { description: "Of the process that answers.", schema: schemaNamed("Configuration") } },
       errors: ["user.forbidden"],
     },
-    {
-      ...admin,
-      method: "post",
-      path: "/configuration/reload",
-      id: "svc.configuration.reload",
-      summary: "Checks the files, and has every process load them",
-      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
-      answers: { 200: { description: "What became of it.", schema: schemaNamed("Reload") } },
-      errors: ["user.forbidden", ...ofBody],
-    },
+    reloadOperation,
   ];
 }
+
+const reloadOperation: Operation = {
+  ...admin,
+  method: "post",
+  path: "/configuration/reload",
+  id: "svc.configuration.reload",
+  summary: "Checks the files, and has every process load them",
+  body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+  parameters: idempotencyKey,
+  answers: {
+    200: {
+      description: "What became of it.",
+      schema: schemaNamed("Reload"),
+      headers: ["Idempotent-Replayed"],
+    },
+  },
+  errors: ["user.forbidden", ...ofBody, ...ofIdempotency],
+};

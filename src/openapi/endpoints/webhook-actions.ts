@@ -46,15 +46,16 @@ export function webhookActions(): readonly Operation[] {
       path: "/webhooks/{id}/test",
       id: "svc.webhooks.test",
       summary: "Sends a ping to the receiver, and answers the attempt",
-      parameters: [idParameter],
+      parameters: [idParameter, ...idempotencyKey],
       body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
       answers: {
         200: {
+          headers: ["Idempotent-Replayed"],
           description: "The attempt, whatever the receiver answered. It counts nowhere.",
           schema: schemaNamed("Webhook.tested"),
         },
       },
-      errors: [...ofBody, "webhook.not_found", "rate.exceeded", "server.overloaded"],
+      errors: [...ofBody, ...ofIdempotency, "webhook.not_found", "rate.exceeded", "server.overloaded"],
     },
     {
       tag: "Webhooks",
