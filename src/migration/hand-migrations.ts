@@ -63,13 +63,15 @@ async function namesIn(path: string): Promise<readonly string[]> {
 /** Returns the fault of the file instead, where it has one. */
 function migrationOf(file: string, given: string): HandMigration | string {
   // A checkout with other line ends has the same migration.
-  const sql = given.replaceAll("\r\n", "\n");
+  const text = given.replaceAll("\r\n", "\n");
+  // The byte order mark with which some editors begin. It stays in the checksum.
+  const sql = text.replace(/^\uFEFF/, "");
   const [first = ""] = sql.split("\n", 1);
   const [, word] = directive.exec(first) ?? [];
   if (word !== undefined && word !== "no transaction")
     return `expected "-- svc: no transaction" in the first line, or none that begins with "-- svc:"`;
   if (sql.replaceAll(/--.*$/gm, "").trim() === "") return "expected SQL in the file";
-  const checksum = createHash("sha256").update(sql).digest("hex");
+  const checksum = createHash("sha256").update(text).digest("hex");
   return { name: file.replace(/\.sql$/, ""), sql, checksum, isInTransaction: word === undefined };
 }
 

@@ -69,7 +69,7 @@ describe("migrations by hand", () => {
 
   it("come once each, in the order of their numbers, before the mapping files", async () => {
     const byHand = await write({
-      "10_index.sql": "-- svc: no transaction\nCREATE INDEX CONCURRENTLY places_code ON places (code);\n",
+      "10_index.sql": "\uFEFF-- svc: no transaction\nCREATE INDEX CONCURRENTLY places_code ON places (code);\n",
       "9_backfill.sql": "UPDATE places SET code = 'b'",
       "0001_places.sql": first,
     });
