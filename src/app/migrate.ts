@@ -97,11 +97,13 @@ function planAfter(error: unknown): MigrationPlan {
 
 /**
  * Brings the service's own tables, the managed tables and the captures to this version and the
- * definitions. Does all of it or nothing. Two at once do it once.
+ * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
+ * of its own, and stay when what follows fails. Two at once do it once.
  *
  * @param allowDestructive Whether data may be lost.
  * @param actor For the audit trail. Default: the database role.
- * @throws OperatorError naming the step that failed, or every loss that was not allowed.
+ * @throws OperatorError naming the step that failed, or every loss that was not allowed, after what
+ *   was applied before.
  */
 export async function applyMigration({
   url,
@@ -131,6 +133,10 @@ export async function applyMigration({
       await recordMigration(client, planned.steps, actor);
       return planned;
     },
+  }).catch((error: unknown) => {
+    if (before.length === 0) throw error;
+    log.warn({ steps: before.map(({ title }) => title) }, "applied before the migration failed, and stays");
+    throw error instanceof OperatorError ? withStaying(error, before) : error;
   });
   const steps = [...before, ...made];
   const durationMs = Math.round(performance.now() - startedAt);
@@ -138,6 +144,14 @@ export async function applyMigration({
   for (const object of leftAlone) log.info({ object }, "not changed by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, leftAlone, durationMs };
+}
+
+function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {
+  const stay = `These were applied first, and stay:\n${listed(before.map(({ title }) => title))}`;
+  return new OperatorError(`${stay}\nNothing else was done. ${error.message}`, {
+    faults: [stay, ...error.faults],
+    cause: error,
+  });
 }
 
 /**

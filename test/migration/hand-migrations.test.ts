@@ -4,9 +4,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
+import { pino } from "pino";
 import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { loadHandMigrations, type HandMigration } from "../../src/migration/hand-migrations.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { runAdmin } from "../../src/cli/program.ts";
@@ -69,7 +71,8 @@ describe("migrations by hand", () => {
 
   it("come once each, in the order of their numbers, before the mapping files", async () => {
     const byHand = await write({
-      "10_index.sql": "\uFEFF-- svc: no transaction\nCREATE INDEX CONCURRENTLY places_code ON places (code);\n",
+      "10_index.sql":
+        "\uFEFF-- svc: no transaction\nCREATE INDEX CONCURRENTLY places_code ON places (code);\n",
       "9_backfill.sql": "UPDATE places SET code = 'b'",
       "0001_places.sql": first,
     });
@@ -124,6 +127,31 @@ describe("migrations by hand", () => {
     expect(late).to.match(/^The migration by hand 2_deferred failed and changed nothing\. .*duplicate key/);
     expect(await recorded()).to.deep.equal(["1_places"]);
     expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
+  });
+
+  it("are named as applied when the changes of the mapping files are refused", async () => {
+    const byHand = await write({ "1_places.sql": first });
+    const logged: string[] = [];
+    const missing = definition({ ...places, name: "missing", table: "missing" });
+
+    const migrated = applyMigration({
+      url: database.url,
+      definitions: definitionsOf(missing),
+      byHand,
+      allowDestructive: false,
+      log: pino({}, { write: (line: string) => void logged.push(line) }),
+    });
+    const error = await migrated.catch((thrown: unknown) => thrown);
+
+    expect(error).to.be.instanceOf(OperatorError);
+    const { message, faults } = error as OperatorError;
+    expect(message).to.match(
+      /^These were applied first, and stay:\n(  - core migration .*\n)+  - migration by hand 1_places\nNothing else was done\. The mapping files do not fit/,
+    );
+    expect(faults).to.have.length(2);
+    expect(faults[1]).to.include('there is no table "missing"');
+    expect(logged.join("")).to.include("migration by hand 1_places");
+    expect(await recorded()).to.deep.equal(["1_places"]);
   });
 
   it("tell of files that were changed, come too late, or end their transaction", async () => {
