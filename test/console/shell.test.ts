@@ -138,7 +138,10 @@ describe("the shell of the console", function () {
     await page.getByText("What you see is from before").first().waitFor();
     await expectSound(shown);
 
-    await page.getByRole("link", { name: "Resources" }).first().click();
+    const asks = page.waitForEvent("dialog");
+    const left = page.getByRole("link", { name: "Resources" }).first().click();
+    await (await asks).accept();
+    await left;
     await page.getByText("The service does not answer").first().waitFor();
     await page.context().setOffline(false);
     await page.getByRole("row", { name: /orders/ }).waitFor();
