@@ -112,7 +112,7 @@ export function createApi({
     feed,
     registered,
   });
-  const replayed = { ...posts, listTurns, eligibility, filters, names };
+  const replayed = { ...posts, ...lists, listTurns, eligibility, filters, names };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
   addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts, listTurns });
   const openRouter = createRouter(routePrefix);

@@ -21,7 +21,10 @@ export function addReplays(
     infrastructure,
     configuration,
   }: { readonly infrastructure: Infrastructure; readonly configuration: Configuration },
-  options: Omit<ReplayRoutesOptions, "sql" | "listSql" | "transact" | "isResource" | "onRunning"> & {
+  options: Omit<
+    ReplayRoutesOptions,
+    "sql" | "listSql" | "listText" | "transact" | "isResource" | "onRunning"
+  > & {
     readonly filters: Pick<WebhookFilters, "passes">;
     readonly names: (text: string) => string | undefined;
   },
@@ -46,6 +49,7 @@ export function addReplays(
     ...options,
     sql,
     listSql: createIndexSql(database.lists),
+    listText: createTextSql(database.lists, () => undefined),
     transact,
     isResource: (name) => definitions.has(name) || isService(definitions, name),
     onRunning: () => worker.wake(),

@@ -8,6 +8,7 @@ const readers: ReadonlySet<string> = new Set([
   "/resources/:name/:id",
   "/webhooks",
   "/webhook-deliveries",
+  "/webhook-replays",
   "/events",
   "/events/stream",
   "/tokens",

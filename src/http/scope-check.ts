@@ -25,6 +25,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "POST /webhooks/:id/test": "webhooks",
   "POST /webhooks/:id/discard-held": "webhooks",
   "POST /webhooks/:id/replay": "webhooks",
+  "GET /webhook-replays": "webhooks",
   "GET /webhook-replays/:id": "webhooks",
   "POST /webhook-replays/:id/pause": "webhooks",
   "POST /webhook-replays/:id/resume": "webhooks",

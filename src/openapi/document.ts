@@ -96,7 +96,7 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
     ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
     ...webhookOperations(lists),
     ...deliveryOperations(lists),
-    ...replayOperations(),
+    ...replayOperations({ maxPerPage }),
     ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
     ...userOperations(lists),
     ...operationOperations(lists),

@@ -1,4 +1,5 @@
 import type { EventKind } from "../../events/event.ts";
+import { formatDateTime } from "../../kit/date-time.ts";
 
 /**
  * What an event was to a subscription: the status of the newest delivery, or `never` without one.
@@ -53,13 +54,15 @@ export function presentReplay(replay: Replay): Readonly<Record<string, unknown>>
     id: Number(id),
     webhook_id: subscriptionId,
     ...asked,
+    since: formatDateTime(new Date(asked.since)),
+    until: formatDateTime(new Date(asked.until)),
     state,
     reason,
     done,
     total,
     is_estimate: isEstimate,
     failed,
-    created_at: replay.createdAt.toISOString(),
-    updated_at: replay.updatedAt.toISOString(),
+    created_at: formatDateTime(replay.createdAt),
+    updated_at: formatDateTime(replay.updatedAt),
   };
 }

@@ -4,30 +4,28 @@ import { actorOf } from "../../http/actor.ts";
 import { readJsonBody, refuseFields } from "../../http/body.ts";
 import type { AnswerPost } from "../../http/idempotency.ts";
 import type { ApiRouter } from "../../http/state.ts";
-import { urlBelow, type UrlOf } from "../../http/url-of.ts";
+import { urlBelow } from "../../http/url-of.ts";
 import type { Caller } from "../../kit/caller.ts";
 import { AppError } from "../../kit/errors.ts";
 import { idOf } from "../../kit/ids.ts";
-import type { Turns } from "../../kit/turns.ts";
+import { answerOwnList, type OwnListOptions } from "../../querying/own-list.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import { rowIdOf } from "../delivery-json.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
+import { replaysOf } from "./replay-list.ts";
 import { createReplay, findReplay, moveReplay, nameUnfinished } from "./replay-store.ts";
 import { presentReplay, type Replay } from "./replay.ts";
 
-export interface ReplayRoutesOptions {
+export interface ReplayRoutesOptions extends OwnListOptions {
   readonly sql: Sql;
   /** With a limit of time for each statement. */
   readonly listSql: Sql;
   readonly transact: Transact;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly isResource: (name: string) => boolean;
-  /** Limits each user's lists of all kinds together. */
-  readonly listTurns: Turns;
   readonly bodyLimitBytes: number;
-  readonly urlOf: UrlOf;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
   /** Called when a replay may go on. */
@@ -79,6 +77,10 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
         };
       },
     });
+  });
+
+  router.get("/webhook-replays", async (ctx) => {
+    ctx.body = await answerOwnList(ctx, replaysOf(ctx.state.caller), options);
   });
 
   router.get("/webhook-replays/:id", async (ctx) => {

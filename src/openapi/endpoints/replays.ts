@@ -1,5 +1,8 @@
 import { deliveredEvents } from "../../deliveries/delivery.ts";
 import { replayedStatuses, replayStates } from "../../deliveries/replay/replay.ts";
+import { replayShape } from "../../deliveries/replay/replay-list.ts";
+import { listSchema } from "../envelopes.ts";
+import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -14,26 +17,38 @@ const status: JsonSchema = { type: "string", enum: replayedStatuses };
 
 /** The schemas of replays (docs/webhooks.md, "Replays"). */
 export function replaySchemas(): Readonly<Record<string, JsonSchema>> {
-  return {
-    Replay: objectOf({
-      id: rowId,
-      webhook_id: rowId,
-      since: dateTime,
-      until: dateTime,
-      status: listOf(status),
-      events: nullable(listOf(event)),
-      resource: nullable(text),
-      state: { type: "string", enum: replayStates },
-      reason: nullable(text),
-      done: whole,
-      total: whole,
-      is_estimate: { type: "boolean" },
-      failed: whole,
-      created_at: dateTime,
-      updated_at: dateTime,
-    }),
-  };
+  return { Replay: objectOf(keys), "Replay.listed": objectOf(keys, { optional: "all" }) };
 }
+
+const keys: Readonly<Record<string, JsonSchema>> = {
+  id: rowId,
+  webhook_id: rowId,
+  since: dateTime,
+  until: dateTime,
+  status: listOf(status),
+  events: nullable(listOf(event)),
+  resource: nullable(text),
+  state: { type: "string", enum: replayStates },
+  reason: nullable(text),
+  done: whole,
+  total: whole,
+  is_estimate: { type: "boolean" },
+  failed: whole,
+  created_at: dateTime,
+  updated_at: dateTime,
+};
+
+/** Parameters that only the list has. */
+const own: OwnParameters = {
+  webhook_id: {
+    schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
+    description: "Of this subscription.",
+  },
+  state: {
+    schema: { ...text, examples: ["running"] },
+    description: `One or more of ${replayStates.join(", ")}, with commas.`,
+  },
+};
 
 const asked: JsonSchema = {
   type: "object",
@@ -57,7 +72,7 @@ const asked: JsonSchema = {
 const nothing: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
 /** The operations of replays. */
-export function replayOperations(): readonly Operation[] {
+export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
   const common = { tag: "Deliveries", scope: "webhooks" } as const;
   const id = pathParameter("id", rowId, 1);
   const replay = { description: "The replay.", schema: schemaNamed("Replay") };
@@ -90,6 +105,17 @@ export function replayOperations(): readonly Operation[] {
         202: { ...replay, headers: ["Location", "Idempotent-Replayed"] },
       },
       errors: ["webhook.not_found", "replay.conflict", "replay.refused", ...ofBody, ...ofIdempotency],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/webhook-replays",
+      id: "svc.replays.list",
+      summary: "Lists the replays of the caller's subscriptions; of all for admins",
+      description: listRemarks(replayShape),
+      parameters: listParameters(replayShape, { maxPerPage, own }),
+      answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Replay.listed")) } },
+      errors: ["validation.failed"],
     },
     {
       ...common,

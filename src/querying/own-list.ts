@@ -1,0 +1,139 @@
+import type { TextSql } from "../db/text-sql.ts";
+import { cursorEnvelope, envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
+import type { ApiContext } from "../http/state.ts";
+import type { UrlOf } from "../http/url-of.ts";
+import type { Turns } from "../kit/turns.ts";
+import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
+import { cursorBinding, cursorPage, openPosition } from "./cursor-page.ts";
+import type { Cursors } from "./cursor.ts";
+import { afterText, type Bound } from "./keyset.ts";
+import { readListParameters, type ListParameters } from "./list-parameters.ts";
+import { orderText, reversed, type OrderItem } from "./order.ts";
+import { createProjection } from "./projection.ts";
+import { estimateCount } from "./read.ts";
+import type { ListShape } from "./shown-paths.ts";
+
+/** A list of the service's own rows. */
+export interface OwnList {
+  /** A cursor is for this list alone. */
+  readonly name: string;
+  readonly shape: ListShape;
+  /** The order without `sort`: by id. */
+  readonly direction: OrderItem["direction"];
+  /**
+   * Writes the SELECT of all its rows, with columns that are named as the shape has them. `given`
+   * has the parameters that only this list has.
+   */
+  readonly source: (parameters: Parameters, given: ReadonlyMap<string, string>) => string;
+}
+
+export interface OwnListOptions {
+  /** Gives statements no names: clients make many shapes of texts. */
+  readonly listText: TextSql;
+  /** Turns of users, at lists of all kinds together. */
+  readonly listTurns: Turns;
+  readonly cursors: Cursors;
+  readonly maxPerPage: number;
+  readonly urlOf: UrlOf;
+}
+
+type Page = Envelope<unknown> | CursorEnvelope<unknown>;
+
+/** Answers a request for a list (docs/lists.md). */
+export async function answerOwnList(ctx: ApiContext, list: OwnList, options: OwnListOptions): Promise<Page> {
+  const { maxPerPage, listTurns } = options;
+  const asked = readListParameters(ctx.querystring, list.shape, { maxPerPage });
+  const { id } = ctx.state.caller;
+  return listTurns.run(id, () => readPage({ ctx, list, asked, ...options }));
+}
+
+interface Reading extends OwnListOptions {
+  readonly ctx: ApiContext;
+  readonly list: OwnList;
+  readonly asked: ListParameters;
+}
+
+async function readPage(reading: Reading): Promise<Page> {
+  const { ctx, list, asked, cursors, urlOf } = reading;
+  const { paging } = asked;
+  const url = urlOf(ctx);
+  if (paging.kind === "page") {
+    const { page, perPage, skip } = paging;
+    const [rows, counted] = await Promise.all([
+      readRows(reading, { skip, take: perPage + 1 }),
+      countRows(reading),
+    ]);
+    const data = rows.slice(0, perPage).map(({ record }) => record);
+    return envelope({ data, ...counted, hasNext: rows.length > perPage, page, perPage, url });
+  }
+  const { perPage, cursor } = paging;
+  const binding = cursorBinding(list.name, ctx.state.caller.id, asked);
+  const position = openPosition(cursors, cursor, binding);
+  const read = await readRows(reading, { skip: 0, take: perPage + 1 }, position);
+  const { rows, next, previous } = cursorPage(read, {
+    position,
+    take: perPage,
+    valuesOf: (row) => row.values,
+  });
+  const seal = (one: typeof next): string | undefined => one && cursors.seal(one, binding);
+  const data = rows.map(({ record }) => record);
+  return cursorEnvelope({ data, next: seal(next), previous: seal(previous), perPage, url });
+}
+
+interface Row {
+  /** As it is shown. */
+  readonly record: unknown;
+  /** Those of its order. */
+  readonly values: Bound["values"];
+}
+
+async function readRows(
+  { listText, list, asked: { filter, sort = [], fields, given } }: Reading,
+  { skip, take }: { readonly skip: number; readonly take: number },
+  position?: Bound & { readonly isBackwards: boolean },
+): Promise<readonly Row[]> {
+  const { shape, source, direction } = list;
+  const key = shape.sortable.paths.get("id");
+  const isTotal = key === undefined || sort.some(({ field }) => field.name === "id");
+  const last: readonly OrderItem[] = isTotal
+    ? []
+    : [{ links: [], field: key.field, direction, nulls: "last" }];
+  const wanted = [...sort, ...last];
+  const order = position?.isBackwards === true ? reversed(wanted) : wanted;
+  const parameters = createParameters();
+  const text = [
+    `SELECT ${[jsonText(shape), ...order.map(({ field }) => `t.${field.column}`)].join(", ")}`,
+    `FROM (${source(parameters, given)}) AS t WHERE (${conditionText(filter, "t", parameters)})`,
+    ...(position === undefined ? [] : [`AND (${afterText(order, position, () => "t", parameters)})`]),
+    `ORDER BY ${orderText(order, () => "t")} LIMIT ${parameters.add(take)} OFFSET ${parameters.add(skip)}`,
+  ].join(" ");
+  const project = fields && createProjection(fields, shape.places);
+  return (await listText(text, parameters.values)).map(([json, ...values]) => {
+    const record: unknown = JSON.parse(json ?? "");
+    return { record: project?.(record) ?? record, values };
+  });
+}
+
+async function countRows({
+  listText,
+  list,
+  asked: { filter, count = "exact", given },
+}: Reading): Promise<{ readonly total: number | undefined; readonly isEstimate?: boolean }> {
+  if (count === "none") return { total: undefined };
+  const parameters = createParameters();
+  const from = `FROM (${list.source(parameters, given)}) AS t WHERE ${conditionText(filter, "t", parameters)}`;
+  if (count === "estimated") return estimateCount(listText, from, parameters);
+  const [row] = await listText(`SELECT count(*) ${from}`, parameters.values);
+  return { total: Number(row?.[0]) };
+}
+
+/** As `formatDateTime` writes a date. */
+const shownTime = `'YYYY-MM-DD"T"HH24:MI:SS.MS"+00:00"'`;
+
+function jsonText({ places }: ListShape): string {
+  const pairs = [...(places ?? [])].map(([name, { field }]) => {
+    const isTime = field?.type === "DateTime";
+    return `'${name}', ${isTime ? `to_char(t.${name} AT TIME ZONE 'UTC', ${shownTime})` : `t.${name}`}`;
+  });
+  return `json_build_object(${pairs.join(", ")})`;
+}
