@@ -9,7 +9,7 @@ import type { HeldStore, HeldSubscription } from "./held-store.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 
 export interface HeldLaneOptions extends PlaceOptions {
-  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "roomOf">;
+  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "inTurn" | "roomOf">;
   readonly held: HeldStore;
   readonly flightMs: number;
   readonly holdForMs: number;
@@ -49,6 +49,8 @@ const cancelledAtOnce = 200;
 const portionsPerTurn = 5;
 /** Deliveries that a subscription sends before it leaves its place to another. */
 const sentPerTurn = 50;
+/** A subscription that has sent for so long leaves its place to one that waits. */
+const longestTurnMs = 5_000;
 /** Deliveries of replays that a subscription sends at the same time. */
 const replayedAtOnce = 10;
 /** A subscription whose rate has it wait for longer leaves its place to another. */
@@ -184,7 +186,7 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
 
 /** Sends some held deliveries, until none is left or the receiver has no slot for more. */
 async function send(
-  { options, holder, alarm }: State,
+  { options, holder, alarm, waiting: others }: State,
   { subscriptionId, url, userId, hasRateLimit }: HeldSubscription,
   signal: AbortSignal,
 ): Promise<void> {
@@ -192,7 +194,9 @@ async function send(
   if (url === null || userId === null) return;
   let count = 0;
   let hasLease = false;
+  const startedAt = performance.now();
   while (count < sentPerTurn && !signal.aborted) {
+    if (others.size > 0 && performance.now() - startedAt > longestTurnMs) break;
     const room = admission.roomOf({ url, userId, lane });
     if (room === 0) break;
     const waitMs = options.rates.waitMs(subscriptionId);

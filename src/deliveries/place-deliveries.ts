@@ -13,7 +13,7 @@ import type { Outcome, Taken, TakenDelivery } from "./store.ts";
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */
   readonly lane?: Lane;
-  readonly admission: Pick<Admission, "reserve" | "refusalOf">;
+  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "inTurn">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
   readonly eligibility: Pick<Eligibility, "judge">;
@@ -40,7 +40,8 @@ export async function placeDeliveries(
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
   const judged = await eligibleOf(options, deliveries);
   const grants = await grantsFor(options.rates, limitedOf(deliveries, judged));
-  return deliveries.filter((delivery) => place(options, { delivery, flight, judged, grants })).length;
+  const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
+  return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants })).length;
 }
 
 /**

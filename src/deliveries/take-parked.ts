@@ -1,4 +1,5 @@
-import type { Admission } from "./admission/admission.ts";
+import { setBounded } from "../kit/bounded-map.ts";
+import { groupBy } from "../kit/group-by.ts";
 import { burstOf } from "./admission/rates.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore, ParkedSubscription } from "./store.ts";
@@ -19,21 +20,32 @@ export interface ParkedWalk {
   judgedAtMs: number;
   /** When a subscription with a rate limit may go on, of those that the last looks have seen. */
   rateAtMs: number;
+  /** By user: the subscription that got a place last. */
+  readonly served: Map<number, number>;
 }
 
 const batchSize = 200;
 /** Most deliveries of one subscription from one look. */
 const mostOfOne = 100;
+/** Users whose last subscription is remembered. */
+const mostServed = 10_000;
 /** How often deliveries of silent receivers are judged by how long they have waited. */
 const judgeEveryMs = 60_000;
 
 export function createParkedWalk(): ParkedWalk {
-  return { mayBeParked: true, after: 0, isSlotWanted: false, judgedAtMs: -Infinity, rateAtMs: Infinity };
+  return {
+    mayBeParked: true,
+    after: 0,
+    isSlotWanted: false,
+    judgedAtMs: -Infinity,
+    rateAtMs: Infinity,
+    served: new Map(),
+  };
 }
 
 /**
- * Takes deliveries that wait for a slot, as many as there are slots, in turns over the
- * subscriptions.
+ * Takes as many deliveries that wait for a slot as there are slots. Users take turns, and so do the
+ * subscriptions of each.
  *
  * @returns Whether to look again at once.
  */
@@ -57,7 +69,8 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   await judge(options, walk, silent);
   const hasOff = await hold(options, found);
   const counts = shareOut(
-    options.admission,
+    options,
+    walk,
     found.filter((one) => !held.includes(one)),
   );
   noteRates(options, walk, limited);
@@ -116,28 +129,51 @@ async function judge(
 }
 
 /**
- * Returns how many deliveries of each subscription there are slots for: one for each in turn, until
- * there are none.
+ * Returns how many deliveries of each subscription there are slots for: one for each user in turn,
+ * until there are none.
  */
 function shareOut(
-  admission: Pick<Admission, "reserve">,
+  { admission }: TakeParkedOptions,
+  { served }: ParkedWalk,
   found: readonly ParkedSubscription[],
 ): ReadonlyMap<number, number> {
   const places: { readonly leave: () => void }[] = [];
   const counts = new Map<number, number>();
-  let open = found.filter(({ isActive }) => isActive);
-  while (open.length > 0 && places.length < batchSize)
-    open = open.filter(({ subscriptionId, url, userId, rateLimit }) => {
-      if (url === null || userId === null || places.length === batchSize) return false;
-      const count = (counts.get(subscriptionId) ?? 0) + 1;
+  const lines = groupBy(found.filter(isServed), ({ userId }) => userId);
+  /** Takes a place for the next subscription of a user that gets one. */
+  const serve = (line: ServedSubscription[]): boolean => {
+    for (let one = line.shift(); one !== undefined; one = line.shift()) {
+      const { subscriptionId, url, userId, rateLimit } = one;
       const request = { userId, url, bytes: 0, isUrgent: false };
       const reserved =
         admission.reserve({ ...request, lane: "first" }) ?? admission.reserve({ ...request, lane: "retry" });
-      if (reserved === undefined) return false;
+      if (reserved === undefined) continue;
       places.push(reserved);
+      const count = (counts.get(subscriptionId) ?? 0) + 1;
       counts.set(subscriptionId, count);
-      return count < (rateLimit === null ? mostOfOne : Math.min(mostOfOne, burstOf(rateLimit)));
-    });
+      setBounded(served, [userId, subscriptionId], mostServed);
+      if (count < (rateLimit === null ? mostOfOne : Math.min(mostOfOne, burstOf(rateLimit)))) line.push(one);
+      return true;
+    }
+    return false;
+  };
+  let open = admission
+    .inTurn([...lines], ([userId]) => userId)
+    .map(([userId, line]) => behind(line, served.get(userId) ?? 0));
+  while (open.length > 0 && places.length < batchSize)
+    open = open.filter((line) => places.length < batchSize && serve(line));
   for (const one of places) one.leave();
   return counts;
+}
+
+type ServedSubscription = ParkedSubscription & { readonly url: string; readonly userId: number };
+
+function isServed(one: ParkedSubscription): one is ServedSubscription {
+  return one.isActive && one.url !== null && one.userId !== null;
+}
+
+/** Begins a list, which is by id, with those behind an id. */
+function behind(line: readonly ServedSubscription[], id: number): ServedSubscription[] {
+  const isBehind = ({ subscriptionId }: ServedSubscription): boolean => subscriptionId > id;
+  return [...line.filter(isBehind), ...line.filter((one) => !isBehind(one))];
 }

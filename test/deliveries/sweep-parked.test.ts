@@ -6,6 +6,9 @@ import type { Sweep } from "../../src/deliveries/sweep.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
+import { success } from "../support/work.ts";
+import { createAdmission, type Place } from "../../src/deliveries/admission/admission.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 
 // Deliveries that wait for a slot, and messages that announce them; sweep.test.ts has the rest.
 describe("createSweep", () => {
@@ -51,6 +54,41 @@ describe("createSweep", () => {
       expect(
         scene.started.map(({ subscriptionId }) => subscriptionId).toSorted((one, next) => one - next),
       ).to.deep.equal([scene.subscription.id, scene.subscription.id, other.id, other.id]);
+    });
+
+    it("has users take turns at a receiver of both, however many older ones of one wait", async () => {
+      const other = await scene.work.addSubscription();
+      await addParked(20);
+      await addParked(1, other);
+      const admission = createAdmission({
+        concurrency: 4,
+        perReceiver: 1,
+        hasBreakers: false,
+        timeoutMs: 30_000,
+        sql: scene.core.sql,
+        log: scene.log,
+        drained: () => Promise.resolve(),
+        now: () => performance.now(),
+        random: Math.random,
+      });
+      const places: Place[] = [];
+      const attempts = {
+        ...scene.attempts,
+        start(delivery: DeliveryInFlight, place: Place) {
+          scene.started.push(delivery);
+          places.push(place);
+        },
+      };
+
+      const sweep = start({ intervalMs: never, admission, attempts });
+      for (let count = 1; count <= 3; count += 1) {
+        await untilStarted(count);
+        places.pop()?.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("gave up") });
+        sweep.onFree();
+      }
+
+      const users = scene.started.slice(0, 3).map(({ subscriptionId }) => subscriptionId);
+      expect(users).to.include(other.id);
     });
 
     it("holds it when its subscription is off, whatever else waits", async () => {

@@ -28,6 +28,8 @@ export interface SweepScene extends WorkerScene {
   readonly started: DeliveryInFlight[];
   readonly outcomes: Outcome[];
   readonly returns: Return[];
+  /** Attempts that are never made. */
+  readonly attempts: Pick<Attempts, "start" | "settle" | "putBack" | "drain">;
   readonly start: (overrides?: Partial<SweepOptions>) => Sweep;
   readonly startedIds: () => readonly string[];
   readonly untilStarted: (count: number) => Promise<unknown>;
@@ -47,7 +49,7 @@ export function useSweepScene(): SweepScene {
         store: scene.store,
         admission: scene.admission,
         rates: unlimited,
-        attempts: notingAttempts(scene),
+        attempts: scene.attempts,
         eligibility: notesEligibility(),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         flightMs: 60_000,
@@ -83,6 +85,7 @@ export function useSweepScene(): SweepScene {
     scene.subscription = await scene.work.addSubscription();
     scene.admission = createWatchedAdmission();
     Object.assign(scene, { started: [], outcomes: [], returns: [] });
+    scene.attempts = notingAttempts(scene);
   });
   return scene;
 }

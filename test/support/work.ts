@@ -150,7 +150,7 @@ export const failure = (): AttemptResult => ({
 });
 
 /** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
-export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf" | "roomOf"> {
+export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf" | "inTurn" | "roomOf"> {
   /** What was asked for, granted or not. */
   readonly asked: SlotRequest[];
   /** What the attempts that were begun came to, in the order of their ends. */
@@ -171,6 +171,7 @@ export function createWatchedAdmission(): WatchedAdmission {
     room: 100,
     refuses: () => undefined,
     refusalOf: (candidate) => admission.refuses(candidate),
+    inTurn: (items) => items,
     roomOf: (candidate) => (admission.refuses(candidate) === undefined ? admission.room : 0),
     reserve(candidate) {
       admission.asked.push(candidate);

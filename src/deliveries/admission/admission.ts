@@ -6,7 +6,8 @@ import type { Worker } from "../../kit/worker.ts";
 import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
 import { createSharedBreakers } from "./shared-breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
-import { createReceiverSlots, type ReceiverSlots } from "./receiver-slots.ts";
+import { getOrSet } from "../../kit/group-by.ts";
+import { createReceiverSlots, type ReceiverSlots, type UserLoad } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
 /** A delivery that is to be attempted, as far as slots and breakers are concerned. */
@@ -48,6 +49,11 @@ export interface Admission {
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
   /** Returns how many small deliveries `reserve` would give places now. */
   roomOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): number;
+  /**
+   * Orders what is to get a place: first that of users with the fewest attempts in flight, and of
+   * these the one who has waited longest.
+   */
+  inTurn<T>(items: readonly T[], userOf: (item: T) => number | undefined): readonly T[];
   breakerCounts(): BreakerCounts;
   /** Shares the breakers with other dispatchers; none without breakers. */
   readonly workers: readonly Worker[];
@@ -79,6 +85,8 @@ interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "lo
   readonly breakers: Breakers;
   /** Bodies of the places that are reserved or in use. */
   bytesHeld: number;
+  /** The same by user. */
+  readonly bytesOfUsers: Map<number, number>;
 }
 
 /**
@@ -86,8 +94,8 @@ interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "lo
  */
 const costlyMs = 1_000;
 
-/** Limit of `bytesHeld`. A single body may be larger. */
-const mostBytes = 32 * 1024 ** 2;
+/** Limit of `bytesHeld`, and of those of one user. A single body may be larger. */
+const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
 
 /**
  * Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for
@@ -118,11 +126,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
     slots: slotsOf(options),
     breakers,
     bytesHeld: 0,
+    bytesOfUsers: new Map(),
   };
   return {
     refusalOf: (request) => refusalOf(state, request),
     roomOf: (request) => roomOf(state, request),
     reserve: (request) => reserve(state, request),
+    inTurn: (items, userOf) => inTurn(state, items, userOf),
     breakerCounts: () => breakers.counts(),
     workers: hasBreakers ? [breakers] : [],
   };
@@ -170,19 +180,22 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
   const receiver = receiverOf(request);
   const needsBreaker = hasBreakers && !isUrgent;
   if (needsBreaker && !breakers.mayAcquire(receiver)) return undefined;
-  if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes) return undefined;
+  const ownBytes = state.bytesOfUsers.get(userId) ?? 0;
+  if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes.all) return undefined;
+  if (ownBytes > 0 && ownBytes + bytes > mostBytes.ofUser) return undefined;
   const place = slots[lane].reserve({ userId, origin: originOf(url) });
   if (place === undefined) return undefined;
-  state.bytesHeld += bytes;
+  holdBytes(state, userId, bytes);
+  const letGo = (): void => holdBytes(state, userId, -bytes);
   return {
     leave() {
-      state.bytesHeld -= bytes;
+      letGo();
       place.leave();
     },
     enter({ begin, giveUp }) {
       place.enter({
         giveUp() {
-          state.bytesHeld -= bytes;
+          letGo();
           giveUp("busy");
         },
         begin(release) {
@@ -190,12 +203,12 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
             ? breakers.tryAcquire(receiver)
             : { kind: "go" as const, isProbe: false };
           if (permission.kind === "wait") {
-            state.bytesHeld -= bytes;
+            letGo();
             release();
             return giveUp("silent");
           }
           begin((result) => {
-            state.bytesHeld -= bytes;
+            letGo();
             // At least 1 ms: an answer may take 0 ms when rounded, and 0 means no answer.
             if (result === undefined) release();
             else release(costOf(state, result) === "answered" ? Math.max(result.durationMs, 1) : 0);
@@ -205,6 +218,33 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
       });
     },
   };
+}
+
+function holdBytes(state: State, userId: number, bytes: number): void {
+  const own = (state.bytesOfUsers.get(userId) ?? 0) + bytes;
+  state.bytesHeld += bytes;
+  if (own > 0) state.bytesOfUsers.set(userId, own);
+  else state.bytesOfUsers.delete(userId);
+}
+
+function inTurn<T>(
+  { slots }: State,
+  items: readonly T[],
+  userOf: (item: T) => number | undefined,
+): readonly T[] {
+  const loads = new Map<number | undefined, UserLoad>();
+  const loadOf = (item: T): UserLoad => getOrSet(loads, userOf(item), () => loadIn(slots, userOf(item)));
+  return items.toSorted((one, other) => {
+    const [a, b] = [loadOf(one), loadOf(other)];
+    return a.inUse - b.inUse || a.servedAt - b.servedAt;
+  });
+}
+
+/** Returns what the user has of both lanes. */
+function loadIn({ first, retry }: State["slots"], userId: number | undefined): UserLoad {
+  if (userId === undefined) return { inUse: 0, servedAt: 0 };
+  const [one, other] = [first.loadOf(userId), retry.loadOf(userId)];
+  return { inUse: one.inUse + other.inUse, servedAt: Math.max(one.servedAt, other.servedAt) };
 }
 
 function costOf({ timeoutMs }: State, result: AttemptResult | undefined): AttemptCost {

@@ -20,6 +20,14 @@ export interface ReceiverSlots {
   reserve(holder: SlotHolder): SlotPlace | undefined;
   /** Returns how many places `reserve` would return, one after the other. */
   roomOf(holder: SlotHolder): number;
+  loadOf(userId: number): UserLoad;
+}
+
+/** What a user has of the slots. */
+export interface UserLoad {
+  readonly inUse: number;
+  /** When it got its latest slot, by `now`; 0: not lately. */
+  readonly servedAt: number;
 }
 
 /** The user and the receiver that a slot is counted for. */
@@ -59,9 +67,11 @@ interface Usage {
   usualMs: number;
   /** Whether the latest attempt to end had no answer. */
   isUnanswered: boolean;
+  servedAt: number;
 }
 
 interface InFlight {
+  readonly user: Usage;
   readonly receiver: Usage;
   readonly sinceMs: number;
 }
@@ -118,6 +128,10 @@ export function createReceiverSlots({
     watch: undefined,
   };
   return {
+    loadOf(userId) {
+      const { inUse = 0, pending = 0, servedAt = 0 } = state.usages.get(`user ${userId}`) ?? {};
+      return { inUse: inUse + pending, servedAt };
+    },
     roomOf: (holder) => roomOf(state, usagesOf(state, holder)),
     reserve(holder) {
       const usages = usagesOf(state, holder);
@@ -153,7 +167,14 @@ function usagesOf(state: State, { userId, origin }: SlotHolder): Usages {
 }
 
 function usageOf({ usages }: State, name: string, most: number): Usage {
-  const usage = usages.get(name) ?? { most, inUse: 0, pending: 0, usualMs: 0, isUnanswered: false };
+  const usage = usages.get(name) ?? {
+    most,
+    inUse: 0,
+    pending: 0,
+    usualMs: 0,
+    isUnanswered: false,
+    servedAt: 0,
+  };
   usages.delete(name);
   usages.set(name, usage);
   return usage;
@@ -164,37 +185,46 @@ function isLively({ usualMs }: Usage): boolean {
 }
 
 /**
- * Returns whether a receiver is silent, and such receivers use half of the slots. By themselves,
- * twenty of them would have all slots until their breakers open, which takes minutes.
+ * Returns how many slots are left for a silent receiver; any number for others. By themselves,
+ * twenty silent ones would have all slots until their breakers open, which takes minutes.
+ *
+ * They have half of the slots, and those of one user a quarter. A user with nothing in flight has
+ * one attempt beside that: one that answers again must not wait for those of others that hang.
+ *
+ * @param reserved Places that the asker has.
  */
-function isCrowdedOut({ inFlight, slots, now }: State, [, receiver]: Usages): boolean {
+function roomOfSilent({ inFlight, slots, now }: State, [user, receiver]: Usages, reserved: number): number {
   const silent = new Set<Usage>();
   const before = now() - silentMs;
   for (const { receiver: one, sinceMs } of inFlight)
     if (one.isUnanswered || sinceMs < before) silent.add(one);
-  if (!receiver.isUnanswered && !silent.has(receiver)) return false;
-  const inUse = [...silent].reduce((sum, one) => sum + one.inUse, 0);
-  return inUse >= Math.max(1, Math.floor(slots / 2));
+  if (!receiver.isUnanswered && !silent.has(receiver)) return Infinity;
+  const flights = [...inFlight].filter((flight) => silent.has(flight.receiver));
+  const own = flights.filter((flight) => flight.user === user).length;
+  const share = (quarters: number): number => Math.max(1, Math.floor((slots * quarters) / 4));
+  const room = Math.min(share(2) - flights.length, share(1) - own);
+  if (room > 0) return room;
+  return user.inUse + user.pending <= reserved && flights.length < share(3) ? 1 : 0;
 }
 
 function canTake(state: State, usages: Usages): boolean {
   const { inUse, slots, livelyLimit } = state;
   return (
     inUse < slots &&
-    !isCrowdedOut(state, usages) &&
+    roomOfSilent(state, usages, 1) > 0 &&
     usages.every((usage) => usage.inUse < usage.most || (isLively(usage) && inUse < livelyLimit))
   );
 }
 
 function roomOf(state: State, usages: Usages): number {
   const { inUse, pending, slots, livelyLimit } = state;
-  if (isCrowdedOut(state, usages)) return 0;
   const rooms = usages.map((usage) => {
     const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
     const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
     return most + line - usage.inUse - usage.pending;
   });
-  return Math.max(0, Math.ceil(Math.min(slots + longestLine - inUse - pending, ...rooms)));
+  const most = Math.min(slots + longestLine - inUse - pending, roomOfSilent(state, usages, 0), ...rooms);
+  return Math.max(0, Math.ceil(most));
 }
 
 function add(
@@ -210,8 +240,9 @@ function add(
 
 function takeSlot(state: State, usages: Usages): ReleaseSlot {
   add(state, usages, { inUse: 1, pending: -1 });
-  const [, receiver] = usages;
-  const flight = { receiver, sinceMs: state.now() };
+  const [user, receiver] = usages;
+  user.servedAt = state.now();
+  const flight = { user, receiver, sinceMs: state.now() };
   state.inFlight.add(flight);
   let isReleased = false;
   return (answeredMs) => {

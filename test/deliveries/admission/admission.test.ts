@@ -183,19 +183,42 @@ describe("createAdmission", () => {
     });
   });
 
+  it("gives those their turn first who have the fewest attempts in flight, then who waited longest", () => {
+    create({ concurrency: 64 });
+    begin(url, { userId: 1, lane: "retry" })(success());
+    nowMs += 1;
+    begin(url, { userId: 2 })(success());
+    begin(url, { userId: 3 });
+
+    const ordered = admission.inTurn([[3], [2], [1], [4], []], ([userId]) => userId);
+
+    expect(ordered).to.deep.equal([[4], [], [1], [2], [3]]);
+  });
+
   describe("of bytes", () => {
     const mebibyte = 1024 ** 2;
     const big = { bytes: 20 * mebibyte };
 
     it("has no more in hand than 32 MiB, and one alone however large", () => {
       const done = begin(url, { bytes: 100 * mebibyte });
-      expect(reasonOf(admit(url, { bytes: 1 }))).to.equal("no room for its bytes");
+      expect(reasonOf(admit(url, { userId: 2, bytes: 1 }))).to.equal("no room for its bytes");
 
       done(success());
 
       begin(url, big);
-      expect(reasonOf(admit(url, big))).to.equal("no room for its bytes");
-      expect(reasonOf(admit(url, { bytes: 12 * mebibyte }))).to.equal("go");
+      expect(reasonOf(admit(url, { userId: 2, ...big }))).to.equal("no room for its bytes");
+      expect(reasonOf(admit(url, { userId: 2, bytes: 12 * mebibyte }))).to.equal("go");
+    });
+
+    it("has no more than half of them of one user", () => {
+      const some = { bytes: 9 * mebibyte };
+      const done = begin(url, some);
+      expect(reasonOf(admit(url, some))).to.equal("no room for its bytes");
+      expect(reasonOf(admit(url, { userId: 2, ...some }))).to.equal("go");
+
+      done(success());
+
+      expect(reasonOf(admit(url, some))).to.equal("go");
     });
 
     it("gives them back however an attempt ends", () => {
@@ -213,7 +236,7 @@ describe("createAdmission", () => {
     it("gives them back when the breaker does not let it through", () => {
       attempt(timeout(), 10);
       nowMs += 4_000;
-      const place = admission.reserve(candidate(url, big));
+      const place = admission.reserve(candidate(url, { bytes: 12 * mebibyte }));
       const probe = begin();
 
       place?.enter({ begin: () => expect.fail("begun"), giveUp: () => undefined });

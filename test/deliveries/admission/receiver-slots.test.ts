@@ -93,11 +93,37 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots, "new", 9))).to.equal(2);
     });
 
+    it("lets a user with nothing in flight try one of them all the same, up to three quarters of the slots", () => {
+      const slots = create();
+      attempt(slots, 0, "x", 7);
+      attempt(slots, 0, "y", 8);
+      attempt(slots, 0, "z", 9);
+      hang(slots);
+
+      expect(begunOf(visitAll(slots, "x", 7))).to.equal(1);
+      expect(begunOf(visitAll(slots, "y", 8))).to.equal(1);
+      expect(begunOf(visitAll(slots, "z", 9))).to.equal(0);
+    });
+
+    it("gives those of one user a quarter of the slots", () => {
+      const slots = create();
+      for (const origin of names) attempt(slots, 0, origin, 7);
+
+      expect(names.map((origin) => visit(slots, origin, 7)?.state)).to.deep.equal([
+        "begun",
+        "begun",
+        undefined,
+        undefined,
+        undefined,
+      ]);
+    });
+
     it("takes those that have not answered for silent until they answer", () => {
       const slots = create();
       const [first, ...others] = hang(slots);
       first?.release(0);
       visit(slots, "e", 4);
+      visit(slots, "lively", 0);
       nowMs += 1_001;
 
       expect(visit(slots, "a", 0)).to.equal(undefined);
@@ -310,14 +336,14 @@ describe("createReceiverSlots", () => {
     for (let step = 0; step < 5_000; step++) act(false);
     while (open.length > 0) act(true);
 
-    // Every receiver is silent after this: they have half of the slots.
+    // Every receiver is silent after this: they have half of the slots, and one for the third user.
     for (const origin of "abc") for (const user of [0, 1, 2]) attempt(slots, 0, origin, user);
     const counts = [...visitAll(slots, "a", 0), ...visitAll(slots, "b", 1), ...visitAll(slots, "c", 2)].map(
       stateOf,
     );
-    expect(counts).to.deep.equal(Array(4).fill("begun"));
-    for (const [origin, user] of [["d", 4] as const, ["e", 5] as const])
-      expect(visitAll(slots, origin, user).map(stateOf)).to.deep.equal(["begun", "begun"]);
+    expect(counts).to.deep.equal(Array(5).fill("begun"));
+    expect(visitAll(slots, "d", 4).map(stateOf)).to.deep.equal(["begun", "begun"]);
+    expect(visitAll(slots, "e", 5).map(stateOf)).to.deep.equal(["begun", "waits"]);
   });
 
   it("remembers what is usual of 1,000 users and receivers without attempts in flight, those that had some last", () => {
