@@ -76,7 +76,8 @@ export async function planMigration({ url, definitions, byHand = [] }: Target): 
     async work(client) {
       const pending = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(client));
       if (pending.length === 0) return plan({ client, definitions });
-      const planned = await plan({ client, definitions }).then(noted, planAfter);
+      const core = await dueCoreSteps(await findInstalledInTransaction(client));
+      const planned = await plan({ client, definitions }).then(noted, (error) => planAfter(error, core));
       return { ...planned, byHand: pending };
     },
   });
@@ -88,11 +89,16 @@ function noted(planned: MigrationPlan): MigrationPlan {
   return { ...planned, notes: [note, ...planned.notes] };
 }
 
-/** Returns a plan without steps where tables do not fit before the migrations by hand. */
-function planAfter(error: unknown): MigrationPlan {
+/** Returns the plan where tables do not fit before the migrations by hand: the core migrations. */
+function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
   if (!(error instanceof OperatorError)) throw error;
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
-  return { byHand: [], steps: [], losses: [], impossible: [], notes, leftAlone: [] };
+  return { byHand: [], steps: core, losses: [], impossible: [], notes, leftAlone: [] };
+}
+
+/** Returns the steps of the core migrations that the database lacks. */
+async function dueCoreSteps({ migrations }: Installed): Promise<readonly Step[]> {
+  return coreSteps(pendingMigrations(await loadCoreMigrations(), migrations));
 }
 
 /**
@@ -174,8 +180,7 @@ async function migrateByHand({
     async work(client) {
       const due = pendingByHand(byHand, await appliedByHand(client));
       if (due.length === 0) return { core: [], pending: due };
-      const { migrations } = await findInstalledInTransaction(client);
-      const steps = coreSteps(pendingMigrations(await loadCoreMigrations(), migrations));
+      const steps = await dueCoreSteps(await findInstalledInTransaction(client));
       await runSteps(client, steps);
       await recordMigration(client, steps, actor);
       return { core: steps, pending: due };
@@ -231,7 +236,7 @@ async function plan({
   readonly definitions: Definitions;
 }): Promise<MigrationPlan> {
   const installed = await findInstalledInTransaction(client);
-  const core = coreSteps(pendingMigrations(await loadCoreMigrations(), installed.migrations));
+  const core = await dueCoreSteps(installed);
   const live = await readSchema(client, schemasOf(definitions));
   const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
   const findings = await checkTables({ client, definitions, live });

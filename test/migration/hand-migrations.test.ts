@@ -198,6 +198,9 @@ describe("migrations by hand", () => {
 
   it("are in the plan of svc-admin, as a script that psql runs", async () => {
     await write({ "1_places.sql": first, "2_index.sql": "-- svc: no transaction\nVACUUM places" });
+    const mapping =
+      "name: places\nmodel: Place\nmanaged: false\nfields:\n  id: { type: Int, id: true }\n  code: { type: String }\ntriggers: [on_create]\n";
+    writeFileSync(join(folder.configDir, "resources", "places.yaml"), mapping);
     const terminal = createMemoryTerminal();
     const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
 
@@ -208,6 +211,7 @@ describe("migrations by hand", () => {
     );
 
     expect(status).to.equal(0);
+    expect(stdout).to.match(/there is no table "places".*\nBEGIN;.*-- core migration 0001_core\n/s);
     expect(stdout).to.match(
       /COMMIT;\n\nBEGIN;.*-- migration by hand 1_places\nCREATE TABLE places.*COMMIT;/s,
     );
