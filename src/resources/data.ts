@@ -6,17 +6,32 @@ import type { Field, Row } from "../mapping/definition.ts";
  * Returns the values to write, as Prisma wants them: the validated ones that are fields. Everything
  * else in them, such as a password confirmation, stops here.
  *
- * @throws AppError `validation.failed` for values that the field's type cannot hold.
+ * @param keys The fields of the resource's key.
+ * @throws AppError `validation.failed` for values that the field's type cannot hold, and for a key
+ *   that no address can have.
  */
-export function dataOf(fields: readonly Field[], values: Readonly<Record<string, unknown>>): Row {
+export function dataOf(
+  fields: readonly Field[],
+  values: Readonly<Record<string, unknown>>,
+  keys: readonly Field[] = [],
+): Row {
   const data: Record<string, unknown> = {};
   const errors: Record<string, readonly string[]> = {};
   for (const field of fields) {
     if (!Object.hasOwn(values, field.name)) continue;
     const coerced = coerce(field, values[field.name]);
-    if (coerced.kind === "ok") data[field.name] = coerced.value;
-    else Object.assign(errors, coerced.errors);
+    if (coerced.kind === "refused") Object.assign(errors, coerced.errors);
+    else if (keys.length === 1 && keys[0]?.name === field.name && isLost(coerced.value))
+      errors[field.name] = [
+        `The ${field.name} field must not be empty, "." or "..": a record with such a key has no address.`,
+      ];
+    else data[field.name] = coerced.value;
   }
   if (Object.keys(errors).length > 0) throw validationError(errors);
   return data;
+}
+
+/** Clients take a path with these as another path before they send it, percent-encoded or not. */
+function isLost(key: unknown): boolean {
+  return key === "" || key === "." || key === "..";
 }

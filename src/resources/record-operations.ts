@@ -316,7 +316,7 @@ async function validated(
 ): Promise<Row> {
   const result = await validate(rules, body, { lookup, ignoreKey });
   if (result.kind === "invalid") throw validationError(result.errors);
-  const data = dataOf(fields, result.values);
+  const data = dataOf(fields, result.values, definition.keys);
   await checkReferences({ definition, definitions, rules, data, lookup });
   return data;
 }

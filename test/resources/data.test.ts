@@ -22,4 +22,19 @@ describe("dataOf", () => {
         "sizes.1": ["The sizes.1 field must be between -2147483648 and 2147483647."],
       });
   });
+
+  it("refuses a text as the whole key that no address can have, and takes it elsewhere", () => {
+    const [code, other] = [field("code", "String", { isKey: true }), field("other", "String")];
+    for (const text of ["", ".", ".."]) {
+      expect(() => dataOf([code, other], { code: text, other: "x" }, [code]))
+        .to.throw(AppError)
+        .with.property("errors")
+        .that.deep.equals({
+          code: ['The code field must not be empty, "." or "..": a record with such a key has no address.'],
+        });
+      const values = { code: "a.", other: text };
+      expect(dataOf([code, other], values, [code])).to.deep.equal(values);
+      expect(dataOf([code, other], { code: text }, [code, other])).to.deep.equal({ code: text });
+    }
+  });
 });
