@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { Client } from "pg";
 import { createSecretBox } from "../src/subscriptions/secret.ts";
+import { stateSql } from "./support/delivery-states.ts";
 import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes.ts";
 import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
@@ -184,7 +185,7 @@ describe("docs/production.md", function () {
   });
 
   it("retries the failed deliveries of a receiver", async () => {
-    const changed = "UPDATE svc.deliveries SET status = 'failed', url = $1";
+    const changed = `UPDATE svc.deliveries SET ${stateSql("'failed'").set}, url = $1`;
     await query(database.url, "DELETE FROM svc.delivery_queue");
     await query(database.url, changed, ["https://elsewhere.example.com/"]);
     expect(await run(["retry failed"])).to.equal("");
@@ -195,7 +196,10 @@ describe("docs/production.md", function () {
 
   it("prunes", async () => {
     const old = "now() - interval '31 days'";
-    await query(database.url, `UPDATE svc.deliveries SET status = 'delivered', updated_at = ${old}`);
+    await query(
+      database.url,
+      `UPDATE svc.deliveries SET ${stateSql("'delivered'").set}, updated_at = ${old}`,
+    );
     await query(database.url, "DELETE FROM svc.delivery_queue");
     await query(database.url, `UPDATE svc.events SET occurred_at = ${old}`);
 

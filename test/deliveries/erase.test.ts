@@ -4,6 +4,7 @@ import { createTransact } from "../../src/db/sql.ts";
 import { countEvents, eraseRecord, type Erased } from "../../src/deliveries/erase.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf } from "../support/audit.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -130,7 +131,7 @@ describe("eraseRecord", () => {
       const id = await add();
       const store = createDeliveryStore({ sql: core.sql });
       const taken = await store.takeDue({ limit: 10, flightMs: 60_000, sinceMs: undefined });
-      await core.sql("UPDATE svc.deliveries SET status = $1", [status]);
+      await core.sql(`UPDATE svc.deliveries SET ${stateSql("$1::text").set}`, [status]);
 
       const erased = await erase();
       expect(erased).to.include({ cancelled: status === "pending" ? 1 : 0, under_way: 1 });

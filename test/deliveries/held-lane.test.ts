@@ -47,7 +47,11 @@ describe("createHeldLane", () => {
   const untilStarted = (count: number): Promise<unknown> =>
     until(() => started.length >= count, { what: `${count} attempts` });
   const hold = async (subscription: SubscriptionModel, replayId?: bigint): Promise<string> => {
-    const held = { status: "held", heldAt: new Date(), ...(replayId === undefined ? {} : { replayId }) };
+    const held = {
+      status: "held",
+      heldAt: new Date(),
+      ...(replayId === undefined ? {} : { replayId, triggerKind: "manual" }),
+    };
     return String((await scene.work.addDelivery(subscription, held)).id);
   };
   const startedIds = (): readonly string[] => started.map(({ delivery }) => delivery.id);

@@ -191,7 +191,7 @@ describe("createDeliveryHistory", () => {
     expect(await history.find(id)).to.include({
       id,
       status: "delivered",
-      attempt: 0,
+      attempt: 1,
       triggerKind: "automatic",
     });
     const attempts = await history.attemptsOf(id);

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { deliveryFilter, deliveryShape } from "../../src/deliveries/list-filter.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { startListApi, type ListAnswer, type ListApi } from "../support/list-api.ts";
 
 const noBounds = { fromId: undefined, toId: undefined };
@@ -58,9 +59,9 @@ describe("GET /webhook-deliveries", () => {
       const user = index < statuses.length ? api.ada.id : api.ben.id;
       await api.core.sql(
         `WITH made AS (
-          INSERT INTO svc.deliveries (root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, max_attempts, url, status, created_at)
+          INSERT INTO svc.deliveries (root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, max_attempts, url, status, attempt, last_error, created_at)
           SELECT $1::int, gen_random_uuid(), 100 + $1::int / 2, gen_random_uuid(), $2::int, $2::int,
-            CASE $1::int WHEN 2 THEN 'orders' ELSE 'notes' END, 'manual', 3, 'http://127.0.0.1:' || 8 + $1::int % 2 || '/', $3,
+            CASE $1::int WHEN 2 THEN 'orders' ELSE 'notes' END, 'manual', 3, 'http://127.0.0.1:' || 8 + $1::int % 2 || '/', $3, ${stateSql("$3").attempt}, ${stateSql("$3").lastError},
             '2030-01-01T00:00:00Z'::timestamptz + $1::int * interval '1 hour' RETURNING id
         ) INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
         SELECT id, $2, $2, CASE $3 WHEN 'pending' THEN false END FROM made WHERE $3 IN ('pending', 'retrying')`,

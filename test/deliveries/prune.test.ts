@@ -4,6 +4,7 @@ import { createTransact } from "../../src/db/sql.ts";
 import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { createRetention } from "../../src/deliveries/retention.ts";
 import { pause } from "../../src/kit/worker.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
@@ -67,8 +68,9 @@ describe("pruneEvents and createRetention", () => {
          SELECT 'notes', 'on_create', '1', '{}', $2::timestamptz FROM generate_series(1, $1) RETURNING id, uuid
        ), delivery AS (
          INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-           max_attempts, url, status, updated_at, dead_lettered_at)
-         SELECT gen_random_uuid(), event.id, event.uuid, number, 1, 'notes', 1, 'automatic', 3, '', $4, $5::timestamptz, $6::timestamptz
+           max_attempts, url, status, updated_at, dead_lettered_at, attempt, last_error)
+         SELECT gen_random_uuid(), event.id, event.uuid, number, 1, 'notes', 1, 'automatic', 3, '', $4, $5::timestamptz, $6::timestamptz,
+           ${stateSql("$4").attempt}, ${stateSql("$4").lastError}
          FROM event CROSS JOIN generate_series(1, $3) AS number RETURNING id, event_id
        ), attempt AS (
          INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms) SELECT id, 1, now(), 1 FROM delivery
@@ -132,7 +134,7 @@ describe("pruneEvents and createRetention", () => {
 
   it("keeps an event, and all its deliveries, of which one is unfinished", async () => {
     await add({ deliveries: 3 });
-    await core.sql("UPDATE svc.deliveries SET status = 'retrying' WHERE subscription_id = 2");
+    await core.sql(`UPDATE svc.deliveries SET ${stateSql("'retrying'").set} WHERE subscription_id = 2`);
 
     expect(await prune()).to.deep.equal({ events: 0, deliveries: 0 });
     expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 3, attempts: 3 });
@@ -159,7 +161,7 @@ describe("pruneEvents and createRetention", () => {
     await add({ deliveries: 4_500 });
     const unfinished = await add({ deliveries: 2_500 });
     await core.sql(
-      "UPDATE svc.deliveries SET status = 'retrying' WHERE event_id = $1 AND subscription_id = 2400",
+      `UPDATE svc.deliveries SET ${stateSql("'retrying'").set} WHERE event_id = $1 AND subscription_id = 2400`,
       [unfinished[0]],
     );
     await add({ events: 10 });
@@ -180,7 +182,7 @@ describe("pruneEvents and createRetention", () => {
       await keepFromPruning(sql);
       pruning = prune();
       await until(() => isAnyoneWaiting(core), { what: "the prune to wait" });
-      await sql("UPDATE svc.deliveries SET status = 'pending', dead_lettered_at = NULL");
+      await sql(`UPDATE svc.deliveries SET ${stateSql("'pending'").set}, dead_lettered_at = NULL`);
     });
 
     expect(await pruning).to.deep.equal({ events: 0, deliveries: 0 });

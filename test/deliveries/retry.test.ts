@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
 import type { RetryAnswer } from "../../src/deliveries/retry.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { addDeliveries, addSubscriber, emptyHistory, type GivenDelivery } from "../support/history-rows.ts";
 import { until } from "../support/wait.ts";
@@ -34,7 +35,7 @@ describe("retryDelivery", () => {
   const add = (given: Partial<GivenDelivery> = {}): ReturnType<typeof addDeliveries> =>
     addDeliveries(core.sql, { of: subscriptionId, ...given });
   const retry = (id: string, limit = 3): Promise<RetryAnswer> => history.retry({ id, limit });
-  const fail = (): Promise<unknown> => core.sql("UPDATE svc.deliveries SET status = 'failed'");
+  const fail = (): Promise<unknown> => core.sql(`UPDATE svc.deliveries SET ${stateSql("'failed'").set}`);
   const countOf = async (table: string): Promise<number> =>
     (await core.sql(`SELECT FROM svc.${table}`)).length;
 

@@ -8,6 +8,9 @@ import { until } from "../support/wait.ts";
 import { inSeconds } from "../support/work.ts";
 
 // What leaves a flight and what ends one; store.test.ts has the rest.
+const result = { startedAt: new Date(), durationMs: 1, isResponseTruncated: false };
+const retried = { status: "retrying", delayMs: 60_000, lastError: "refused", result } as const;
+
 describe("createDeliveryStore", () => {
   const scene = useStoreScene();
   const { addFlight } = scene;
@@ -155,6 +158,7 @@ describe("createDeliveryStore", () => {
         uuid,
         attemptsBefore: 0,
         status: "delivered" as const,
+        result,
       }));
 
       expect((await scene.store.record({ outcomes, landed, isWhole: true })).size).to.equal(1);
@@ -168,7 +172,7 @@ describe("createDeliveryStore", () => {
     it("ends it with its outcomes", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
       const { id, uuid } = delivery;
-      const retry = { id: String(id), uuid, attemptsBefore: 0, status: "retrying", delayMs: 60_000 } as const;
+      const retry = { id: String(id), uuid, attemptsBefore: 0, ...retried };
 
       await scene.store.record({ outcomes: [retry], landed: [await addFlight(delivery)], isWhole: true });
 
@@ -205,9 +209,7 @@ describe("createDeliveryStore", () => {
         await whileOpen(
           (other) =>
             other.record({
-              outcomes: [
-                { id: String(delivery.id), uuid, attemptsBefore: 0, status: "retrying", delayMs: 60_000 },
-              ],
+              outcomes: [{ id: String(delivery.id), uuid, attemptsBefore: 0, ...retried }],
               landed: [],
             }),
           () => land(act, flight),

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { DeliveryStore, Taken } from "../../src/deliveries/store.ts";
 import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";
 import { inSeconds } from "../support/work.ts";
 
@@ -199,7 +200,9 @@ describe("createDeliveryStore", () => {
       const flying = await scene.work.addDelivery(scene.subscription, { due: inSeconds(-1) });
       await takeDue();
       const ended = await scene.work.addDelivery(scene.subscription, { due: inSeconds(60) });
-      await scene.core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [ended.id]);
+      await scene.core.sql(`UPDATE svc.deliveries SET ${stateSql("'delivered'").set} WHERE id = $1`, [
+        ended.id,
+      ]);
       await scene.core.sql("DELETE FROM svc.delivery_queue WHERE delivery_id = ANY($1)", [
         [stray.id, young.id, ended.id],
       ]);
@@ -242,7 +245,9 @@ describe("createDeliveryStore", () => {
       const { flightId = "" } = await takeDue();
       await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
       const [open, done, queued] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
-      await scene.core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id = $1", [String(done.id)]);
+      await scene.core.sql(`UPDATE svc.deliveries SET ${stateSql("'delivered'").set} WHERE id = $1`, [
+        String(done.id),
+      ]);
       await scene.store.putBack({
         returns: [{ id: String(queued.id), flightId, delayMs: undefined }],
         landed: [],

@@ -31,6 +31,8 @@ describe("the queue", () => {
           status: "retrying",
           attemptsBefore: 0,
           delayMs: 5_000,
+          lastError: "refused",
+          result: { startedAt: new Date(), durationMs: 1, isResponseTruncated: false },
         },
       ],
       landed: [],

@@ -208,7 +208,11 @@ describe("createDeliveryStore", () => {
       const deliveries = [];
       for (let count = 0; count < 3; count++)
         deliveries.push(
-          await scene.work.addDelivery(scene.subscription, { lastError: "old", due: "nowhere" }),
+          await scene.work.addDelivery(scene.subscription, {
+            status: "retrying",
+            lastError: "old",
+            due: "nowhere",
+          }),
         );
       const [a, b, c] = deliveries as [DeliveryModel, DeliveryModel, DeliveryModel];
       const { error: _, ...success } = result;
@@ -227,14 +231,14 @@ describe("createDeliveryStore", () => {
           problem,
         ]),
       ).to.deep.equal([
-        ["delivered", 1, null, null],
-        ["failed", 1, "spent", "failed"],
-        ["cancelled", 0, "no right", "cancelled"],
+        ["delivered", 2, null, null],
+        ["failed", 2, "spent", "failed"],
+        ["cancelled", 1, "no right", "cancelled"],
       ]);
       const attempts = await Promise.all(deliveries.map(({ id }) => scene.work.attemptsOf(id)));
       expect(
         attempts.map((made) => made.map(({ number, statusCode }) => [number, statusCode])),
-      ).to.deep.equal([[[1, 204]], [[1, 500]], []]);
+      ).to.deep.equal([[[2, 204]], [[2, 500]], []]);
       for (const { id } of deliveries) expect(await scene.work.queued(id)).to.equal(null);
     });
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
@@ -57,8 +58,8 @@ describe("createSweep", () => {
     });
 
     it("says that the first attempt of a manual one is urgent, and no other", async () => {
-      for (const attempt of [0, 1])
-        await scene.work.addDelivery(scene.subscription, { triggerKind: "manual", attempt });
+      for (const status of ["pending", "retrying"])
+        await scene.work.addDelivery(scene.subscription, { triggerKind: "manual", status });
 
       start();
       await untilStarted(2);
@@ -118,7 +119,7 @@ describe("createSweep", () => {
 
     it("takes more than a batch without a wait of which most are at their end", async () => {
       await addMany();
-      await scene.core.sql("UPDATE svc.deliveries SET status = 'delivered' WHERE id % 10 <> 0");
+      await scene.core.sql(`UPDATE svc.deliveries SET ${stateSql("'delivered'").set} WHERE id % 10 <> 0`);
 
       start({ intervalMs: never });
       await until(
@@ -196,7 +197,7 @@ describe("createSweep", () => {
 
   describe("when its receiver has not answered for as long as its attempts would have taken, and two days", () => {
     it("gives the delivery up, with the reason", async () => {
-      await scene.work.addDelivery(scene.subscription, { attempt: 1 });
+      await scene.work.addDelivery(scene.subscription, { status: "retrying" });
       await age(50.1);
       scene.admission.refuses = () => "silent";
 
@@ -216,7 +217,7 @@ describe("createSweep", () => {
       ["has it wait when the receiver is only busy", 1_000, "busy"],
     ] as const) {
       it(what, async () => {
-        await scene.work.addDelivery(scene.subscription, { attempt: 1 });
+        await scene.work.addDelivery(scene.subscription, { status: "retrying" });
         await age(hours);
         scene.admission.refuses = () => refusal;
 

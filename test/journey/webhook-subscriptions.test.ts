@@ -2,6 +2,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { expect } from "chai";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
+import { stateSql } from "../support/delivery-states.ts";
 import { createNote, notesYaml, unsubscribeAll } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
 import { until } from "../support/wait.ts";
@@ -363,12 +364,14 @@ for (const mode of modes) {
       // What becomes of the watching webhook itself makes no event.
       receiver.answer = { status: 410 };
       await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
-      await sql("UPDATE svc.deliveries SET held_at = NULL, status = 'pending' WHERE subscription_id = $1", [
-        id,
-      ]);
-      await sql("UPDATE svc.deliveries SET held_at = NULL, status = 'failed' WHERE subscription_id = $1", [
-        id,
-      ]);
+      await sql(
+        `UPDATE svc.deliveries SET held_at = NULL, ${stateSql("'pending'").set} WHERE subscription_id = $1`,
+        [id],
+      );
+      await sql(
+        `UPDATE svc.deliveries SET held_at = NULL, ${stateSql("'failed'").set} WHERE subscription_id = $1`,
+        [id],
+      );
       const path = `/webhooks/${watching.body.id}`;
       await until(async () => (await admin.request("GET", path)).body.disabled_reason === "gone", {
         what: "the watching webhook to be off",

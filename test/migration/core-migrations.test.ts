@@ -11,6 +11,7 @@ import {
 } from "../../src/migration/core-migrations.ts";
 import { compareSchema } from "../../src/db/prisma-internals/schema-engine.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const [first, second]: readonly CoreMigration[] = ["0001_core", "0002_more"].map((name) => ({
@@ -95,8 +96,8 @@ describe("the core migrations", () => {
         "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', $1, '1', '{}')";
       const delivery = `
         INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-          status, max_attempts, url)
-        SELECT gen_random_uuid(), id, uuid, 1, 1, 'notes', 1, $1, $2, 1, 'http://localhost' FROM svc.events`;
+          status, max_attempts, url, last_error)
+        SELECT gen_random_uuid(), id, uuid, 1, 1, 'notes', 1, $1, $2, 1, 'http://localhost', ${stateSql("$2").lastError} FROM svc.events`;
 
       expect(await codeOf(event, ["on_read"])).to.equal("events_trigger_check");
       expect(await codeOf(event, ["on_create"])).to.equal("done");

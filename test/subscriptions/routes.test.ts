@@ -13,6 +13,7 @@ import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
 import { createAuthenticate } from "../../src/users/authenticate.ts";
 import { createTokenProvider } from "../../src/users/provider.ts";
+import { stateSql } from "../support/delivery-states.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createPosts } from "../support/posts.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
@@ -283,8 +284,7 @@ describe("webhook subscription routes", () => {
 
       const answer = await send("DELETE", `/webhooks/${String(id)}`);
 
-      expect(answer.status).to.equal(204);
-      expect(answer.text).to.equal("");
+      expect([answer.status, answer.text]).to.deep.equal([204, ""]);
       expect((await send("GET", `/webhooks/${String(id)}`)).status).to.equal(404);
     });
 
@@ -299,11 +299,11 @@ describe("webhook subscription routes", () => {
         status: string,
         place?: "queue" | "flight",
       ): Promise<string> => {
-        const uuid = randomUUID();
+        const [uuid, state] = [randomUUID(), stateSql("$6")];
         const [row] = await core.sql<{ id: string }>(
           `INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, root_delivery_id, trigger_kind,
-             status, max_attempts, url)
-           VALUES ($1, $2, $3, $4, $5, 'orders', 1, 'manual', $6, 3, 'https://example.com') RETURNING id`,
+             status, max_attempts, url, attempt, last_error)
+           VALUES ($1, $2, $3, $4, $5, 'orders', 1, 'manual', $6, 3, 'https://example.com', ${state.attempt}, ${state.lastError}) RETURNING id`,
           [uuid, event?.id, event?.uuid, subscriptionId, ada.id, status],
         );
         if (place === "queue")

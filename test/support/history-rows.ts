@@ -1,3 +1,4 @@
+import { stateSql } from "./delivery-states.ts";
 import type { Sql } from "../../src/db/sql.ts";
 
 export interface GivenDelivery {
@@ -32,6 +33,7 @@ export async function addDeliveries(
   sql: Sql,
   { of, status = "delivered", count = 1, isInHand = false, dueAt = null }: GivenDelivery,
 ): Promise<{ readonly id: string; readonly eventId: string }> {
+  const { attempt, lastError } = stateSql("$2");
   const rows = await sql<{ id: string; eventId: string }>(
     `WITH event AS (
        INSERT INTO svc.events (resource, trigger, record_id, snapshot)
@@ -40,9 +42,9 @@ export async function addDeliveries(
        SELECT nextval('svc.deliveries_id_seq') AS delivery_id, * FROM event
      ), made AS (
        INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind,
-         max_attempts, url, status, traceparent, held_at)
+         max_attempts, url, status, traceparent, held_at, attempt, last_error)
        SELECT delivery_id, delivery_id, gen_random_uuid(), id, uuid, $1, $1, 'notes', 'automatic', 3, 'http://127.0.0.1:9/hook', $2,
-         'of the failed', CASE $2 WHEN 'held' THEN now() END
+         'of the failed', CASE $2 WHEN 'held' THEN now() END, ${attempt}, ${lastError}
        FROM fresh RETURNING id, event_id
      ), data AS (
        INSERT INTO svc.event_data (event_id, data) SELECT event_id, '{}' FROM made

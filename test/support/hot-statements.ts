@@ -128,6 +128,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
             id,
             uuid,
             status: index % 2 === 0 ? "delivered" : "retrying",
+            ...(index % 2 === 0 ? {} : { lastError: "refused" }),
             attemptsBefore: 0,
             delayMs: 5_000,
             result: { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false },

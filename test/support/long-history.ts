@@ -1,3 +1,4 @@
+import { stateSql } from "./delivery-states.ts";
 import type { Sql } from "../../src/db/sql.ts";
 
 /** A database in which a lot has happened, and a lot waits. */
@@ -177,10 +178,10 @@ async function addDeliveries(
 ): Promise<void> {
   await sql(`
     INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, status,
-      attempt, max_attempts, url, updated_at, dead_lettered_at)
+      attempt, last_error, max_attempts, url, updated_at, dead_lettered_at)
     SELECT nextval('svc.deliveries_id_seq'), currval('svc.deliveries_id_seq'), uuid, event_id, event_uuid, subscription_id,
       CASE subscription_id WHEN 1 THEN 1 ELSE 2 + subscription_id % 200 END, 'notes', '${isManual ? "manual" : "automatic"}', status,
-      CASE status WHEN 'pending' THEN 0 ELSE 1 END, 3, 'http://127.0.0.1:9/', occurred_at, CASE status WHEN 'failed' THEN occurred_at END
+      CASE status WHEN 'pending' THEN 0 ELSE 1 END, ${stateSql("status").lastError}, 3, 'http://127.0.0.1:9/', occurred_at, CASE status WHEN 'failed' THEN occurred_at END
     FROM (
       SELECT gen_random_uuid() AS uuid, event.id AS event_id, event.uuid AS event_uuid, event.occurred_at,
         ${subscription} AS subscription_id, ${status} AS status

@@ -83,8 +83,11 @@ export function createWork(prisma: PrismaClient): Work {
       await prisma.outboxEntry.delete({ where: { eventId: event.id } });
       await prisma.eventData.create({ data: { eventId: event.id, data } });
       const [row] = await prisma.$queryRaw<[{ id: bigint }]>`SELECT nextval('svc.deliveries_id_seq') AS id`;
+      const { status = "pending" } = overrides;
       const delivery = await prisma.delivery.create({
         data: {
+          attempt: ["retrying", "delivered"].includes(status) ? 1 : 0,
+          lastError: ["retrying", "failed", "cancelled"].includes(status) ? "refused" : null,
           id: row.id,
           rootDeliveryId: row.id,
           uuid: randomUUID(),

@@ -68,9 +68,10 @@ describe("createAttempts", () => {
     });
 
     it("keeps the flight of the others when a dead letter cannot be noted down", async () => {
-      await scene.core.sql("UPDATE svc.deliveries SET attempt = 2 WHERE id = $1", [
-        String(scene.delivery.id),
-      ]);
+      await scene.core.sql(
+        "UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused' WHERE id = $1",
+        [String(scene.delivery.id)],
+      );
       open(failure, { store: { ...scene.store, markDeadLettered: () => Promise.reject(new Error("no")) } });
       const [one] = (await take()) as [DeliveryInFlight];
 

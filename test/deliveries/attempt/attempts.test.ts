@@ -96,9 +96,11 @@ describe("createAttempts", () => {
   });
 
   it("overwrites and buries nothing when another has made the attempt since", async () => {
-    await scene.core.sql("UPDATE svc.deliveries SET attempt = 2");
+    await scene.core.sql(
+      "UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused'",
+    );
     open(async () => {
-      await scene.core.sql("UPDATE svc.deliveries SET attempt = 3");
+      await scene.core.sql("UPDATE svc.deliveries SET attempt = 3, max_attempts = 4");
       return failure();
     });
 
@@ -106,7 +108,7 @@ describe("createAttempts", () => {
     await scene.attempts.drain();
 
     expect(attemptLines()[0]).to.include({ isWritten: false, status: "failed" });
-    expect(await current()).to.include({ status: "pending", attempt: 3 });
+    expect(await current()).to.include({ status: "retrying", attempt: 3 });
     expect(await scene.work.attemptsOf(scene.delivery.id)).to.deep.equal([]);
     expect(await scene.broker.depth(queues.dead)).to.equal(0);
     expect(scene.queued).to.deep.equal([]);
@@ -173,7 +175,9 @@ describe("createAttempts", () => {
   });
 
   describe("after the last attempt", () => {
-    beforeEach(() => scene.core.sql("UPDATE svc.deliveries SET attempt = 2"));
+    beforeEach(() =>
+      scene.core.sql("UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused'"),
+    );
 
     it("publishes the payload on svc.dead, and notes that it did", async () => {
       open(failure);

@@ -1,0 +1,14 @@
+/** SQL of what a delivery of a status has besides, as the CHECKs want it. */
+export interface StateSql {
+  readonly attempt: string;
+  readonly lastError: string;
+  /** For UPDATE: the status and both. */
+  readonly set: string;
+}
+
+/** @param status SQL of a status: `'failed'`, or `$1::text`. */
+export function stateSql(status: string): StateSql {
+  const attempt = `CASE WHEN ${status} IN ('retrying', 'delivered') THEN 1 ELSE 0 END`;
+  const lastError = `CASE WHEN ${status} IN ('retrying', 'failed', 'cancelled') THEN 'refused' END`;
+  return { attempt, lastError, set: `status = ${status}, attempt = ${attempt}, last_error = ${lastError}` };
+}
