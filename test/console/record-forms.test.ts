@@ -195,6 +195,27 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("are made with references to texts, numbers of a list, and dates in a form of their own", async () => {
+    await ada.request("POST", "/resources/rooms", { code: "1001", title: "The corner" });
+    const shown = await scene.open(ada.token, "/resources/visits/new");
+    const { page } = shown;
+    const [sent] = await Promise.all([
+      page.waitForRequest((request) => request.method() === "POST"),
+      (async () => {
+        await page.getByLabel("title").fill("Typed");
+        await page.getByLabel("room_code").fill("1001");
+        await page.getByLabel("level").selectOption("0");
+        await page.getByLabel("stamp").fill("2026-03-28");
+        await create(page);
+      })(),
+    ]);
+    await page.getByText(/Created visits/).waitFor();
+    const typed = { title: "Typed", room_code: "1001", level: 0, stamp: "2026-03-28" };
+    expect(sent.postDataJSON()).to.deep.equal(typed);
+    expect(await page.getByLabel("level").inputValue()).to.equal("0");
+    await shown.close();
+  });
+
   it("have only what was changed in their JSON", async () => {
     const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
     const { body, status } = await ada.request("POST", "/resources/visits", visit);
