@@ -53,7 +53,7 @@ function shown(answer: TestAnswer): Readonly<Record<string, unknown>> {
     case "unknown":
       throw unknownSubscription();
     case "tooMany":
-      throw new AppError("rate.exceeded", "A webhook is tested at most once a second. Try again then.", {
+      throw new AppError("rate.exceeded", answer.reason, {
         headers: { "Retry-After": String(answer.retryAfterSeconds) },
       });
     case "unmade":

@@ -292,6 +292,10 @@ for (const mode of modes) {
         "rate.exceeded",
         "1",
       ]);
+      // The reason that the tests themselves give; there are two.
+      expect(again.body.message).to.equal(
+        "A webhook is tested at most once a second. Try again in 1 second.",
+      );
       expect((await ada.request("GET", `/webhook-deliveries?webhook_id=${id}`)).body.data).to.deep.equal([]);
       expect((await ada.request("GET", `/webhooks/${id}`)).body).to.include({ last_attempt_at: null });
       expect((await ada.request("POST", path, { url: "x" })).status).to.equal(422);
