@@ -1,7 +1,8 @@
 import { signedHeaders } from "../deliveries/attempt/sign.ts";
 import { triggers, type Definition, type Definitions, type Trigger } from "../mapping/definition.ts";
-import { objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
-import { uuid } from "./value-schemas.ts";
+import { isService } from "../subscriptions/service-events.ts";
+import { nullable, objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
+import { dateTime, uuid } from "./value-schemas.ts";
 
 const happened: Readonly<Record<Trigger, string>> = {
   on_create: "was created",
@@ -37,37 +38,102 @@ const headers: Readonly<Record<string, JsonSchema>> = {
   "User-Agent": { description: "The sender.", schema: { type: "string", const: "Service-Webhook/1.0" } },
 };
 
-/** Returns what receivers get: `webhooks` of the document, by resource and trigger. */
+/** The resource of operational events. */
+const service = "service";
+const rowId: JsonSchema = { type: "integer", minimum: 1 };
+const text: JsonSchema = { type: "string" };
+
+/** The data of operational events (docs/webhooks.md, "Operational events"), and when they are. */
+const operational: Readonly<Record<string, readonly [JsonSchema, string]>> = {
+  "webhook.failing": [
+    dataOf({ failing_since: dateTime }),
+    "A webhook has had nothing but failures for some time",
+  ],
+  "webhook.disabled": [
+    dataOf({ reason: { type: "string", enum: ["gone", "failing"] } }),
+    "A webhook was switched off by the service",
+  ],
+  "delivery.failed": [
+    dataOf({
+      delivery_id: rowId,
+      delivery_uuid: uuid,
+      event_uuid: uuid,
+      attempts: { type: "integer", minimum: 0 },
+      reason: nullable(text),
+    }),
+    "The attempts of a delivery are spent",
+  ],
+};
+
+function dataOf(rest: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return objectOf({ webhook_id: rowId, user_id: rowId, receiver: text, resource: text, ...rest });
+}
+
+/** Returns what receivers get: `webhooks` of the document, by resource and event. */
 export function deliveryRequests(definitions: Definitions): JsonSchema {
   const requests = [...definitions.values()].flatMap((definition) =>
     triggers
       .filter((trigger) => definition.triggers.includes(trigger))
-      .map((trigger) => [`${definition.name}.${trigger}`, { post: requestOf(definition, trigger) }]),
+      .map((trigger) => [`${definition.name}.${trigger}`, { post: requestOfRecord(definition, trigger) }]),
   );
-  return Object.fromEntries(requests) as JsonSchema;
+  const others = Object.entries(operational).map(([event, [data, summary]]) => {
+    const resource = { type: "string", const: service };
+    const id = `${service}.${event}`;
+    return [id, { post: requestOf({ id, event, resource, data, summary }) }] as const;
+  });
+  const data = objectOf({});
+  const ping = requestOf({ id: "ping", event: "ping", resource: text, data, summary: "A webhook is tested" });
+  return Object.fromEntries([
+    ...requests,
+    ...(isService(definitions, service) ? others : []),
+    ["ping", { post: ping }],
+  ]) as JsonSchema;
 }
 
-function requestOf({ name, keepsPrevious }: Definition, trigger: Trigger): JsonSchema {
-  const before = keepsPrevious && trigger === "on_update";
-  const fields = {
-    event: { type: "string", const: trigger },
+function requestOfRecord({ name, keepsPrevious }: Definition, trigger: Trigger): JsonSchema {
+  return requestOf({
+    id: `${name}.${trigger}`,
+    event: trigger,
     resource: { type: "string", const: name },
+    data: schemaNamed(name),
+    summary: `One of ${name} ${happened[trigger]}`,
+    previous: keepsPrevious && trigger === "on_update" ? schemaNamed(name) : undefined,
+  });
+}
+
+function requestOf({
+  id,
+  event,
+  resource,
+  data,
+  summary,
+  previous,
+}: {
+  readonly id: string;
+  readonly event: string;
+  readonly resource: JsonSchema;
+  readonly data: JsonSchema;
+  readonly summary: string;
+  readonly previous?: JsonSchema | undefined;
+}): JsonSchema {
+  const fields = {
+    event: { type: "string", const: event },
+    resource,
     event_id: uuid,
     delivery_id: uuid,
-    data: schemaNamed(name),
+    data,
     timestamp: {
       type: "string",
       format: "date-time",
       description: "When it happened: UTC, with microseconds.",
     },
   };
-  const schema = before
-    ? objectOf({ ...fields, previous: schemaNamed(name) }, { optional: ["previous"] })
-    : objectOf(fields);
+  const schema =
+    previous === undefined ? objectOf(fields) : objectOf({ ...fields, previous }, { optional: ["previous"] });
   return {
-    operationId: `${name}.${trigger}`,
+    operationId: id,
     tags: ["Webhooks"],
-    summary: `One of ${name} ${happened[trigger]}`,
+    summary,
     security: [],
     parameters: headerNames().map((header) => ({
       name: header,

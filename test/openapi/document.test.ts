@@ -150,6 +150,10 @@ describe("createDocument", () => {
       "orders.on_delete",
       "tasks.on_create",
       "tasks.on_update",
+      "service.webhook.failing",
+      "service.webhook.disabled",
+      "service.delivery.failed",
+      "ping",
     ]);
     expect(sent.filter((name) => name !== "Content-Type" && !text.includes(`"${name}"`))).to.deep.equal([]);
   });

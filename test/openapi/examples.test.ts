@@ -175,6 +175,25 @@ describe("the examples of the document", () => {
     }
   });
 
+  it("are those of pings and operational events, too", async () => {
+    const url = `${receiver.url}/operational`;
+    const told = { url, resource: "service", events: ["delivery.failed"] };
+    const { id } = (await admin.request("POST", "/webhooks", told)).body;
+    await admin.request("POST", `/webhooks/${id}/test`);
+    await admin.request("POST", "/resources/customers", { name: "Eve", email: "eve@example.com" });
+    const bodies = await until(
+      () => {
+        const sent = receiver.received.filter(({ path }) => path === "/operational");
+        return sent.length >= 2 && sent.map(({ rawBody }) => JSON.parse(rawBody.toString()) as Json);
+      },
+      { what: "a ping and delivery.failed" },
+    );
+
+    expect(bodies.map(({ event }) => event)).to.deep.equal(["ping", "delivery.failed"]);
+    expect(judge.faultsOfRequest("ping", bodies[0])).to.deep.equal([]);
+    expect(judge.faultsOfRequest("service.delivery.failed", bodies[1])).to.deep.equal([]);
+  });
+
   /** Sends a header without a value: a variable of the sender's that is not set. */
   function withEmpty(method: string, path: string, header: string): Promise<Answer> {
     const body = method === "POST" ? { name: "Ada", email: "b@example.com" } : undefined;
