@@ -132,7 +132,7 @@ describe("the shell of the console", function () {
     await page.getByRole("button", { name: "Save" }).click();
     await page
       .locator("form")
-      .getByText("The service does not answer. Nothing was changed; try again.")
+      .getByText("The service does not answer: whether this was done is not known. Look, or try again.")
       .waitFor();
     expect(await page.getByLabel("notes").inputValue()).to.equal("typed while it was away");
     await page.getByText("What you see is from before").first().waitFor();

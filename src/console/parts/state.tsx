@@ -89,7 +89,7 @@ function waitOf(seconds: number | null): string {
 export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element | null {
   if (error === null || error === undefined) return null;
   const text = isAway(error)
-    ? "The service does not answer. Nothing was changed; try again."
+    ? "The service does not answer: whether this was done is not known. Look, or try again."
     : messageOf(error);
   return (
     <p className="error-line" role="alert">
