@@ -2,7 +2,7 @@ import { validationError } from "../kit/errors.ts";
 import { readQuery, shortened } from "./query-string.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
-/** Reads by path below the prefix that have parameters, or ask by themselves. */
+/** Reads that have parameters of lists, or ask by themselves: paths below the prefix. */
 const readers: ReadonlySet<string> = new Set([
   "/resources/:name",
   "/resources/:name/:id",
@@ -16,34 +16,28 @@ const readers: ReadonlySet<string> = new Set([
   "/users/:id/tokens",
   "/audit",
   "/dead-letters",
-  // A browser's page may add one, to get past a cache.
-  "/openapi.json",
 ]);
 
-/** On a write they would seem to say which records are meant, or what the answer holds. */
+/** Elsewhere they would seem to say which records are meant, or what the answer holds. */
 const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 
 /**
- * Refuses the parameters of a request that takes none, as one for a single record. Of a write, it
- * refuses those that lists have: others mean nothing anywhere, and are ignored.
+ * Refuses the parameters of lists where a request asks for no list. Others mean nothing anywhere,
+ * and are ignored as ever.
  *
  * @throws AppError `validation.failed`, by the parameter as it was written.
  */
-export function refuseParameters({ method, querystring }: Pick<ApiContext, "method" | "querystring">): void {
-  const isRead = method === "GET" || method === "HEAD";
-  const names = readQuery(querystring).map(({ name }) => name);
-  const refused = names.filter((name) => isRead || ofLists.test(name));
-  if (refused.length > 0)
-    throw validationError(Object.fromEntries(refused.map((name) => [name, [faultOf(name)]])));
+export function refuseParameters({ querystring }: Pick<ApiContext, "querystring">): void {
+  const refused = readQuery(querystring).filter(({ name }) => ofLists.test(name));
+  if (refused.length === 0) return;
+  const faults = refused.map(({ name }): [string, string[]] => [
+    name,
+    [`There is no parameter ${shortened(name)} here; only lists take it.`],
+  ]);
+  throw validationError(Object.fromEntries(faults));
 }
 
-function faultOf(name: string): string {
-  return name === ""
-    ? "A parameter has no name."
-    : `There is no parameter ${shortened(name)} here; only lists take parameters.`;
-}
-
-/** Has every read of a router refuse parameters, but for those that take some. */
+/** Has every read of a router refuse them, but for the lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {
   for (const layer of router.stack) {
     if (!layer.methods.includes("GET") || readers.has(String(layer.path).slice(routePrefix.length))) continue;
