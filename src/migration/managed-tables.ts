@@ -83,9 +83,9 @@ export async function planTables({
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
   const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
-  const concerns = (text: string): boolean => !verdict.left.some((deed) => isAbout(text, deed));
+  const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
-  const narrowed = await findNarrowed({ client, limits, warnings });
+  const narrowed = await findNarrowed({ client, limits: limitsOf(verdict, limits), warnings });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = new Set(record.map(({ table }) => table));
   for (const table of [...there, ...managed]) gone.delete(table);
@@ -176,26 +176,58 @@ function changedByHand(left: readonly Deed[]): readonly string[] {
   });
 }
 
-/** The engine's sentences about a column, by the part that changes. */
-const remarks: readonly { readonly part: ColumnPart; readonly pattern: RegExp }[] = [
+/** The engine's sentences about a column, by the clause of the change. */
+const remarks: readonly {
+  readonly action: "alter" | "drop";
+  readonly part?: ColumnPart;
+  readonly pattern: RegExp;
+}[] = [
   {
+    action: "alter",
     part: "type",
     pattern: /^You are about to alter the column `([^`]+)` on the `([^`]+)` table, .* will be cast from /s,
   },
-  { part: "type", pattern: /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s },
-  { part: "type", pattern: /^Changed the type of `([^`]+)` on the `([^`]+)` table/s },
-  { part: "nullability", pattern: /^Made the column `([^`]+)` on table `([^`]+)` required/s },
+  { action: "drop", pattern: /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s },
+  { action: "drop", pattern: /^Changed the type of `([^`]+)` on the `([^`]+)` table/s },
+  {
+    action: "alter",
+    part: "nullability",
+    pattern: /^Made the column `([^`]+)` on table `([^`]+)` required/s,
+  },
 ];
 
+type ColumnChange = Pick<Deed, "clause" | "table">;
+
+function changesOf({ statements }: Verdict): readonly ColumnChange[] {
+  return statements.flatMap(({ table = "", clauses }) => clauses.map((clause) => ({ clause, table })));
+}
+
 /**
- * Returns whether a sentence of the engine is about a clause that does not run. Other sentences
- * about the column stay.
+ * Returns whether a sentence of the engine stays: it is not only about clauses that do not run. The
+ * sentences name no schema. So one may be about two tables, of which only one is changed. There a
+ * sentence about NULLs does not stay, since PostgreSQL itself refuses them.
  */
-function isAbout(text: string, { clause, table }: Deed): boolean {
+function concernsOf(verdict: Verdict): (text: string) => boolean {
+  const changes = changesOf(verdict).filter(({ clause }) => clause.part !== "nullability");
+  return (text) =>
+    !verdict.left.some((deed) => isAbout(text, deed)) || changes.some((change) => isAbout(text, change));
+}
+
+/** Returns the limits of the columns whose type changes. */
+function limitsOf(verdict: Verdict, limits: readonly ValueLimit[]): readonly ValueLimit[] {
+  const changes = changesOf(verdict).filter(({ clause }) => clause.part === "type");
+  return limits.filter(({ table, column }) =>
+    changes.some((change) => change.table === table && change.clause.name === column),
+  );
+}
+
+/** Returns whether a sentence of the engine may be about a change of a column. */
+function isAbout(text: string, { clause, table }: ColumnChange): boolean {
   if (clause.kind !== "column") return false;
-  return remarks.some(({ part, pattern }) => {
+  return remarks.some(({ action, part, pattern }) => {
+    if (action !== clause.action || part !== clause.part) return false;
     const [, column, of] = pattern.exec(text) ?? [];
-    return part === (clause.part ?? "type") && column === clause.name && of === partsOfTable(table).name;
+    return column === clause.name && of === partsOfTable(table).name;
   });
 }
 

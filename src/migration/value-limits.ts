@@ -64,7 +64,10 @@ const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` tabl
 
 /**
  * Checks the values where the engine warns of a cast, as it does for every narrower type. Some
- * values cannot be cast, with any flag; where all fit, nothing is lost.
+ * values cannot be cast, with any flag; where all fit, nothing is lost. The warning names no
+ * schema, so it may be about several tables.
+ *
+ * @param limits Of the columns whose type changes.
  */
 export async function findNarrowed({
   client,
@@ -75,17 +78,21 @@ export async function findNarrowed({
   readonly limits: readonly ValueLimit[];
   readonly warnings: readonly string[];
 }): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
-  const impossible: string[] = [];
+  const impossible = new Set<string>();
   const settled: string[] = [];
   for (const warning of warnings) {
     const [, column, table] = cast.exec(warning) ?? [];
-    const limit = limits.find((one) => partsOfTable(one.table).name === table && one.column === column);
-    if (limit === undefined) continue;
-    const count = await countBroken(client, limit);
-    if (count > 0 || limit.isLossless) settled.push(warning);
-    if (count > 0) impossible.push(tooWide(limit, count));
+    const matching = limits.filter((one) => partsOfTable(one.table).name === table && one.column === column);
+    if (matching.length === 0) continue;
+    const refusals: string[] = [];
+    for (const limit of matching) {
+      const count = await countBroken(client, limit);
+      if (count > 0) refusals.push(tooWide(limit, count));
+    }
+    if (refusals.length > 0 || matching.every(({ isLossless }) => isLossless)) settled.push(warning);
+    for (const refusal of refusals) impossible.add(refusal);
   }
-  return { impossible, settled };
+  return { impossible: [...impossible], settled };
 }
 
 function tooWide({ table, column, expected }: ValueLimit, count: number): string {

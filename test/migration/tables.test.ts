@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Definition, TableIndex } from "../../src/mapping/definition.ts";
+import type { Definition, Definitions, Field, TableIndex } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";
 
@@ -109,5 +109,66 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(await scene.apply(definitionsOf(customers, wanted), true)).to.match(
       /The index lines_done_svc_idx of the table sales.lines is .*svc did not make it/,
     );
+  });
+});
+
+/** Orders with these fields, in the schemas public and sales. */
+function both(ours: readonly Field[], sales: readonly Field[]): Definitions {
+  return definitionsOf(
+    definition({ name: "orders", fields: ours }),
+    definition({ name: "sold", table: "sales.orders", fields: sales }),
+  );
+}
+
+function price(precision: number, scale: number, length = 9): readonly Field[] {
+  return [field("amount", "Decimal", { precision, scale }), field("code", "String", { length })];
+}
+
+describe("applyMigration of tables of one name in two schemas", () => {
+  let scene: Scene;
+
+  beforeEach(async () => (scene = await openScene()));
+  afterEach(() => scene.close());
+
+  const insert = (table: string, amount: string): Promise<unknown> =>
+    scene.client.query(`INSERT INTO ${table} (amount, code) VALUES (${amount}, 'abc')`);
+  const amounts = async (): Promise<readonly unknown[]> =>
+    Promise.all(["orders", "sales.orders"].map(async (table) => (await scene.columns(table))["amount"]));
+
+  it("names the loss in the one, also where a change by hand of the other is left alone", async () => {
+    await scene.migrate(both(price(12, 4), price(12, 4)));
+    await insert("orders", "1.2345");
+    await insert("sales.orders", "1.2345");
+    await scene.client.query("ALTER TABLE sales.orders ALTER amount TYPE numeric(14,6)");
+    const narrower = both(price(12, 2), price(12, 4));
+
+    expect(await scene.apply(both(price(12, 4), price(12, 4)))).to.equal("done");
+    expect(await scene.apply(narrower)).to.match(/would lose data.*`amount` on the `orders` table/s);
+    expect(await amounts()).to.deep.equal(["numeric(12,4)", "numeric(14,6)"]);
+    expect(await scene.apply(narrower, true)).to.equal("done");
+    expect(await amounts()).to.deep.equal(["numeric(12,2)", "numeric(14,6)"]);
+  });
+
+  it("ignores NULLs in the one where NOT NULL was taken away by hand", async () => {
+    const required = [field("note", "String")];
+    await scene.migrate(both([field("note", "String", { isOptional: true })], required));
+    await scene.client.query(
+      "ALTER TABLE sales.orders ALTER note DROP NOT NULL; INSERT INTO sales.orders DEFAULT VALUES",
+    );
+
+    expect(await scene.apply(both(required, required))).to.equal("done");
+  });
+
+  it("counts the values in the one that changes", async () => {
+    await scene.migrate(both(price(12, 2), price(12, 2)));
+    await insert("orders", "1");
+    await insert("sales.orders", "123456");
+    const tooNarrow =
+      /^The existing rows .*\n  - The column amount of the table sales\.orders is to hold at most 3 digits .* 1 row has [^\n]*$/;
+
+    expect(await scene.apply(both(price(12, 2), price(5, 2)), true)).to.match(tooNarrow);
+    expect(await scene.apply(both(price(5, 2), price(5, 2)), true)).to.match(tooNarrow);
+    expect(await scene.apply(both(price(5, 2), price(12, 2)), true)).to.equal("done");
+    expect(await scene.apply(both(price(5, 2, 3), price(12, 2, 3)))).to.equal("done");
   });
 });
