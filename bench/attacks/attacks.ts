@@ -14,6 +14,27 @@ function makeLarge(scene: Scene): Promise<void> {
   );
 }
 
+/** Each character takes six in JSON. */
+function makeEscaped(scene: Scene): Promise<void> {
+  return makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT 'escaped-' || i, 1, repeat(chr(1), 900000), ${eve} FROM generate_series(1, 2) AS i`,
+  );
+}
+
+/** Asks for lists, and reads nothing. */
+const unread = (attacker: Attacker, perPage: number, signal: AbortSignal): Promise<void> =>
+  holdConnections(attacker, {
+    width: 300,
+    localAddress: "127.0.0.2",
+    greet: (socket) => {
+      socket.pause();
+      socket.write(attacker.head({ method: "GET", path: `${notes}?per_page=${perPage}` }));
+    },
+    signal,
+  });
+
 function makeLong(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
@@ -69,16 +90,12 @@ export const attacks: readonly Attack[] = [
   {
     name: "lists of 1 MB records that nobody reads",
     prepare: makeLarge,
-    run: (attacker, signal) =>
-      holdConnections(attacker, {
-        width: 300,
-        localAddress: "127.0.0.2",
-        greet: (socket) => {
-          socket.pause();
-          socket.write(attacker.head({ method: "GET", path: `${notes}?per_page=100` }));
-        },
-        signal,
-      }),
+    run: (attacker, signal) => unread(attacker, 100, signal),
+  },
+  {
+    name: "lists of two records of 5 MB of JSON that nobody reads",
+    prepare: makeEscaped,
+    run: (attacker, signal) => unread(attacker, 2, signal),
   },
   {
     name: "200 creates of 1 MB at once",

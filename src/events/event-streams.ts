@@ -185,7 +185,7 @@ async function readPage(
 ): Promise<FeedPage | undefined> {
   try {
     const page = await turns.run("all", () => feed.read({ query, caller, after, take }));
-    const bytes = page.events.reduce((sum, { json }) => sum + 2 * json.length, 0);
+    const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
     ctx.state.memory.settle(bytes);
     return page;
   } catch (error) {

@@ -30,7 +30,7 @@ const maxDepth = 64;
  *
  * @throws AppError `request.media_type` for anything but plain JSON, `request.too_large` over the
  *   limit; `request.malformed` for what is not JSON, not UTF-8, not an object, or deeper than 64
- *   levels.
+ *   levels; `server.overloaded` when there is no memory for it.
  */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
@@ -42,6 +42,8 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
   const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
+  // The answers to writes before it may leave nothing for the one to this.
+  await ctx.state.memory.reserve(0);
   if (ctx.request.rawBody === "") return {};
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new AppError("request.malformed", "The request body must be a JSON object.");

@@ -37,6 +37,8 @@ export function createErrorRenderer({
         ctx.state.log().error({ err: error.cause ?? error }, "request failed");
       ctx.state.errorCode = error.code;
       ctx.status = error.status;
+      // Of the answer that the error takes the place of.
+      ctx.remove("ETag");
       ctx.set(error.headers);
       ctx.body = errorBodyOf(error);
       serialise(ctx);
@@ -47,25 +49,40 @@ export function createErrorRenderer({
 /** Done here and not by Koa, so that a value that JSON cannot hold is an error like any other. */
 function serialise(ctx: ApiContext): void {
   const { body } = ctx;
-  if (typeof body !== "object" || body === null || Buffer.isBuffer(body) || body instanceof Stream) return;
-  const text = JSON.stringify(body);
-  settleMemory(ctx, text.length);
-  ctx.type = "json";
-  ctx.body = text;
+  const isText = typeof body === "string";
+  if (!isText && (typeof body !== "object" || body === null)) return;
+  if (Buffer.isBuffer(body) || body instanceof Stream) return;
+  const text = isText ? body : JSON.stringify(body);
+  if (!isText) ctx.type = "json";
+  // As text, a slow reader's answer would be held three times: with its head, and as bytes.
+  ctx.body = text.length > longestText ? Buffer.from(text) : text;
+  account(ctx, text);
+}
+
+/** Answers of more characters become bytes at once. Shorter ones go out faster as text. */
+const longestText = 16 * 1024;
+
+/** Bytes of memory for a byte of an answer that is being made: its parts, the whole, its bytes. */
+export const memoryPerAnsweredByte = 3;
+
+/** Returns the bytes of memory that an answer takes until its client has it. */
+export function memoryOfAnswer(text: string): number {
+  const bytes = Buffer.byteLength(text);
+  return text.length > longestText ? bytes : bytes * memoryPerAnsweredByte;
 }
 
 /**
- * Bytes of memory for a character of an answer: the text, and its bytes until the client has them.
+ * Sets the reservation to the answer, which is all that the request now holds. What has only read
+ * is refused where it has no room; a write may be committed. A refused request has a small answer,
+ * and may have no reservation yet.
  */
-export const memoryPerAnsweredCharacter = 3;
-
-/**
- * Reduces the reservation to the answer, which is all that the request now holds. A refused request
- * has a small answer, and may have no reservation yet.
- */
-function settleMemory({ state }: ApiContext, length: number): void {
-  const { memory, errorCode } = state as Partial<typeof state>;
-  if (errorCode === undefined) memory?.settle(length * memoryPerAnsweredCharacter);
+function account({ state, method }: ApiContext, text: string): void {
+  const { memory, turn, errorCode } = state as Partial<typeof state>;
+  if (errorCode !== undefined) return;
+  if (turn !== undefined) turn.madeBytes = text.length;
+  const bytes = memoryOfAnswer(text);
+  if (method === "GET" || method === "HEAD") memory?.settle(bytes);
+  else memory?.hold(bytes);
 }
 
 function appErrorOf(thrown: unknown, isUnavailable: (error: unknown) => boolean): AppError {

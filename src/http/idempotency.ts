@@ -3,6 +3,7 @@ import type { Sql } from "../db/sql.ts";
 import type { InTransaction, Transaction } from "../db/transaction.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
+import { memoryOfAnswer } from "./error-body.ts";
 import {
   atWork,
   findAnswer,
@@ -49,7 +50,7 @@ export interface Post {
  * again, or corrected, under its key.
  *
  * @throws AppError `idempotency.in_progress`, `idempotency.mismatch`, `idempotency.exhausted`,
- *   `request.malformed`.
+ *   `request.malformed`; `server.overloaded` when there is no memory for the same answer.
  */
 export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
@@ -100,7 +101,11 @@ export function createAnswerPost({
     const { answer, isReplayed } = await (longestMs === undefined
       ? actWithin(post, steps)
       : actBeside({ ...post, longestMs }, steps));
-    if (isReplayed) ctx.set("Idempotent-Replayed", "true");
+    if (isReplayed) {
+      // Unlike the first time, it may be refused: nothing was written now.
+      ctx.state.memory.settle(memoryOfAnswer(answer.json));
+      ctx.set("Idempotent-Replayed", "true");
+    }
     send(ctx, answer);
   };
 }

@@ -13,7 +13,7 @@ export interface RequestMemory {
   readonly mostBytes: number;
   /**
    * Reserves `bytes` for the request instead of what it had. Waits for others to finish when there
-   * is no room.
+   * is no room. Waits too, whatever `bytes` is, while what was held leaves none to what there is.
    *
    * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
    */
@@ -25,6 +25,11 @@ export interface RequestMemory {
    * @throws AppError `server.overloaded` when there is no room for more.
    */
   settle(bytes: number): void;
+  /**
+   * Does the same, but counts what there is no room for: the answer to a write that is committed,
+   * which is given in any case.
+   */
+  hold(bytes: number): void;
 }
 
 export interface MemoryBudget {
@@ -168,8 +173,8 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
     mostBytes: shares.limitBytes,
     reserve(asked) {
       // A request that is larger than any share is alone rather than never.
-      const more = Math.min(asked, shares.limitOfUser) - own;
-      if (more <= 0) return Promise.resolve();
+      const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
+      if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloaded());
       if (!shares.isWaitedFor() && shares.fits(userId, more)) {
         change(own + more);
@@ -193,6 +198,10 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       const more = bytes - own;
       if (more > 0 && (isLeft || !shares.fits(userId, more))) throw overloaded();
       change(bytes);
+    },
+    hold(bytes) {
+      // Of one that was released, nothing more would be given back.
+      if (!isLeft || bytes < own) change(bytes);
     },
     leave,
     release() {

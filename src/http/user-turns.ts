@@ -4,6 +4,8 @@ import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** A request's place among those of its user that are at work. */
 export interface Turn {
+  /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
+  madeBytes: number;
   /** Runs something that waits for the client, such as reading a slow body, without the place. */
   pause<T>(act: () => Promise<T>): Promise<T>;
 }
@@ -51,7 +53,8 @@ export function createUserTurns({
     }
     open.set(id, count + 1);
     presence.note(id);
-    ctx.state.turn = {
+    const turn: Turn = {
+      madeBytes: 0,
       async pause(act) {
         turns.leave(id);
         try {
@@ -61,6 +64,7 @@ export function createUserTurns({
         }
       },
     };
+    ctx.state.turn = turn;
     await turns.take(id);
     // The client may have left while its request waited.
     const isGone = ctx.res.destroyed;
@@ -73,7 +77,7 @@ export function createUserTurns({
       else open.delete(id);
       const leave = (): void => turns.leave(id);
       if (isFree) leave();
-      // Until then the answer is text, and its size known.
+      // Until then the answer is made, and its size known.
       else setImmediate(() => leaveAfter(holdMsOf(ctx), leave));
     }
   };
@@ -100,10 +104,9 @@ function createPresence(now: () => number): Presence {
 }
 
 /** By the size of its body and its answer. */
-function holdMsOf({ req, body }: ApiContext): number {
+function holdMsOf({ req, state }: ApiContext): number {
   const received = Number(req.headers["content-length"] ?? 0);
-  const answered = typeof body === "string" ? body.length : 0;
-  return (received + answered - holding.freeBytes) / holding.bytesPerMs;
+  return (received + state.turn.madeBytes - holding.freeBytes) / holding.bytesPerMs;
 }
 
 function leaveAfter(holdMs: number, leave: () => void): void {

@@ -20,23 +20,29 @@ export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   const { audience, router, openRouter, makeDocument } = options;
   if (audience === "off") return;
   addPageRoutes(openRouter);
-  let made: { readonly text: string; readonly tag: string } | undefined;
+  let made: KnownDocument | undefined;
   (audience === "public" ? openRouter : router).get("/openapi.json", (ctx) => {
     made ??= documentOf(makeDocument());
     sendKnown(ctx, made);
   });
 }
 
-function documentOf(document: unknown): { readonly text: string; readonly tag: string } {
-  const text = JSON.stringify(document);
-  return { text, tag: entityTagOf(text) };
+/** As bytes, which all answers share, however slowly each is read. */
+interface KnownDocument {
+  readonly bytes: Buffer;
+  readonly tag: string;
 }
 
-function sendKnown(ctx: ApiContext, { text, tag }: { readonly text: string; readonly tag: string }): void {
+function documentOf(document: unknown): KnownDocument {
+  const bytes = Buffer.from(JSON.stringify(document));
+  return { bytes, tag: entityTagOf(bytes) };
+}
+
+function sendKnown(ctx: ApiContext, { bytes, tag }: KnownDocument): void {
   ctx.set("ETag", tag);
   // May be kept, and is asked for again each time: a 304 then.
   ctx.set("Cache-Control", "private, no-cache");
   ctx.type = "json";
-  ctx.body = text;
+  ctx.body = bytes;
   if (isKnown(ctx, tag)) ctx.status = 304;
 }

@@ -2,7 +2,7 @@ import type { InTransaction, Transaction } from "../db/transaction.ts";
 import type { Answer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/conditional.ts";
-import { memoryPerAnsweredCharacter } from "../http/error-body.ts";
+import { memoryPerAnsweredByte } from "../http/error-body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
@@ -146,7 +146,7 @@ async function answerBatch(
   const { rawBody = "" } = ctx.request as { readonly rawBody?: string };
   const bodyBytes = Buffer.byteLength(rawBody);
   const reserve = (bytes: number): Promise<void> =>
-    ctx.state.memory.reserve(bodyBytes * memoryPerBodyByte + bytes * memoryPerAnsweredCharacter);
+    ctx.state.memory.reserve(bodyBytes * memoryPerBodyByte + bytes * memoryPerAnsweredByte);
   const act = async (transaction: Transaction): Promise<Answer> => {
     await transaction.sql(statementLimit);
     const request = requestOf(transaction);

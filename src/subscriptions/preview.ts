@@ -1,5 +1,6 @@
 import type { EventFeed } from "../events/event-feed.ts";
 import { readableResources } from "../events/feed-parameters.ts";
+import { memoryOfAnswer } from "../http/error-body.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { WebhookFilters } from "./filters.ts";
@@ -23,7 +24,8 @@ const memoryPerEvent = 4096;
  * Returns the newest events of the kind that a subscription names, as JSON. Says of each whether it
  * passes the filter (docs/webhooks.md, "Filters").
  *
- * @throws AppError `token.scope` when the token may not read the resource.
+ * @throws AppError `token.scope` when the token may not read the resource; `server.overloaded` when
+ *   there is no memory for the answer.
  */
 export async function previewEvents(
   ctx: ApiContext,
@@ -43,7 +45,9 @@ export async function previewEvents(
     const passes = filter === null || filters.passes(event.resource, text, event.data);
     return `{"passes":${passes},${json.slice(1)}`;
   });
-  return `{"data":[${tried.join(",")}]}`;
+  const answer = `{"data":[${tried.join(",")}]}`;
+  memory.settle(memoryOfAnswer(answer));
+  return answer;
 }
 
 /** Returns none for the operational events, of which there is no list. */

@@ -40,7 +40,7 @@ export interface Scene {
 
 /**
  * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret,
- * and `POST /waits` outside of a transaction.
+ * and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
  */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });
@@ -71,6 +71,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
             id,
             text,
             ...(text === "long" ? { more: "x".repeat(17_000_000) } : {}),
+            ...(String(text).startsWith("large") ? { more: "x".repeat(9_000_000) } : {}),
           });
           return { status: 201, headers: { Location: `/notes/${id}`, ETag: '"1"' }, json };
         },
@@ -84,6 +85,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
     routePrefix: "/svc-api",
     authenticate,
     router,
+    memoryBudgetBytes: 40_000_000,
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

@@ -7,6 +7,7 @@ import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded
 import { most } from "../../src/http/idempotency.ts";
 import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
 import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
 import { codeOf, countOf, log, post, startScene, type Scene } from "./idempotency-scene.ts";
 
@@ -113,6 +114,24 @@ describe("Idempotency-Key", () => {
       expect(other.json).to.have.nested.property("errors.Idempotency-Key").with.length(1);
     }
     expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
+  it("refuses an answer given again that has no memory, but no answer to a write", async () => {
+    const readers: SlowReader[] = [];
+    const open = async (text: string, key: string): Promise<void> => {
+      const headers = { Authorization: "Bearer 7", "Idempotency-Key": key };
+      const body = JSON.stringify({ text });
+      readers.push(await openSlowReader(scene.server.port, "POST /svc-api/notes", { headers, body }));
+    };
+    try {
+      for (const key of ["first", "first", "first", "second"]) await open(`large ${key}`, key);
+
+      expect(readers.map(({ status }) => status)).to.deep.equal([201, 201, 503, 201]);
+      expect(readers[2]?.headers).to.include({ "retry-after": "1" }).and.not.have.property("location");
+      expect(await countOf(scene, "notes")).to.equal(2);
+    } finally {
+      for (const reader of readers) reader.leave();
+    }
   });
 
   it("keeps the keys of two users apart", async () => {

@@ -98,6 +98,28 @@ describe("createMemoryBudget", () => {
       .with.property("status", 503);
   });
 
+  it("counts what a committed write holds beyond the room, and lets the others wait for it", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const write = budget.open(ada);
+    await write.reserve(10);
+    write.hold(60);
+
+    const others = [budget.open(ada).reserve(0), budget.open(ada).reserve(10)];
+    expect(await Promise.all(others.map(isGranted))).to.deep.equal([false, false]);
+    expect(await isGranted(budget.open(bob).reserve(40))).to.equal(true);
+    write.hold(30);
+    expect(await Promise.all(others.map(isGranted))).to.deep.equal([true, true]);
+  });
+
+  it("holds nothing for a request that was released", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const gone = budget.open(ada);
+    gone.release();
+    gone.hold(1000);
+
+    expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
+  });
+
   it("gives nothing to a request that ended while it waited", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const first = budget.open(ada);

@@ -24,11 +24,12 @@ describe("createUserTurns", () => {
   /** Users, in the order in which their requests began. */
   let started: number[];
 
-  const start = async (alone?: number): Promise<void> => {
+  const start = async (alone?: number, memoryBudgetBytes?: number): Promise<void> => {
     held = [];
     started = [];
     const router = createRouter("");
     router.get("/held", async (ctx) => {
+      if (memoryBudgetBytes !== undefined) await ctx.state.memory.reserve(memoryBudgetBytes);
       started.push(ctx.state.caller.id);
       await new Promise<void>((resolve) => held.push(resolve));
       ctx.body = {};
@@ -45,6 +46,7 @@ describe("createUserTurns", () => {
       authenticate,
       router,
       isUnavailable: () => false,
+      memoryBudgetBytes,
       userTurns: { atWork: 2, limit: 4, ...(alone === undefined ? {} : { alone }) },
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
@@ -132,6 +134,23 @@ describe("createUserTurns", () => {
     await until(() => started.length === 2, { what: "the request that waited" });
     while (held.length > 0) held.pop()?.();
     expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
+  });
+
+  it("holds the place of one whose large answer has no memory, too", async () => {
+    await server.close();
+    await start(undefined, 1_000_000);
+    const other = get(2);
+    const first = get(1);
+    await until(() => held.length === 2, { what: "two requests at work" });
+
+    const refused = await call(server.port, "/large", { headers: { Authorization: "1" } });
+    expect(refused.status).to.equal(503);
+    const waiting = call(server.port, "/large", { headers: { Authorization: "1" } });
+    const isHeld = await Promise.race([waiting.then(() => false), pause(200, never).then(() => true)]);
+    expect(isHeld).to.equal(true);
+
+    while (held.length > 0) held.pop()?.();
+    await Promise.all([first, other, waiting]);
   });
 
   it("holds nothing while a user is alone", async () => {

@@ -30,6 +30,7 @@ describe("one hostile user", function () {
     ["amounts of 150,000 digits", ["422"]],
     ["lists of 100 records of 1 MB", ["200"]],
     ["lists of 1 MB records that nobody reads", ["connections"]],
+    ["lists of two records of 5 MB of JSON that nobody reads", ["connections"]],
     ["200 creates of 1 MB at once", ["201", "503"]],
     ["creates of 1 MB whose clients leave", ["201", "503"]],
     ["bodies of 330,000 objects", ["201", "422", "503"]],

@@ -17,7 +17,7 @@ describe("the turns of batches", () => {
 
   before(async () => {
     served = await openServedDatabase();
-    api = await startApi(served, undefined, 2_000_000);
+    api = await startApi(served, undefined, { bodyLimitBytes: 2_000_000 });
   });
 
   after(async () => {
@@ -57,7 +57,7 @@ describe("the turns of batches", () => {
   });
 
   it("end with 503 and Retry-After for a batch that waits too long, whoever has them", async () => {
-    const own = await startApi(served, undefined, undefined, 100);
+    const own = await startApi(served, undefined, { batchWaitMs: 100 });
     const client = await served.database.pool.connect();
     try {
       await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");

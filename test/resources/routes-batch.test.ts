@@ -34,7 +34,7 @@ describe("POST /resources/{name}/batch", () => {
 
   before(async () => {
     served = await openServedDatabase();
-    api = await startApi(served, undefined, 2_000_000);
+    api = await startApi(served, undefined, { bodyLimitBytes: 2_000_000 });
   });
 
   after(async () => {

@@ -314,7 +314,7 @@ describe("writing resources", () => {
       const fields = (definitions.get("orders") as Definition).fields.map((field) =>
         field.name === "notes" ? { ...field, length: limit } : field,
       );
-      large = await startApi(served, withVariant("orders", { fields }), 40 * 1024 ** 2);
+      large = await startApi(served, withVariant("orders", { fields }), { bodyLimitBytes: 40 * 1024 ** 2 });
     });
 
     after(() => large.server.close());

@@ -40,8 +40,15 @@ export interface Api {
 export async function startApi(
   served: ServedDatabase,
   resources: Definitions = definitions,
-  bodyLimitBytes = 10_000,
-  batchWaitMs = 20_000,
+  {
+    bodyLimitBytes = 10_000,
+    batchWaitMs = 20_000,
+    memoryBudgetBytes,
+  }: {
+    readonly bodyLimitBytes?: number;
+    readonly batchWaitMs?: number;
+    readonly memoryBudgetBytes?: number;
+  } = {},
 ): Promise<Api> {
   const { log, lines } = createMemoryLog();
   let changes = 0;
@@ -66,6 +73,7 @@ export async function startApi(
     routePrefix: "/svc-api",
     authenticate,
     router,
+    memoryBudgetBytes,
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

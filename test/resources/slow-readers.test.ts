@@ -1,0 +1,99 @@
+import { expect } from "chai";
+import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
+import { until } from "../support/wait.ts";
+import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { ask, startApi, type Api } from "./serving-api.ts";
+
+const memoryBudgetBytes = 40_000_000;
+const limitOfUser = memoryBudgetBytes / 2;
+
+/** More than the kernel takes off a server's hands: 1.5 million letters of three bytes each. */
+const largeText = "repeat('漢', 1500000)";
+const largeBytes = 4_500_000;
+
+describe("memory of answers that nobody reads", () => {
+  let served: ServedDatabase;
+  let api: Api;
+  let readers: SlowReader[];
+
+  before(async () => {
+    served = await openServedDatabase();
+    api = await startApi(served, undefined, { memoryBudgetBytes });
+    await served.sql(
+      `INSERT INTO orders (reference, amount, remarks, user_id)
+       SELECT 'L-' || i, 0, ${largeText}, 7 FROM generate_series(1, 8) AS i`,
+    );
+  });
+
+  beforeEach(() => {
+    readers = [];
+  });
+
+  afterEach(() => {
+    for (const reader of readers) reader.leave();
+  });
+
+  after(async () => {
+    await api.server.close();
+    await served.close();
+  });
+
+  async function open(request: string, body?: string): Promise<SlowReader> {
+    const [method, path] = request.split(" ");
+    const headers = { Authorization: "Bearer ada" };
+    const target = `${method} /svc-api/resources${path}`;
+    const reader = await openSlowReader(api.server.port, target, {
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
+    readers.push(reader);
+    return reader;
+  }
+
+  const statuses = (): Record<number, number> => {
+    const counts: Record<number, number> = {};
+    for (const { status } of readers) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  };
+
+  for (const [request, fits] of [
+    ["GET /orders?per_page=2", 2],
+    ["GET /orders?per_page=2&cursor=", 2],
+    ["GET /orders/7", 4],
+  ] as const) {
+    it(`stays within the user's half, by bytes: ${request}`, async () => {
+      await Promise.all(Array.from({ length: 12 }, () => open(request)));
+
+      expect(statuses()).to.deep.equal({ 200: fits, 503: 12 - fits });
+      const answered = readers.filter(({ status }) => status === 200);
+      const bytes = answered.reduce((sum, { headers }) => sum + Number(headers["content-length"]), 0);
+      expect(bytes).to.be.within(fits * largeBytes, limitOfUser);
+      for (const { status, headers } of readers)
+        if (status === 503) {
+          expect(headers["retry-after"]).to.equal("1");
+          expect(headers).not.to.have.property("etag");
+        }
+      expect((await ask(api, "root", request)).status).to.equal(200);
+
+      for (const reader of readers) reader.leave();
+      await until(async () => (await ask(api, "ada", request)).status === 200, {
+        what: "the memory to be given back",
+      });
+    });
+  }
+
+  it("is not lacked by a write that is committed: one that would have none is not begun", async () => {
+    for (let id = 1; id <= 6; id += 1) await open(`PATCH /orders/${id}`, '{"amount":1}');
+
+    // The fifth takes it beyond the half.
+    expect(readers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200, 503]);
+    expect(readers[5]?.headers["retry-after"]).to.equal("1");
+    const written = await served.sql<{ id: number }>("SELECT id FROM orders WHERE amount = 1 ORDER BY id");
+    expect(written.map(({ id }) => id)).to.deep.equal([1, 2, 3, 4, 5]);
+
+    for (const reader of readers) reader.leave();
+    await until(async () => (await ask(api, "ada", "GET /orders?per_page=2")).status === 200, {
+      what: "the memory to be given back",
+    });
+  });
+});
