@@ -85,7 +85,7 @@ export async function planTables({
   const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
   const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
-  const narrowed = await findNarrowed({ client, limits: limitsOf(verdict, limits), warnings });
+  const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = new Set(record.map(({ table }) => table));
   for (const table of [...there, ...managed]) gone.delete(table);
@@ -213,12 +213,10 @@ function concernsOf(verdict: Verdict): (text: string) => boolean {
     !verdict.left.some((deed) => isAbout(text, deed)) || changes.some((change) => isAbout(text, change));
 }
 
-/** Returns the limits of the columns whose type changes. */
-function limitsOf(verdict: Verdict, limits: readonly ValueLimit[]): readonly ValueLimit[] {
-  const changes = changesOf(verdict).filter(({ clause }) => clause.part === "type");
-  return limits.filter(({ table, column }) =>
-    changes.some((change) => change.table === table && change.clause.name === column),
-  );
+function changedTypesOf(verdict: Verdict): readonly Pick<ValueLimit, "table" | "column">[] {
+  return changesOf(verdict)
+    .filter(({ clause }) => clause.part === "type")
+    .map(({ clause, table }) => ({ table, column: clause.name }));
 }
 
 /** Returns whether a sentence of the engine may be about a change of a column. */

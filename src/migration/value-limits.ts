@@ -67,29 +67,33 @@ const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` tabl
  * values cannot be cast, with any flag; where all fit, nothing is lost. The warning names no
  * schema, so it may be about several tables.
  *
- * @param limits Of the columns whose type changes.
+ * @param changed The columns whose type changes.
  */
 export async function findNarrowed({
   client,
   limits,
+  changed,
   warnings,
 }: {
   readonly client: ClientBase;
   readonly limits: readonly ValueLimit[];
+  readonly changed: readonly Pick<ValueLimit, "table" | "column">[];
   readonly warnings: readonly string[];
 }): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
   const impossible = new Set<string>();
   const settled: string[] = [];
   for (const warning of warnings) {
     const [, column, table] = cast.exec(warning) ?? [];
-    const matching = limits.filter((one) => partsOfTable(one.table).name === table && one.column === column);
+    const matching = changed
+      .filter((one) => partsOfTable(one.table).name === table && one.column === column)
+      .map((one) => limits.find((limit) => limit.table === one.table && limit.column === column));
     if (matching.length === 0) continue;
     const refusals: string[] = [];
     for (const limit of matching) {
-      const count = await countBroken(client, limit);
-      if (count > 0) refusals.push(tooWide(limit, count));
+      const count = limit === undefined ? 0 : await countBroken(client, limit);
+      if (limit !== undefined && count > 0) refusals.push(tooWide(limit, count));
     }
-    if (refusals.length > 0 || matching.every(({ isLossless }) => isLossless)) settled.push(warning);
+    if (refusals.length > 0 || matching.every((limit) => limit?.isLossless === true)) settled.push(warning);
     for (const refusal of refusals) impossible.add(refusal);
   }
   return { impossible: [...impossible], settled };

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Definition, Definitions, Field, TableIndex } from "../../src/mapping/definition.ts";
+import type { Definition, Definitions, Field, FieldType, TableIndex } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";
 
@@ -120,6 +120,11 @@ function both(ours: readonly Field[], sales: readonly Field[]): Definitions {
   );
 }
 
+/** Two columns of one name, of which a text has the length. */
+function times(type: FieldType, length: number): Definitions {
+  return both([field("at", type)], [field("at", "String", { length })]);
+}
+
 function price(precision: number, scale: number, length = 9): readonly Field[] {
   return [field("amount", "Decimal", { precision, scale }), field("code", "String", { length })];
 }
@@ -147,6 +152,16 @@ describe("applyMigration of tables of one name in two schemas", () => {
     expect(await amounts()).to.deep.equal(["numeric(12,4)", "numeric(14,6)"]);
     expect(await scene.apply(narrower, true)).to.equal("done");
     expect(await amounts()).to.deep.equal(["numeric(12,2)", "numeric(14,6)"]);
+  });
+
+  it("names the loss in the one, also where the type of the other changes without one", async () => {
+    await scene.migrate(times("DateTime", 9));
+    await scene.client.query(
+      "INSERT INTO orders (at) VALUES (now()); INSERT INTO sales.orders (at) VALUES ('abc')",
+    );
+
+    expect(await scene.apply(times("DateTime", 5))).to.equal("done");
+    expect(await scene.apply(times("Date", 3))).to.match(/would lose data.*`at` on the `orders` table/s);
   });
 
   it("ignores NULLs in the one where NOT NULL was taken away by hand", async () => {
