@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { ApiContext } from "../http/state.ts";
 import { AppError, messageOf, validationError } from "../kit/errors.ts";
-import { createTurns } from "../kit/turns.ts";
+import { createTurns, type Turns } from "../kit/turns.ts";
 import type { Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { EventFeed, FeedPage, FeedQuery } from "./event-feed.ts";
@@ -38,7 +38,7 @@ const limits = {
   recheckMs: 1_000,
   /** Events read at a time. */
   page: 50,
-  /** Streams that read at a time, of all users. */
+  /** Streams that read at a time, of all users; of each user one. */
   readers: 2,
 };
 
@@ -63,7 +63,10 @@ interface Stream {
 interface State extends EventStreamsOptions {
   readonly limits: typeof limits;
   readonly open: Set<Stream>;
-  readonly turns: ReturnType<typeof createTurns<string>>;
+  /** One place of each user: the streams of one would else stand before those of all others. */
+  readonly userTurns: Turns;
+  /** The places of all, under one name. */
+  readonly turns: Turns<string>;
 }
 
 /** Behind every event: wakes a stream that is over. */
@@ -76,6 +79,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     ...options,
     limits: all,
     open: new Set(),
+    userTurns: createTurns(1),
     turns: createTurns<string>(all.readers),
   };
   const alarm = createAlarm();
@@ -179,12 +183,14 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
 
 /** Undefined where it cannot be read now: the client comes back with the last id it has. */
 async function readPage(
-  { feed, turns, limits: { page: take } }: State,
+  { feed, userTurns, turns, limits: { page: take } }: State,
   ctx: ApiContext,
   { query, caller, after }: { readonly query: FeedQuery; readonly caller: Caller; readonly after: bigint },
 ): Promise<FeedPage | undefined> {
   try {
-    const page = await turns.run("all", () => feed.read({ query, caller, after, take }));
+    const page = await userTurns.run(caller.id, () =>
+      turns.run("all", () => feed.read({ query, caller, after, take })),
+    );
     const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
     ctx.state.memory.settle(bytes);
     return page;

@@ -4,12 +4,18 @@ import { createEventStreams, type EventStreams } from "../../src/events/event-st
 import type { EventFeed } from "../../src/events/event-feed.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { createRouter } from "../../src/http/state.ts";
+import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { makeCaller } from "../support/callers.ts";
 import { call, asAda, createMemoryLog } from "../support/http.ts";
 import { openEventSource, type EventSource } from "../support/event-source.ts";
 import { until } from "../support/wait.ts";
 
 type Limits = NonNullable<Parameters<typeof createEventStreams>[0]["changes"]>;
+
+const asBob: ApiMiddleware = (ctx, next) => {
+  ctx.state.caller = makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: false });
+  return next();
+};
 
 /** A feed of `count` events of some bytes each, all there from the beginning. */
 function feedOf(count: number, bytes = 10): Pick<EventFeed, "read"> & { readonly reads: () => number } {
@@ -50,7 +56,7 @@ describe("createEventStreams", () => {
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
-      authenticate: asAda,
+      authenticate: (ctx, next) => (ctx.get("Authorization") === "Bearer bob" ? asBob : asAda)(ctx, next),
       router,
       isUnavailable: () => false,
     });
@@ -59,8 +65,8 @@ describe("createEventStreams", () => {
     stopping.push(controller);
     void streams.run(controller.signal);
   }
-  async function open(): Promise<EventSource> {
-    const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, { token: "ada" });
+  async function open(token = "ada"): Promise<EventSource> {
+    const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, { token });
     sources.push(source);
     return source;
   }
@@ -136,6 +142,39 @@ describe("createEventStreams", () => {
     );
     await until(() => next.messages.length > 20, { what: "the other client to get on" });
     socket.destroy();
+  });
+
+  it("lets one stream of a user read at a time, so that another's never waits for all of them", async () => {
+    const reading: number[] = [];
+    const ends: (() => void)[] = [];
+    const feed: Pick<EventFeed, "read"> = {
+      async read({ caller, after, take }) {
+        reading.push(caller.id);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        return { events: [], size: take, next: after + 1n, hasMore: true };
+      },
+    };
+    await serve(feed, 0, {});
+    await Promise.all(Array.from({ length: 10 }, () => open()));
+    await until(() => reading.length > 0, { what: "a read of Ada's" });
+
+    await open("bob");
+    await until(() => reading.length === 2, { what: "Bob's read", timeoutMs: 1000 });
+    for (let turn = 0; turn < 6; turn += 1) {
+      const before = reading.length;
+      ends.shift()?.();
+      await until(() => reading.length > before, { what: "the next read", timeoutMs: 1000 });
+    }
+
+    expect(reading).to.deep.equal([7, 8, 7, 8, 7, 8, 7, 8]);
+    for (const controller of stopping.splice(0)) controller.abort();
+    await until(
+      () => {
+        for (const end of ends.splice(0)) end();
+        return sources.every((source) => source.isEnded());
+      },
+      { what: "the ends" },
+    );
   });
 
   it("refuses a position that is none, more streams than a user may have, and serves HEAD", async () => {
