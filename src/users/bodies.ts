@@ -1,4 +1,4 @@
-import { nearest } from "../kit/did-you-mean.ts";
+import { refuseFields } from "../http/body.ts";
 import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { maxScopes, scopeFault } from "../kit/scopes.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
@@ -107,19 +107,10 @@ export async function readUserBody(
 const exists = (): Promise<boolean> => Promise.resolve(false);
 
 async function checked(rules: CompiledRules, body: Body): Promise<Body> {
-  const known = [...rules.keys.children.keys()];
-  const unknown = Object.keys(body).filter((key) => !known.includes(key));
-  if (unknown.length > 0)
-    throw validationError(Object.fromEntries(unknown.map((key) => unknownKey(key, known))));
+  refuseFields(body, [...rules.keys.children.keys()]);
   const result = await validate(rules, body, { lookup: { exists } });
   if (result.kind === "invalid") throw validationError(result.errors);
   return result.values;
-}
-
-function unknownKey(key: string, known: readonly string[]): readonly [string, readonly string[]] {
-  const meant = nearest(key, known);
-  const shown = key.slice(0, 100);
-  return [shown, [`There is no field ${shown}${meant === undefined ? "." : `; did you mean ${meant}?`}`]];
 }
 
 function faultOf(field: string, fault: string | undefined): FieldErrors {

@@ -119,6 +119,18 @@ describe("tokens and users over HTTP", () => {
     }
   });
 
+  it("names twenty unknown fields of a body at most", async () => {
+    const names = Array.from({ length: 1000 }, (_, index) => `field_${index}`);
+    const body = Object.fromEntries(names.map((name) => [name, 1]));
+
+    for (const path of ["/tokens", "/users"]) {
+      const answer = await admin.request("POST", path, body);
+
+      expect(answer.status).to.equal(422);
+      expect(Object.keys(answer.body.errors)).to.deep.equal(names.slice(0, 20));
+    }
+  });
+
   describe("with an Idempotency-Key", () => {
     it("makes one token, shows it again, and keeps it encrypted", async () => {
       const makeOne = (): Promise<Answer> => send(ada.token, "/tokens", { name: "ci" }, "token-1");
