@@ -161,8 +161,12 @@ async function answerNewToken(
   await answerPost(ctx, {
     inTransaction,
     isSecret: true,
-    // A token with fewer scopes must not be given the answer to one with more.
-    dependsOn: JSON.stringify([...grant.scopes].toSorted()),
+    // A token with fewer scopes must not be given the answer to one with more. Nor may one that
+    // ends sooner be given that to one that ends later. An end in the body was compared above.
+    dependsOn: JSON.stringify([
+      [...grant.scopes].toSorted(),
+      body.expiresAt === undefined ? grant.expiresAt : undefined,
+    ]),
     async act(transaction) {
       const issued = await tokens.issue({ ...wanted, transaction: transaction?.sql });
       const { id, ...shown } = presentToken(issued);

@@ -157,6 +157,24 @@ describe("tokens and users over HTTP", () => {
       expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
     });
 
+    it("gives a token that ends sooner nothing that outlives it", async () => {
+      const soon = await issue(["*"], new Date(Date.now() + 3_600_000));
+      const ends = new Date(Date.now() + 60_000).toISOString();
+      const other = await issue(["*"], new Date(Date.now() + 7_200_000), admin.id);
+      const path = `/users/${ada.id}/tokens`;
+      await send(ada.token, "/tokens", { name: "ci" }, "token-3");
+      await send(admin.token, path, { name: "ci" }, "token-3");
+      await send(ada.token, "/tokens", { name: "ci", expires_at: ends }, "token-4");
+
+      const replayed = await send(soon.token, "/tokens", { name: "ci" }, "token-3");
+      const forOther = await send(other.token, path, { name: "ci" }, "token-3");
+      const within = await send(soon.token, "/tokens", { name: "ci", expires_at: ends }, "token-4");
+
+      expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
+      expect([forOther.status, forOther.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
+      expect([within.status, within.headers.get("idempotent-replayed")]).to.deep.equal([201, "true"]);
+    });
+
     it("makes one user, and one token for it, with their rows of the audit trail", async () => {
       const email = `${ada.id}-once@example.com`;
       const make = (): Promise<Answer> => send(admin.token, "/users", { name: "Once", email }, "user-1");
