@@ -327,7 +327,9 @@ describe("JWTs over HTTP", () => {
       pool.off("acquire", watch);
     }
 
-    expect(statements).to.have.length(1);
-    expect(statements[0]).to.contain("issuer = $1");
+    // A worker looks for replays at any time.
+    const own = statements.filter((text) => !text.includes("FROM svc.replays"));
+    expect(own).to.have.length(1);
+    expect(own[0]).to.contain("issuer = $1");
   });
 });
