@@ -4,7 +4,7 @@ import type { Attacker } from "./attacker.ts";
 import { type Attack, eve, fresh, makeRecords, megabyte, notes, removeRecords, together } from "./attack.ts";
 import { batchAttacks } from "./batch-attacks.ts";
 import { listAttacks } from "./list-attacks.ts";
-import type { Scene } from "./scene.ts";
+import { prefix, type Scene } from "./scene.ts";
 
 function makeLarge(scene: Scene): Promise<void> {
   return makeRecords(
@@ -42,6 +42,17 @@ function makeLong(scene: Scene): Promise<void> {
      SELECT 'long-' || i, 1, repeat('ab ', 20000), ${eve} FROM generate_series(1, 3000) AS i`,
   );
 }
+
+/** Events of 20 records whose letters are not those of ASCII. */
+async function makeAccented(scene: Scene): Promise<void> {
+  await removeRecords(scene);
+  await scene.sql(
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT 'accented-' || i, 1, repeat('é', 500000), ${eve} FROM generate_series(1, 20) AS i`,
+  );
+}
+
+const texts = Array.from({ length: 50 }, (_, index) => ({ text: { contains: `é${index}` } }));
 
 /** Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is given. */
 async function holdConnections(
@@ -171,6 +182,18 @@ export const attacks: readonly Attack[] = [
           path: notes,
           token: `svc_${"x".repeat(43)}`,
           localAddress: "127.0.0.2",
+        }),
+      ),
+  },
+  {
+    name: "previews of a filter with 50 texts on 1 MB records",
+    prepare: makeAccented,
+    run: (attacker, signal) =>
+      together(20, signal, () =>
+        attacker.send({
+          method: "POST",
+          path: `${prefix}/webhooks/preview`,
+          body: JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } }),
         }),
       ),
   },

@@ -25,7 +25,7 @@ export function addReplays(
     ReplayRoutesOptions,
     "sql" | "listSql" | "listText" | "transact" | "isResource" | "onRunning"
   > & {
-    readonly filters: Pick<WebhookFilters, "passes">;
+    readonly filters: Pick<WebhookFilters, "passing">;
     readonly names: (text: string) => string | undefined;
   },
 ): ReplayWorker {

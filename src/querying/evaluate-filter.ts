@@ -1,80 +1,128 @@
-import { Decimal } from "@prisma/client/runtime/client";
-import type { FieldType } from "../mapping/definition.ts";
 import { findPlace, type Shown } from "../mapping/shown.ts";
+import { byText, compare, comparisons, identity, type Comparable } from "./compared-values.ts";
 import type { JsonFilter, JsonTest } from "./json-filter.ts";
 import { jsonbText } from "./jsonb-text.ts";
+import { keep, outOfSteps, spend, spendOrDrain, type Judging, type Steps } from "./judged-record.ts";
+import { createSearch, lowered } from "./lowered.ts";
 import type { Operator } from "./operators.ts";
 
-/** As in SQL: undefined is unknown, and a comparison with null is that. */
-type Truth = boolean | undefined;
+/**
+ * As in SQL: undefined is unknown, and a comparison with null is that. "open" takes more steps than
+ * are left.
+ */
+type Truth = boolean | undefined | "open";
+
+type Evaluate = (judging: Judging) => Truth;
 
 /**
  * Compiles a filter into a function on a record's JSON as the resource's transform makes it. It
- * gives what `filterCondition` gives in SQL for the same record. A test holds the two together.
+ * gives what `filterCondition` gives in SQL for the same record. A test holds the two together. It
+ * gives undefined where the steps do not suffice to tell. A condition whose steps do not suffice is
+ * left out, and the others may decide.
  *
  * @param places Where the paths of the filter are in the JSON.
  */
 export function compileFilter(
   filter: JsonFilter,
   places: ReadonlyMap<string, Shown>,
-): (data: unknown) => boolean {
+): (judging: Judging) => boolean | undefined {
   const evaluate = compile(filter, places);
-  return (data) => evaluate(data) === true;
+  return (judging) => {
+    const truth = evaluate(judging);
+    return truth === "open" ? undefined : truth === true;
+  };
 }
-
-type Evaluate = (data: unknown) => Truth;
 
 function compile(filter: JsonFilter, places: ReadonlyMap<string, Shown>): Evaluate {
   switch (filter.kind) {
     case "test":
-      return compileTest(filter, places);
+      return withinSteps(compileTest(filter, places));
     case "not": {
       const of = compile(filter.of, places);
-      return (data) => not(of(data));
+      return (judging) => not(of(judging));
     }
     case "all": {
       const of = filter.of.map((one) => compile(one, places));
-      return (data) => joined(of, data, false);
+      return (judging) => joined(of, judging, false);
     }
     case "any": {
       const of = filter.of.map((one) => compile(one, places));
-      return (data) => joined(of, data, true);
+      return (judging) => joined(of, judging, true);
     }
   }
 }
 
+/** Steps of a condition beside what it looks at. */
+const stepsOfTest = 32;
+
+function withinSteps(evaluate: Evaluate): Evaluate {
+  return (judging) => {
+    try {
+      spend(judging.steps, stepsOfTest);
+      return evaluate(judging);
+    } catch (error) {
+      if (error !== outOfSteps) throw error;
+      return "open";
+    }
+  };
+}
+
 /** Returns AND, where a false decides, or OR, where a true does. */
-function joined(of: readonly Evaluate[], data: unknown, deciding: boolean): Truth {
-  let isUnknown = false;
+function joined(of: readonly Evaluate[], judging: Judging, deciding: boolean): Truth {
+  let truth: Truth = !deciding;
   for (const one of of) {
-    const truth = one(data);
-    if (truth === deciding) return deciding;
-    if (truth === undefined) isUnknown = true;
+    const own = one(judging);
+    if (own === deciding) return deciding;
+    if (own === "open" || (own === undefined && truth !== "open")) truth = own;
   }
-  return isUnknown ? undefined : !deciding;
+  return truth;
 }
 
 function not(truth: Truth): Truth {
-  return truth === undefined ? undefined : !truth;
+  return typeof truth === "boolean" ? !truth : truth;
 }
+
+type Values = (judging: Judging) => readonly unknown[];
 
 function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evaluate {
   const { shown, operator, values } = test;
-  const { links, jsonPath } = shown;
-  const keys = findPlace(places, shown.path)?.place.keys ?? [];
-  const many = links.filter(({ isMany }) => isMany).length;
-  const valuesIn = (data: unknown): readonly unknown[] => {
-    const found = leavesOf(data, keys, many);
-    return jsonPath === undefined ? found : found.map((value) => jsonbText(value, jsonPath));
-  };
+  const valuesIn = compileValues(test, places);
   if (operator === "null") {
     const isNull = values[0] === true;
     // A missing related record is null, too: see `filterCondition`.
-    return (data) => valuesIn(data).some((value) => (value === null || value === undefined) === isNull);
+    return (judging) =>
+      every(valuesIn(judging), judging).some((value) => (value === null || value === undefined) === isNull);
   }
-  const meets = compileOperator(test, operator);
-  if (links.length === 0) return (data) => meets(valuesIn(data)[0] ?? null);
-  return (data) => valuesIn(data).some((value) => meets(value) === true);
+  const { made, meets } = compileOperator(test, operator, valuesIn);
+  const meetsOne = (value: unknown, judging: Judging): Truth =>
+    value === null || value === undefined ? undefined : meets(value, judging.steps);
+  if (shown.links.length === 0) return (judging) => meetsOne(made(judging)[0], judging);
+  return (judging) => every(made(judging), judging).some((value) => meetsOne(value, judging) === true);
+}
+
+/** Takes the steps of a look at each value. */
+function every(values: readonly unknown[], { steps }: Judging): readonly unknown[] {
+  spend(steps, 4 * values.length);
+  return values;
+}
+
+/** Returns what finds the values at the path of a test, once for a record. */
+function compileValues(
+  { shown: { path, links, jsonPath } }: JsonTest,
+  places: ReadonlyMap<string, Shown>,
+): Values {
+  const keys = findPlace(places, path)?.place.keys ?? [];
+  const many = links.filter(({ isMany }) => isMany).length;
+  const place = `values ${keys.join(".")}`;
+  const valuesIn: Values = (judging) =>
+    keep(judging, place, () => leavesOf(judging.record.data, keys, many, judging.steps));
+  if (jsonPath === undefined) return valuesIn;
+  return (judging) =>
+    keep(judging, `texts ${path}`, () =>
+      valuesIn(judging).map((value) =>
+        jsonbText(value, jsonPath, (count) => spendOrDrain(judging.steps, count)),
+      ),
+    );
 }
 
 /**
@@ -82,112 +130,154 @@ function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evalua
  *
  * @param many Number of such relations on the way that is left.
  */
-function leavesOf(value: unknown, [key, ...rest]: readonly string[], many: number): readonly unknown[] {
+function leavesOf(
+  value: unknown,
+  [key, ...rest]: readonly string[],
+  many: number,
+  steps: Steps,
+): readonly unknown[] {
+  spendOrDrain(steps, 40);
   if (many > 0 && Array.isArray(value))
-    return value.flatMap((one) => leavesOf(one, key === undefined ? [] : [key, ...rest], many - 1));
+    return value.flatMap((one) => leavesOf(one, key === undefined ? [] : [key, ...rest], many - 1, steps));
   if (key === undefined) return [value];
   if (typeof value !== "object" || value === null) return many > 0 ? [] : [null];
-  return leavesOf((value as Readonly<Record<string, unknown>>)[key], rest, many);
+  return leavesOf((value as Readonly<Record<string, unknown>>)[key], rest, many, steps);
 }
 
-type Meets = (value: unknown) => Truth;
-
-/** What `readJsonFilter` makes of the values in a filter. */
-type Value = string | number | boolean;
+/** How an operator judges one value, which is not null. */
+interface Meeting {
+  /** What is made of the values first; null of those that are unknown. */
+  readonly made: Values;
+  readonly meets: (value: unknown, steps: Steps) => Truth;
+}
 
 function compileOperator(
-  { shown: { field, jsonPath }, values: given }: JsonTest,
+  { shown: { path, field, jsonPath }, values: given }: JsonTest,
   operator: Exclude<Operator, "null">,
-): Meets {
-  const order = jsonPath === undefined ? orders[field.type] : byText;
-  const values = given as readonly Value[];
+  valuesIn: Values,
+): Meeting {
+  const comparison = jsonPath === undefined ? comparisons[field.type] : byText;
+  const values = given.map((value) => comparison.read(value));
   const [first = "", second = ""] = values;
-  const compared =
-    (value: Value, isMet: (sign: number) => boolean): Meets =>
-    (one) =>
-      one === null || one === undefined ? undefined : isMet(order(one, value));
-  const isOneOf: Meets = (one) =>
-    one === null || one === undefined ? undefined : values.some((value) => order(one, value) === 0);
+  const read = (value: unknown, steps: Steps): Comparable => {
+    const [each, character] = comparison.steps;
+    spend(steps, each + (typeof value === "string" ? character * value.length : 0));
+    return comparison.read(value);
+  };
+  const compared = (meets: (value: Comparable) => boolean): Meeting => ({
+    made: madeOf(`compared ${path}`, valuesIn, read),
+    meets: (value) => meets(value as Comparable),
+  });
+  const wanted = new Set(values.map(identity));
+  /** Those of a set that have the same hash are looked at one after the other. */
+  const stepsOfLookup = 8 + wanted.size / 4;
+  const oneOf = (isWanted: boolean): Meeting => ({
+    made: madeOf(`one ${path}`, valuesIn, (value, steps) => identity(read(value, steps))),
+    meets(value, steps) {
+      spend(steps, stepsOfLookup);
+      return wanted.has(value as ReturnType<typeof identity>) === isWanted;
+    },
+  });
+  const list = (isMet: (items: Items) => boolean): Meeting => ({
+    made: madeOf(`list ${path}`, valuesIn, (value, steps) => {
+      if (!Array.isArray(value)) return null;
+      spend(steps, value.length);
+      return value.filter((item) => item !== null).map((item) => identity(read(item, steps)));
+    }),
+    meets(value, steps) {
+      const items = value as Items;
+      spend(steps, wanted.size + items.length * stepsOfLookup);
+      return isMet(items);
+    },
+  });
   switch (operator) {
     case "eq":
     case "in":
-      return isOneOf;
+      return oneOf(true);
     case "not_in":
-      return (one) => not(isOneOf(one));
+      return oneOf(false);
     case "ne":
-      return compared(first, (sign) => sign !== 0);
+      return compared((value) => compare(value, first) !== 0);
     case "lt":
-      return compared(first, (sign) => sign < 0);
+      return compared((value) => compare(value, first) < 0);
     case "lte":
-      return compared(first, (sign) => sign <= 0);
+      return compared((value) => compare(value, first) <= 0);
     case "gt":
-      return compared(first, (sign) => sign > 0);
+      return compared((value) => compare(value, first) > 0);
     case "gte":
-      return compared(first, (sign) => sign >= 0);
-    case "between": {
-      const bounds = [compared(first, (sign) => sign >= 0), compared(second, (sign) => sign <= 0)];
-      return (one) => joined(bounds, one, false);
-    }
+      return compared((value) => compare(value, first) >= 0);
+    case "between":
+      return compared((value) => compare(value, first) >= 0 && compare(value, second) <= 0);
     case "contains":
-      return withinText(first, (text, part) => text.includes(part));
+      return containing(path, String(first), valuesIn);
     case "starts_with":
-      return withinText(first, (text, part) => text.startsWith(part));
+      return atAnEnd(String(first), valuesIn, {
+        cut: (text, length) => text.slice(0, length),
+        isMet: (text, part) => text.startsWith(part),
+      });
     case "ends_with":
-      return withinText(first, (text, part) => text.endsWith(part));
+      return atAnEnd(String(first), valuesIn, {
+        cut: (text, length) => text.slice(-length),
+        isMet: (text, part) => text.endsWith(part),
+      });
     case "has":
     case "has_all":
-      return withinList((items) => values.every((value) => items.some((item) => order(item, value) === 0)));
+      return list((items) => {
+        const missing = new Set(wanted);
+        return items.some((item) => missing.delete(item) && missing.size === 0);
+      });
     case "has_any":
-      return withinList((items) => values.some((value) => items.some((item) => order(item, value) === 0)));
+      return list((items) => items.some((item) => wanted.has(item)));
   }
 }
 
-function withinText(part: Value, isMet: (text: string, part: string) => boolean): Meets {
-  const lower = lowered(String(part));
-  return (given) => (typeof given === "string" ? isMet(lowered(given), lower) : undefined);
+type Items = readonly ReturnType<typeof identity>[];
+
+/** Returns what makes something of each value that is not null, once for a record. */
+function madeOf(place: string, valuesIn: Values, make: (value: unknown, steps: Steps) => unknown): Values {
+  return (judging) =>
+    keep(judging, place, () =>
+      every(valuesIn(judging), judging).map((value) =>
+        value === null || value === undefined ? null : make(value, judging.steps),
+      ),
+    );
 }
 
-function withinList(isMet: (items: readonly unknown[]) => boolean): Meets {
-  return (given) => (Array.isArray(given) ? isMet(given.filter((item) => item !== null)) : undefined);
+function containing(path: string, part: string, valuesIn: Values): Meeting {
+  const find = createSearch(lowered(part));
+  return {
+    made: madeOf(`lowered ${path}`, valuesIn, (value, steps) => {
+      if (typeof value !== "string") return null;
+      spend(steps, 2 * value.length);
+      return lowered(value);
+    }),
+    meets(value, steps) {
+      const text = value as string;
+      spend(steps, text.length);
+      return find(text);
+    },
+  };
 }
 
-/** Each letter by itself, as PostgreSQL does it: a Greek sigma does not depend on its place. */
-function lowered(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- every character of ASCII
-  if (/^[\u0000-\u007f]*$/.test(text)) return text.toLowerCase();
-  return Array.from(text, (letter) => {
-    const small = letter.toLowerCase();
-    return small.length === letter.length ? small : letter;
-  }).join("");
+/** Looks at as much of a text as the part has, and a letter more: a half of one is not lowered. */
+function atAnEnd(
+  part: string,
+  valuesIn: Values,
+  {
+    cut,
+    isMet,
+  }: {
+    readonly cut: (text: string, length: number) => string;
+    readonly isMet: (text: string, part: string) => boolean;
+  },
+): Meeting {
+  const small = lowered(part);
+  return {
+    made: valuesIn,
+    meets(value, steps) {
+      if (typeof value !== "string") return undefined;
+      spend(steps, 3 * part.length);
+      return isMet(lowered(cut(value, part.length + 1)), small);
+    },
+  };
 }
-
-/** Compares a value of the JSON with one of the filter: negative, 0 or positive. */
-type Order = (given: unknown, value: Value) => number;
-
-const byText: Order = (given, value) => compare(String(given), String(value));
-const byNumber: Order = (given, value) => compare(Number(given), Number(value));
-
-function compare<T extends string | number | bigint>(one: T, other: T): number {
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
-}
-
-const orders: Readonly<Record<FieldType, Order>> = {
-  Int: byNumber,
-  BigInt: (given, value) => compare(BigInt(String(given)), BigInt(String(value))),
-  Float: byNumber,
-  Decimal: (given, value) => new Decimal(String(given)).comparedTo(String(value)),
-  String: byText,
-  Boolean: (given, value) => (given === value ? 0 : 1),
-  DateTime: (given, value) => compare(Date.parse(String(given)), Date.parse(String(value))),
-  Instant: byText,
-  // Years after 9999 have five digits and more.
-  Date: (given, value) => compare(String(given).padStart(13, "0"), String(value).padStart(13, "0")),
-  // No filter of webhooks compares these: see `readJsonFilter`.
-  Time: byText,
-  Interval: byText,
-  Json: byText,
-  Bytes: byText,
-  Uuid: byText,
-  Enum: byText,
-};

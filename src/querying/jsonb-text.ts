@@ -1,8 +1,15 @@
 /**
  * Returns the text at a path within JSON, as `#>>` of PostgreSQL gives it for `jsonb`; null where
  * there is nothing, or null.
+ *
+ * @param spend Called before each part with its steps; it may throw.
  */
-export function jsonbText(value: unknown, path: readonly string[]): string | null {
+export function jsonbText(
+  value: unknown,
+  path: readonly string[],
+  spend: (steps: number) => void,
+): string | null {
+  spend(10 * path.length);
   let found = value;
   for (const key of path) {
     if (Array.isArray(found)) {
@@ -13,16 +20,21 @@ export function jsonbText(value: unknown, path: readonly string[]): string | nul
     else return null;
   }
   if (found === null || found === undefined) return null;
-  return typeof found === "string" ? found : textOf(found);
+  return typeof found === "string" ? found : textOf(found, spend);
 }
 
 /** Keys are in the order of `jsonb`: shorter ones first, then by bytes. */
-function textOf(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(textOf).join(", ")}]`;
+function textOf(value: unknown, spend: (steps: number) => void): string {
+  spend(20 + (typeof value === "string" ? 4 * value.length : 0));
+  if (Array.isArray(value)) return `[${value.map((one) => textOf(one, spend)).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const entries = Object.entries(value).map(([key, one]) => ({ key, bytes: Buffer.from(key), one }));
+  spend(150);
+  const entries = Object.entries(value).map(([key, one]) => {
+    spend(200 + 4 * key.length);
+    return { key, bytes: Buffer.from(key), one };
+  });
   const sorted = entries.toSorted(
     (a, b) => a.bytes.length - b.bytes.length || Buffer.compare(a.bytes, b.bytes),
   );
-  return `{${sorted.map(({ key, one }) => `${JSON.stringify(key)}: ${textOf(one)}`).join(", ")}}`;
+  return `{${sorted.map(({ key, one }) => `${JSON.stringify(key)}: ${textOf(one, spend)}`).join(", ")}}`;
 }

@@ -1,10 +1,16 @@
 import type { Definition, Definitions } from "../mapping/definition.ts";
-import { setBounded } from "../kit/bounded-map.ts";
 import { messageOf } from "../kit/errors.ts";
 import { compileFilter } from "../querying/evaluate-filter.ts";
+import { outOfSteps, spend, type Judging } from "../querying/judged-record.ts";
 import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.ts";
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { baseQueryOf } from "../resources/query.ts";
+import {
+  filterAnswers,
+  type FilterAnswersOptions,
+  type Filtered,
+  type FilteredEvent,
+} from "./filter-answers.ts";
 import { everyResource } from "./subscription.ts";
 import { isService, serviceShape } from "./service-events.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -17,13 +23,15 @@ export interface WebhookFilters {
    */
   faultsOf(filter: unknown, of: FilterUse): JsonFilterFaults;
   /**
-   * Returns whether an event passes a filter. True where the filter does not fit the resource any
-   * more: an event that cannot be judged is not lost.
+   * Leaves out the subscriptions whose filter an event does not pass: see `filterAnswers`. An event
+   * passes where the filter does not fit the resource any more: what cannot be judged is not lost.
    *
-   * @param text The filter's JSON.
-   * @param data The record as the resource's transform gave it.
+   * @param answers Of each event, in the events' order.
    */
-  passes(resource: string, text: string, data: unknown): boolean;
+  passing<C extends Filtered>(
+    events: Iterable<FilteredEvent>,
+    answers: readonly (readonly C[])[],
+  ): Promise<readonly (readonly C[])[]>;
 }
 
 /** What a filter is for. */
@@ -34,8 +42,17 @@ export interface FilterUse {
   readonly mayRead: (resource: string) => boolean;
 }
 
-/** Compiled filters of one process; one that is dropped is compiled again. */
-const mostCompiled = 5_000;
+/**
+ * Characters of the compiled filters of one process, which take up to 60 bytes each. One that is
+ * dropped is compiled again.
+ */
+const mostCompiled = 1_500_000;
+/** What a compiled filter takes beside its characters, as such. */
+const charactersOfEach = 200;
+/** Fewer than it takes: at the start, a user's 50 filters of the longest kind are all compiled. */
+const stepsOfCharacter = 8;
+
+type Compiled = (judging: Judging) => boolean | undefined;
 
 export function createWebhookFilters({
   definitions,
@@ -45,14 +62,14 @@ export function createWebhookFilters({
   readonly log: Pick<Log, "warn">;
 }): WebhookFilters {
   const shapes = new Map<string, ListShape | undefined>();
-  const compiled = new Map<string, (data: unknown) => boolean>();
+  const compiled = createCache<Compiled>(mostCompiled);
   const shapeOf = (resource: string): ListShape | undefined => {
     if (isService(definitions, resource)) return serviceShape;
     const definition = definitions.get(resource);
     if (!shapes.has(resource)) shapes.set(resource, definition && shownShape(definition, definitions));
     return shapes.get(resource);
   };
-  const compile = (resource: string, text: string): ((data: unknown) => boolean) => {
+  const compile = (resource: string, text: string): Compiled => {
     const shape = shapeOf(resource);
     const read = shape && readJsonFilter(JSON.parse(text), shape.filterable);
     if (read !== undefined && "filter" in read) return compileFilter(read.filter, shape?.places ?? new Map());
@@ -69,6 +86,19 @@ export function createWebhookFilters({
     const read = readJsonFilter(filter, shape.filterable);
     return "faults" in read ? read.faults : new Map<string, string>();
   };
+  const judge: FilterAnswersOptions["judge"] = ({ resource, record }, text, steps) => {
+    try {
+      const evaluate = compiled.get(`${resource} ${text}`, () => {
+        spend(steps, stepsOfCharacter * text.length);
+        return compile(resource, text);
+      });
+      return evaluate({ record, steps });
+    } catch (error) {
+      if (error === outOfSteps) return undefined;
+      log.warn({ event: "webhook.filter_failed", resource, reason: messageOf(error) }, "filter failed");
+      return true;
+    }
+  };
   return {
     faultsOf(filter, { resource, events, mayRead }) {
       if (resource !== everyResource) return faultsFor(resource, filter);
@@ -80,17 +110,7 @@ export function createWebhookFilters({
       }
       return new Map();
     },
-    passes(resource, text, data) {
-      const key = `${resource} ${text}`;
-      const known = compiled.get(key) ?? compile(resource, text);
-      setBounded(compiled, [key, known], mostCompiled);
-      try {
-        return known(data);
-      } catch (error) {
-        log.warn({ event: "webhook.filter_failed", resource, reason: messageOf(error) }, "filter failed");
-        return true;
-      }
-    },
+    passing: (events, answers) => filterAnswers(events, answers, { judge, log }),
   };
 }
 
@@ -102,4 +122,32 @@ function shownShape(definition: Definition, definitions: Definitions): ListShape
   if (definition.code.transform !== undefined) return undefined;
   const { filterable: _, ...whole } = definition;
   return listShapeOf(whole, definitions, baseQueryOf(definition).include);
+}
+
+/**
+ * Keeps values by texts. Those used last stay.
+ *
+ * @param mostCharacters Of the texts together; a single one may be longer.
+ */
+function createCache<Value>(mostCharacters: number): {
+  readonly get: (text: string, make: () => Value) => Value;
+} {
+  const kept = new Map<string, Value>();
+  let characters = 0;
+  const forget = (text: string): void => {
+    if (kept.delete(text)) characters -= text.length + charactersOfEach;
+  };
+  return {
+    get(text, make) {
+      const value = kept.get(text) ?? make();
+      forget(text);
+      kept.set(text, value);
+      characters += text.length + charactersOfEach;
+      for (const oldest of kept.keys()) {
+        if (characters <= mostCharacters || oldest === text) break;
+        forget(oldest);
+      }
+      return value;
+    },
+  };
 }

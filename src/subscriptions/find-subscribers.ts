@@ -2,7 +2,7 @@ import type { Sql } from "../db/sql.ts";
 import { serviceResource } from "../events/event.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Audience, Circle, Eligibility } from "./eligibility.ts";
-import { filterAnswers, type FilteredEvent } from "./filter-answers.ts";
+import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { matchOff, offText } from "./find-off.ts";
@@ -67,7 +67,7 @@ export function createSubscriberFinder({
 }: {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "circleOf" | "judge">;
-  readonly filters: Pick<WebhookFilters, "passes">;
+  readonly filters: Pick<WebhookFilters, "passing">;
   /** How long a subscription that is off still gets deliveries. */
   readonly holdForMs: number;
 }): (events: readonly (MatchedEvent & FilteredEvent)[]) => Promise<readonly (readonly Subscriber[])[]> {
@@ -86,10 +86,10 @@ export function createSubscriberFinder({
     const found = rows.map(foundOf);
     const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
     const off = found.filter(({ isActive }) => !isActive);
-    if (off.length === 0) return filterAnswers(events, active, filters);
+    if (off.length === 0) return filters.passing(events, active);
     const held = await matchOff({ events, off, eligibility });
     const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
-    return filterAnswers(events, matched, filters);
+    return filters.passing(events, matched);
   };
 }
 

@@ -1,14 +1,15 @@
-import type { EventFeed } from "../events/event-feed.ts";
+import type { EventFeed, FeedEvent } from "../events/event-feed.ts";
 import { readableResources } from "../events/feed-parameters.ts";
 import { memoryOfAnswer } from "../http/error-body.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { Turns } from "../kit/turns.ts";
+import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { everyResource, type NewSubscription } from "./subscription.ts";
 
 interface PreviewOptions {
   readonly feed: Pick<EventFeed, "readBack">;
-  readonly filters: Pick<WebhookFilters, "passes">;
+  readonly filters: Pick<WebhookFilters, "passing">;
   /** Names of all resources. */
   readonly registered: readonly string[];
   /** Limits each user's lists of all kinds together. */
@@ -19,6 +20,7 @@ interface PreviewOptions {
 const mostTried = 20;
 /** Bytes set aside for each event before it is read. */
 const memoryPerEvent = 4096;
+const nothing = `{"data":[]}`;
 
 /**
  * Returns the newest events of the kind that a subscription names, as JSON. Says of each whether it
@@ -36,18 +38,31 @@ export async function previewEvents(
   const { caller, memory } = ctx.state;
   await memory.reserve(mostTried * memoryPerEvent);
   const query = { resources, triggers };
-  const page = await listTurns.run(caller.id, () =>
-    feed.readBack({ query, caller, before: undefined, take: mostTried }),
-  );
-  const text = JSON.stringify(filter);
-  const tried = page.events.map(({ json }) => {
-    const event = JSON.parse(json) as { readonly resource: string; readonly data: unknown };
-    const passes = filter === null || filters.passes(event.resource, text, event.data);
-    return `{"passes":${passes},${json.slice(1)}`;
+  // Within the turn, so that one user has few evaluations at a time.
+  return listTurns.run(caller.id, async () => {
+    // Its client may have left in the meantime.
+    if (ctx.res.destroyed) return nothing;
+    const page = await feed.readBack({ query, caller, before: undefined, take: mostTried });
+    const asked = { filter: filter === null ? null : JSON.stringify(filter), user: caller };
+    const found = await filters.passing(
+      eventsOf(ctx, page.events),
+      page.events.map(() => [asked]),
+    );
+    const tried = page.events.map(
+      ({ json }, index) => `{"passes":${(found[index] ?? []).length > 0},${json.slice(1)}`,
+    );
+    const answer = `{"data":[${tried.join(",")}]}`;
+    memory.settle(memoryOfAnswer(answer));
+    return answer;
   });
-  const answer = `{"data":[${tried.join(",")}]}`;
-  memory.settle(memoryOfAnswer(answer));
-  return answer;
+}
+
+/** Parses each event in its turn, and none when no one waits for the answer any more. */
+function* eventsOf(ctx: ApiContext, events: readonly FeedEvent[]): Iterable<FilteredEvent> {
+  for (const { json } of events) {
+    if (ctx.res.destroyed) return;
+    yield JSON.parse(json) as FilteredEvent;
+  }
 }
 
 /** Returns none for the operational events, of which there is no list. */

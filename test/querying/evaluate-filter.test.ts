@@ -6,6 +6,7 @@ import { conditionText, createParameters } from "../../src/querying/condition-te
 import type { Condition } from "../../src/querying/condition.ts";
 import { compileFilter } from "../../src/querying/evaluate-filter.ts";
 import { filterCondition } from "../../src/querying/filter-condition.ts";
+import { createJudgedRecord } from "../../src/querying/judged-record.ts";
 import { readJsonFilter, type JsonFilter } from "../../src/querying/json-filter.ts";
 import { operatorsOf } from "../../src/querying/operators.ts";
 import { createTransform } from "../../src/querying/transform.ts";
@@ -145,7 +146,9 @@ describe("compileFilter", () => {
 
   const inProcess = (filter: JsonFilter): readonly number[] => {
     const passes = compileFilter(filter, places);
-    return records.flatMap((record, index) => (passes(record) ? [index + 1] : []));
+    return records.flatMap((record, index) =>
+      passes({ record: createJudgedRecord(record), steps: { left: 100_000 } }) ? [index + 1] : [],
+    );
   };
   const inDatabase = async (filter: JsonFilter): Promise<readonly number[]> => {
     const parameters = createParameters();

@@ -16,6 +16,7 @@ import type {
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Admission, SlotRequest, Done } from "../../src/deliveries/admission/admission.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
+import type { WebhookFilters } from "../../src/subscriptions/filters.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
 /** Seals the secrets of the subscriptions that `createWork` makes. */
@@ -200,4 +201,4 @@ export const unlimited: Rates = {
 };
 
 /** Filters that let every event pass. */
-export const unfiltered = { passes: () => true };
+export const unfiltered: Pick<WebhookFilters, "passing"> = { passing: async (_, answers) => answers };

@@ -5,6 +5,7 @@ import type { Caller } from "../../kit/caller.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import type { FilteredEvent } from "../../subscriptions/filter-answers.ts";
 import type { WebhookFilters } from "../../subscriptions/filters.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { ScheduleOf } from "../attempt/schedule.ts";
@@ -22,7 +23,7 @@ export interface ReplayWorkerOptions {
   readonly sql: Sql;
   readonly store: ReplayStore;
   readonly eligibility: Pick<Eligibility, "judge">;
-  readonly filters: Pick<WebhookFilters, "passes">;
+  readonly filters: Pick<WebhookFilters, "passing">;
   readonly scheduleOf: ScheduleOf;
   /** Makes the records of events that had no delivery. */
   readonly present: (resource: string, events: readonly Captured[]) => Promise<PresentedAll>;
@@ -169,12 +170,17 @@ async function withData(
     const { data = null, previous = null } = texts ?? {};
     return [{ eventId: id, parentId, data, previous, mayReadOld: oldReadable.has(id), maxAttempts }];
   });
-  const passes = ({ eventId }: NewReplayed): boolean => {
-    const resource = events.find(({ id }) => id === eventId)?.resource ?? "";
-    const text = known.get(eventId) ?? presented.get(eventId)?.data ?? "null";
-    return filter === null || options.filters.passes(resource, filter, JSON.parse(text));
+  const resources = new Map(events.map(({ id, resource }) => [id, resource]));
+  const filtered = function* (): Iterable<FilteredEvent> {
+    for (const { eventId } of made) {
+      const text = known.get(eventId) ?? presented.get(eventId)?.data ?? "null";
+      yield { resource: resources.get(eventId) ?? "", data: JSON.parse(text) };
+    }
   };
-  return { events: made.filter(passes), unmade: events.length - made.length };
+  const asked = made.map((event) => [{ filter, user, event }]);
+  const passed = await options.filters.passing(filtered(), asked);
+  const passing = passed.flatMap((own) => own.map(({ event }) => event));
+  return { events: passing, unmade: events.length - made.length };
 }
 
 /** Returns the ids of the events whose old row the subscriber may read. */

@@ -1,0 +1,41 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+
+/** Longest that such work keeps the process from other work at a time. */
+const sliceMs = 10;
+/** A slice after which the next one comes without a rest. */
+const shortMs = 2;
+
+/** Resolves when the process may have the next slice. */
+let free: Promise<void> = Promise.resolve();
+
+/** Resolves when the caller may have a slice: the only one of its turn of the event loop. */
+async function slice(): Promise<void> {
+  const begun = free.then(() => nextTurn());
+  free = begun.then(rest);
+  await begun;
+}
+
+/** Gives other work, which takes several turns of the event loop, as long as the slice took. */
+async function rest(): Promise<void> {
+  const startedAt = performance.now();
+  // The slice is over by then.
+  await nextTurn();
+  const tookMs = performance.now() - startedAt;
+  if (tookMs > shortMs) await sleep(tookMs);
+}
+
+/**
+ * Cuts long work into slices, so that the process gets to other work between them: half of the
+ * time, however many such works there are. They take turns.
+ *
+ * @param now In ms, never going back.
+ * @returns What the work calls before each part, and waits for. Undefined: it may go on at once.
+ */
+export function createSlices(now: () => number = () => performance.now()): () => Promise<void> | undefined {
+  let endsAt = -Infinity;
+  const pause = async (): Promise<void> => {
+    await slice();
+    endsAt = now() + sliceMs;
+  };
+  return () => (now() < endsAt ? undefined : pause());
+}

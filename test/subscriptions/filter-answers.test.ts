@@ -1,0 +1,173 @@
+import { expect } from "chai";
+import { filterAnswers, type Filtered } from "../../src/subscriptions/filter-answers.ts";
+import { createWebhookFilters } from "../../src/subscriptions/filters.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+
+interface Webhook extends Filtered {
+  readonly name: string;
+}
+
+const fields = [
+  field("status", "String"),
+  field("text", "String"),
+  field("tags", "Int", { isList: true }),
+  field("price", "Decimal", { isOptional: true }),
+  field("meta", "Json", { isOptional: true }),
+];
+const notes = definition({ name: "notes", fields });
+
+function webhook(name: string, filter: unknown, userId = 1): Webhook {
+  return { name, filter: filter === null ? null : JSON.stringify(filter), user: { id: userId } };
+}
+
+/** As many as a user may have, each with another filter. */
+function fifty(filterOf: (index: number) => unknown): readonly Webhook[] {
+  return Array.from({ length: 50 }, (_, index) => webhook(`w${index}`, filterOf(index)));
+}
+
+const fiftyTexts = (index: number): unknown => ({
+  or: Array.from({ length: 50 }, (_, part) => ({ text: { contains: `é ${index} ${part}` } })),
+});
+
+/** What is judged of one record, and the lines of the log. */
+async function pass(
+  data: object,
+  webhooks: readonly Webhook[],
+): Promise<{ readonly passed: readonly string[]; readonly lines: readonly Record<string, unknown>[] }> {
+  const lines: Record<string, unknown>[] = [];
+  const filters = createWebhookFilters({
+    definitions: definitionsOf(notes),
+    log: { warn: (line: Record<string, unknown>) => void lines.push(line) },
+  });
+  const bytes = Buffer.from(JSON.stringify({ status: "open", text: "", tags: [], ...data }));
+  const [passed = []] = await filters.passing([{ resource: "notes", data: bytes }], [webhooks]);
+  return { passed: passed.map(({ name }) => name), lines };
+}
+
+describe("passing of WebhookFilters", () => {
+  it("lowers a text once for all filters of an event: 50 look through 100,000 letters", async () => {
+    const text = "É".repeat(100_000);
+
+    const { passed, lines } = await pass(
+      { text },
+      fifty((index) => ({ text: { contains: `é${index}` } })),
+    );
+
+    expect([passed, lines]).to.deep.equal([[], []]);
+  });
+
+  for (const [what, data, filterOf] of [
+    ["50 texts in 500,000 letters", { text: "É".repeat(500_000) }, fiftyTexts],
+    [
+      "a part of 15,000 letters that nearly fits everywhere",
+      { text: "a".repeat(900_000) },
+      (index: number) => ({ text: { contains: `${"a".repeat(8_000)}b${"a".repeat(7_000 + index)}` } }),
+    ],
+    [
+      "one of 100 numbers in a list of 200,000",
+      { tags: Array.from({ length: 200_000 }, () => 1) },
+      (index: number) => ({ tags: { has_any: Array.from({ length: 100 }, (_, value) => -value - index) } }),
+    ],
+    [
+      "the text of 100,000 objects",
+      { meta: { of: Array.from({ length: 100_000 }, () => ({})) } },
+      (index: number) => ({ "meta.of": `x${index}` }),
+    ],
+    [
+      "a number of a million digits",
+      { price: "1".repeat(1_000_000) },
+      (index: number) => ({ price: { lt: index } }),
+    ],
+  ] as const) {
+    it(`gives the event to webhooks that look for ${what}, and counts them in one line`, async () => {
+      const { passed, lines } = await pass(data, fifty(filterOf));
+
+      expect(passed).to.include("w49");
+      expect(lines).to.deep.equal([
+        { event: "webhook.filter_costly", passed: passed.length, resources: ["notes"], userIds: ["1"] },
+      ]);
+    });
+  }
+
+  it("judges the filters of other users, and the cheap ones of the same user", async () => {
+    const { passed } = await pass({ text: "é".repeat(600_000) }, [
+      ...fifty(fiftyTexts),
+      webhook("paid", { status: "paid" }),
+      webhook("open", { status: "open" }),
+      webhook("all", null),
+      webhook("theirs", { text: { contains: "x" } }, 2),
+    ]);
+
+    expect(passed).to.have.length(52);
+    expect(passed).to.include.members(["open", "all"]);
+    expect(passed).not.to.include.members(["paid"]);
+    expect(passed).not.to.include.members(["theirs"]);
+  });
+
+  it("has the conditions decide that can be judged", async () => {
+    const costly = { text: { contains: "x" } };
+    const { passed, lines } = await pass({ text: "é".repeat(2_000_000) }, [
+      webhook("neither", { or: [costly, { status: "paid" }] }),
+      webhook("one", { or: [costly, { status: "open" }] }),
+      webhook("both", { and: [costly, { status: "open" }] }),
+      webhook("false", { and: [costly, { status: "paid" }] }),
+      webhook("not", { not: { and: [costly, { status: "open" }] } }),
+      webhook("nor", { not: { or: [costly, { status: "open" }] } }),
+      webhook("start", { text: { starts_with: "x" } }),
+      webhook("end", { text: { ends_with: "É" } }),
+    ]);
+
+    expect(passed).to.deep.equal(["neither", "one", "both", "not", "end"]);
+    expect(lines.map(({ passed: count }) => count)).to.deep.equal([3]);
+  });
+});
+
+describe("filterAnswers", () => {
+  it("lets the process do other work between filters, and takes turns with other calls", async () => {
+    let turn = 0;
+    let isOver = false;
+    const count = (): void => {
+      turn += 1;
+      if (!isOver) setImmediate(count);
+    };
+    count();
+    let nowMs = 0;
+    const judgedIn: number[] = [];
+    const judge = (): boolean => {
+      nowMs += 6;
+      judgedIn.push(turn);
+      return false;
+    };
+    const run = (): Promise<unknown> =>
+      filterAnswers([{ resource: "notes", data: {} }], [fifty((index) => ({ status: String(index) }))], {
+        judge,
+        log: { warn: () => undefined },
+        now: () => nowMs,
+      });
+
+    await Promise.all([run(), run()]);
+    isOver = true;
+
+    expect(judgedIn).to.have.length(100);
+    const most = Math.max(...judgedIn.map((one) => judgedIn.filter((other) => other === one).length));
+    expect(most).to.equal(2);
+  });
+
+  it("asks for an event when its turn has come", async () => {
+    const asked: string[] = [];
+    const events = function* (): Iterable<{ readonly resource: string }> {
+      for (const resource of ["a", "b"]) {
+        asked.push(resource);
+        yield { resource };
+      }
+    };
+
+    await filterAnswers(
+      events(),
+      [1, 2].map(() => [webhook("w", { status: "open" })]),
+      { judge: ({ resource }) => asked.push(`judged ${resource}`) > 0, log: { warn: () => undefined } },
+    );
+
+    expect(asked).to.deep.equal(["a", "judged a", "b", "judged b"]);
+  });
+});
