@@ -1,14 +1,15 @@
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { Sql } from "../db/sql.ts";
 import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
+import { codeOf } from "../kit/errors.ts";
 import { conditionText, createParameters, type Parameters } from "../querying/condition-text.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
 import { parseKey } from "./coerce.ts";
 import { baseQueryOf } from "./query.ts";
+import { faultOf } from "./refusals.ts";
 import type { Lookup } from "./rules.ts";
 
 /**
@@ -132,20 +133,25 @@ interface Waiting extends Question {
 
 type Asker = (questions: readonly Question[]) => Promise<readonly boolean[]>;
 
-async function answerTogether(asker: Asker, questions: readonly Waiting[]): Promise<void> {
+/** @param first What failed before, when all were asked together. */
+async function answerTogether(asker: Asker, questions: readonly Waiting[], first?: unknown): Promise<void> {
   try {
     const answers = await asker(questions);
     questions.forEach(({ resolve }, index) => resolve(answers[index] === true));
   } catch (error) {
+    const { kind } = faultOf(error);
     for (const question of questions) {
-      if (databaseFaultOf(error).kind !== "bad_value") question.reject(error);
+      if (kind === "unavailable") question.reject(error);
+      // Of one of them, and maybe of another user's.
+      else if (questions.length > 1) void answerTogether(asker, [question], error);
       // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
-      else if (questions.length === 1) question.resolve(false);
-      // One of them is such a value.
-      else void answerTogether(asker, [question]);
+      else if (kind === "bad_value") question.resolve(false);
+      else question.reject(codeOf(error) === inFailedTransaction ? (first ?? error) : error);
     }
   }
 }
+
+const inFailedTransaction = "25P02";
 
 /**
  * Asks within a transaction. A statement that fails would end it: a value that may not fit its
@@ -209,7 +215,8 @@ function otherText({ columns, values }: NonNullable<Question["other"]>, paramete
 function fits(definition: Definition | undefined, name: string, text: string): boolean {
   if (definition?.isManaged !== true) return false;
   const field = definition.fields.find((one) => one.name === name);
-  if (field === undefined || field.isList || !keyTypes.has(field.type)) return false;
+  if (field === undefined || field.isList || field.native !== undefined) return false;
+  if (!keyTypes.has(field.type)) return false;
   return parseKey(field, text) !== undefined;
 }
 

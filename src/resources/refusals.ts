@@ -57,7 +57,8 @@ export function refuseList(asked: readonly string[], error: unknown): never {
  */
 const refusedByType: readonly (string | undefined)[] = ["42601", "XX000"];
 
-function faultOf(error: unknown): DatabaseFault {
+/** Sorts an error of the database. A value that its type refuses in its own way is a bad one. */
+export function faultOf(error: unknown): DatabaseFault {
   const fault = databaseFaultOf(error);
   return fault.kind === "other" && refusedByType.includes(codeOf(error)) ? { kind: "bad_value" } : fault;
 }

@@ -3,7 +3,9 @@ import type { Caller } from "../../src/kit/caller.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import { createTransact, type Sql } from "../../src/db/sql.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
+import { codeOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
+import { definition, field } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
@@ -51,6 +53,7 @@ describe("createLookup", () => {
     served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
+    await served.sql("CREATE TABLE texts AS SELECT 1 AS id, 'a'::tsvector AS words");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
     lookup = lookupOf("orders");
   });
@@ -82,6 +85,24 @@ describe("createLookup", () => {
       await pages.exists({ ...query, except: "two" }),
       await pages.exists({ ...query, except: "a/b" }),
     ]).to.deep.equal([false, true]);
+  });
+
+  it("answers the others where one has a value that its type refuses, or a column that is not there", async () => {
+    const found = await Promise.allSettled([
+      lookup.exists({ target: "orders", column: "reference", value: "A-1" }),
+      lookup.exists({ target: "texts", column: "words", value: "'" }),
+      lookup.exists({ target: "countries", column: "name", value: "x" }),
+      lookupOf("pages").exists({ target: "texts", column: "words", value: "a" }),
+      lookup.exists({ target: "texts", column: "words", value: "a" }),
+    ]);
+
+    expect(found.map((one) => (one.status === "fulfilled" ? one.value : codeOf(one.reason)))).to.deep.equal([
+      true,
+      false,
+      "42703",
+      true,
+      true,
+    ]);
   });
 
   it("rejects for a column that is not there", async () => {
@@ -118,6 +139,7 @@ describe("createLookup, in a transaction", () => {
     served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
+    await served.sql("CREATE TABLE texts AS SELECT 1 AS id, 'a'::tsvector AS words");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
   });
 
@@ -135,6 +157,20 @@ describe("createLookup, in a transaction", () => {
 
     expect(answers).to.deep.equal(cases.map(([, , , isThere]) => isThere));
     expect(count).to.equal(1);
+  });
+
+  it("answers for a value that a native type refuses, and leaves the transaction as it was", async () => {
+    const texts = definition({ name: "texts", fields: [field("words", "String", { native: "tsvector" })] });
+    const all = new Map([...definitions, [texts.name, texts]]);
+    const options = { own: texts, definitions: all, access: createAccessConditions(all) };
+
+    const found = await createTransact(served.database.pool)(async (sql) => {
+      const lookup = createLookup({ ...options, sql, isInTransaction: true })(caller);
+      const asked = ["'", "a"].map((value) => lookup.exists({ target: "texts", column: "words", value }));
+      return [await Promise.all(asked), (await sql("SELECT FROM customers WHERE name = 'Acme'")).length];
+    });
+
+    expect(found).to.deep.equal([[false, true], 1]);
   });
 
   it("sees what its transaction has written", async () => {
