@@ -17,7 +17,7 @@ describe("GET /webhook-replays", () => {
     await service.infrastructure.sql(
       `INSERT INTO svc.replays (id, subscription_id, user_id, asked, state, cursor, until_id, total, is_estimate, done)
        SELECT id, webhook, owner, jsonb_build_object('since', '2026-03-28T14:30:00.500Z', 'until', '2026-03-29T00:00:00Z',
-         'status', jsonb_build_array('never'), 'events', events, 'resource', null), state, 0, 9, 12, false, 9
+         'status', jsonb_build_array('never'), 'events', events, 'resource', null), state, 0, 9, 9, false, 9
        FROM (VALUES (1, 5, $1::int, NULL, 'done'), (2, 6, $1, '["on_create"]'::jsonb, 'paused'), (3, 5, $1, NULL, 'cancelled'),
          (4, 7, $2::int, NULL, 'done')) AS given (id, webhook, owner, events, state)`,
       [ada.id, ben.id],

@@ -173,6 +173,8 @@ describe("the table of isolation in docs/access.md", () => {
     const isOwners = (one: Answer["body"]): boolean =>
       [one.lead_id, one.user_id, path.endsWith("/users") ? one.id : undefined].includes(owner.id) ||
       one.subscription_id === failed.subscription_id ||
+      // Only the owner replays.
+      (path.endsWith("/webhook-replays") && one.webhook_id > 0) ||
       one.data?.lead_id === owner.id;
     return `${answer.status} ${list.some(isOwners) ? "with" : "without"}`;
   }
