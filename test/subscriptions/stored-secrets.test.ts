@@ -20,6 +20,7 @@ function sealAll(box: SecretBox): Record<string, Uint8Array<ArrayBuffer> | Date 
     encryptedPrevious: box.encrypt('[{"secret":"before","untilMs":9e15}]'),
     previousUntil: new Date("2999-01-01"),
     encryptedHeaders: box.encrypt('{"X-Key":"value"}'),
+    headersChangedAt: new Date(),
     headerNames: ["X-Key"],
   };
 }
@@ -214,6 +215,7 @@ describe("stored secrets", () => {
         userId,
         ...sealAll(oldBox),
         encryptedHeaders: lostBox.encrypt('{"X-Key":"value"}'),
+        headersChangedAt: new Date(),
       });
       const { unreadable } = await reencrypt();
 
