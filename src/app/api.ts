@@ -118,7 +118,7 @@ export function createApi({
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
-  // Before the next: what is added last is asked first.
+  // Before guardRoutes: the middleware added last runs first.
   guardParameters(router, routePrefix);
   guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 

@@ -97,7 +97,7 @@ function captureHashOf({ hash }: InstalledResource): string | undefined {
   return hash.split(" ")[1];
 }
 
-/** Returns what is installed for resources that no mapping file has any more. */
+/** Returns what is installed for resources that no mapping file defines. */
 export function removedResources(
   definitions: Definitions,
   { resources }: Installed,

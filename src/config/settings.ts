@@ -82,7 +82,7 @@ export const settings = {
   "http.routePrefix": { kind: routePrefix(), env: "SVC_ROUTE_PREFIX", default: "/svc-api" },
   // Absent: the origin comes from the request.
   "http.publicUrl": { kind: origin(), env: "SVC_PUBLIC_URL" },
-  // Hosts of absolute URLs; a request to another host gets the first. Empty: any host.
+  // Hosts of absolute URLs; a request to another host gets the first. Empty: every host.
   "http.hosts": { kind: list(hostName(), 1) },
   "http.trustedProxies": { kind: list(network(), 0), isFixed: true },
   "http.bodyLimit": { kind: size(1024 ** 3), default: "1mb" },

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { AppError } from "../kit/errors.ts";
 import type { ApiContext } from "./state.ts";
 
-/** The value of `If-Match` or `If-None-Match`: any record (`*`), or entity tags as written. */
+/** The value of `If-Match` or `If-None-Match`: every record (`*`), or entity tags as written. */
 export type EntityTags = "*" | readonly string[];
 
 /** RFC 9110, 8.8.3, with the commas and blanks before it; the list allows empty items (5.6.1.2). */

@@ -23,7 +23,7 @@ const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 
 /**
  * Refuses the parameters of lists where a request asks for no list. Others mean nothing anywhere,
- * and are ignored as ever.
+ * and are ignored.
  *
  * @throws AppError `validation.failed`, by the parameter as it was written.
  */
@@ -38,7 +38,7 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   throw validationError(Object.fromEntries(faults));
 }
 
-/** Has every read of a router refuse them, but for the lists. */
+/** Makes every read of a router refuse them, except lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {
   for (const layer of router.stack) {
     if (!layer.methods.includes("GET") || readers.has(String(layer.path).slice(routePrefix.length))) continue;

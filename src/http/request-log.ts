@@ -12,8 +12,8 @@ const longestPath = 512;
 
 /**
  * Gives every request an id and a log that carries it. Counts the request and writes one line, when
- * the answer is out or the client is gone. Never logs headers, bodies or the query string: any of
- * them may hold a secret.
+ * the answer is out or the client is gone. Never logs headers, bodies or the query string, which
+ * may hold secrets.
  *
  * @param now Monotonic clock, in ms.
  */

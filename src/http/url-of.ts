@@ -11,8 +11,8 @@ export type UrlOf = (ctx: ApiContext) => URL;
  * the first of them stands for every other.
  *
  * @param publicUrl Origin that clients use; it wins.
- * @param hosts Lower case; one without a port holds for every port. None: any host, and the local
- *   address for what is no host.
+ * @param hosts Lower case; one without a port holds for every port. None: every host, and the
+ *   local address for a text that is no host.
  */
 export function createUrlOf({
   publicUrl,

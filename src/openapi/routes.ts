@@ -27,7 +27,7 @@ export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   });
 }
 
-/** As bytes, which all answers share, however slowly each is read. */
+/** Bytes that all answers share. */
 interface KnownDocument {
   readonly bytes: Buffer;
   readonly tag: string;

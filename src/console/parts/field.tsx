@@ -73,7 +73,7 @@ interface Changing {
   readonly onChange: (value: string) => void;
 }
 
-/** A line of text, or what else an input takes. */
+/** A field with an input of one line. */
 export function TextField({
   label,
   hint,

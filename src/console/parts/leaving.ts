@@ -5,7 +5,7 @@ interface Guard {
   readonly question: string;
 }
 
-/** Pages that hold what is lost when they are left. */
+/** Pages with input or secrets that leaving would lose. */
 const guards = new Set<Guard>();
 /** The address that is shown; Back has changed that of the browser before it is heard of. */
 let here = "";

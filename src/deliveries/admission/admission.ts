@@ -50,8 +50,8 @@ export interface Admission {
   /** Returns how many small deliveries `reserve` would give places now. */
   roomOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): number;
   /**
-   * Orders what is to get a place: first that of users with the fewest attempts in flight, and of
-   * these the one who has waited longest.
+   * Orders items for places: users with the fewest attempts in flight first, and of these the one
+   * who has waited longest.
    */
   inTurn<T>(items: readonly T[], userOf: (item: T) => number | undefined): readonly T[];
   breakerCounts(): BreakerCounts;
