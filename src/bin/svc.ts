@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import "./v8-flags.ts";
 import { closeSync, openSync } from "node:fs";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { describeError } from "../telemetry/logged-error.ts";
