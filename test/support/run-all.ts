@@ -3,9 +3,15 @@
  * its own. With servers from outside, which the halves would share, one runs after the other.
  *
  * The first half prints as it goes, the second one when both are through. Options are passed on to mocha.
+ *
+ * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass then are named as unsteady, which is a
+ * fault to mend: most often the test waits for too little, or for too short a time on a busy machine. What fails twice fails.
  */
 import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 
@@ -24,13 +30,30 @@ interface Run {
   readonly printed: string;
   readonly warnings: string;
   readonly isFailed: boolean;
+  /** The tests that failed; a hook that failed is not among them. */
+  readonly failures: readonly Failure[];
 }
+
+interface Failure {
+  readonly file: string;
+  readonly title: string;
+}
+
+/** With more of them, something is broken. */
+const mostUnsteady = 3;
 
 /** Runs a half. One that is live prints as it goes. */
 async function run(half: readonly string[] = [], { isLive }: { isLive: boolean }): Promise<Run> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-test-failures-"));
+  const failuresFile = join(folder, "failures");
+  writeFileSync(failuresFile, "");
   const mocha = spawn(process.execPath, ["node_modules/mocha/bin/mocha.js", ...options, ...half], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...(process.stdout.isTTY && { FORCE_COLOR: "1" }) },
+    env: {
+      ...process.env,
+      SVC_TEST_FAILURES: failuresFile,
+      ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
+    },
   });
   const end = (): void => void mocha.kill("SIGTERM");
   process.once("SIGTERM", end).once("SIGINT", end);
@@ -40,7 +63,10 @@ async function run(half: readonly string[] = [], { isLive }: { isLive: boolean }
   }
   const closed = new Promise<boolean>((resolve) => mocha.once("close", (code) => resolve(code !== 0)));
   const [printed, warnings] = await Promise.all([text(mocha.stdout), text(mocha.stderr)]);
-  return { printed, warnings, isFailed: await closed };
+  const isFailed = await closed;
+  const lines = readFileSync(failuresFile, "utf8").split("\n").filter(Boolean);
+  rmSync(folder, { recursive: true });
+  return { printed, warnings, isFailed, failures: lines.map((line) => JSON.parse(line) as Failure) };
 }
 
 /** What mocha counted, and the tests that failed. Without it, the last lines tell how the run ended. */
@@ -65,8 +91,18 @@ for (const { printed, warnings } of quiet) process.stdout.write(warnings + print
 const summaries = runs.map(summaryOf);
 // The faults of both stand last: a log is read from its end, and often only that is kept.
 process.stdout.write(`\nThe two halves:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
-const [passed, failed] = (["passed", "failed"] as const).map((key) =>
-  summaries.reduce((sum, summary) => sum + summary[key], 0),
-);
-process.stdout.write(`${passed} passed, ${failed} failed\n`);
-process.exitCode = runs.some(({ isFailed }) => isFailed) ? 1 : 0;
+const sumOf = (key: "passed" | "failed"): number => summaries.reduce((sum, one) => sum + one[key], 0);
+const failed = sumOf("failed");
+process.stdout.write(`${sumOf("passed")} passed, ${failed} failed\n`);
+if (failed > 0) process.exitCode = (await areUnsteady(runs.flatMap(({ failures }) => failures))) ? 0 : 1;
+
+/** Runs the files of the tests that failed once more. */
+async function areUnsteady(failures: readonly Failure[]): Promise<boolean> {
+  // Every failure is of a test, and not of a hook or of mocha itself.
+  if (failures.length !== failed || failed > mostUnsteady) return false;
+  const again = [...new Set(failures.map(({ file }) => file))];
+  process.stdout.write(`\nOnce more, alone: ${again.join(", ")}\n`);
+  if ((await run(again, { isLive: true })).isFailed) return false;
+  for (const { file, title } of failures) process.stdout.write(`UNSTEADY, passed alone: ${file}: ${title}\n`);
+  return true;
+}

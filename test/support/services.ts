@@ -1,6 +1,8 @@
 /**
  * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under `require`.
  */
+import { appendFileSync } from "node:fs";
+import { relative } from "node:path";
 import { canInstall } from "./apt.ts";
 import { ensurePostgres, findPostgres, startPrivatePostgres } from "./postgres.ts";
 import { leftFolders, type PrivateServer } from "./private-process.ts";
@@ -53,7 +55,16 @@ function endWithParent(): void {
   }, 500).unref();
 }
 
+const failuresFile = process.env["SVC_TEST_FAILURES"];
+
 export const mochaHooks = {
+  /** Tells `run-all.ts` which tests failed, a line of JSON each. */
+  afterEach(this: Mocha.Context): void {
+    const { currentTest: test } = this;
+    if (failuresFile === undefined || test?.state !== "failed") return;
+    const file = relative(process.cwd(), test.file ?? "");
+    appendFileSync(failuresFile, `${JSON.stringify({ file, title: test.fullTitle() })}\n`);
+  },
   async afterAll(): Promise<void> {
     for (const clean of atEnd) await clean();
     if (isForeignBrokerUsed && foreignRabbitMq !== undefined) await removeTopology(foreignRabbitMq);
