@@ -92,6 +92,18 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   /** POSTs whose outcome is known to the dispatcher when the harm comes, and so are not to be made again. */
   const answered: Arrival[] = [];
 
+  /**
+   * Holds a first attempt at `/grace`. A crash of PostgreSQL may lose that a retry was taken, and it
+   * is then made twice.
+   */
+  function holdFirst(): Promise<Arrival> {
+    const { all } = scene.arrivals;
+    return scene.arrivals.hold(
+      ({ path, delivery: wanted }) =>
+        path === "/grace" && all.filter(({ delivery }) => delivery === wanted).length === 1,
+    );
+  }
+
   it("takes up what a killed API had read and not published", async () => {
     begin("api-killed");
     await untilWritten(30);
@@ -132,7 +144,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       begin(`postgresql-${harm}`);
       await untilWritten(30);
       // Its answer comes when the database is gone, and is kept until it is back.
-      if (harm === "kill") answered.push(await scene.arrivals.hold(({ path }) => path === "/grace"));
+      if (harm === "kill") answered.push(await holdFirst());
       await servers.postgres[harm]();
       scene.arrivals.release();
 
@@ -189,7 +201,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     expect((await ended).code).to.equal(0);
     await api.start();
 
-    answered.push(await scene.arrivals.hold(({ path }) => path === "/grace"));
+    answered.push(await holdFirst());
     const dispatcherStops = dispatcher.untilLogged(stopping);
     const dispatcherEnded = dispatcher.end("SIGTERM", stopLimitMs);
     await dispatcherStops;
