@@ -10,6 +10,7 @@ import { serviceActor } from "../kit/actor.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
+import { createAnnounce } from "../deliveries/messages.ts";
 import { createTransact } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
@@ -35,7 +36,7 @@ export function createDispatcher({
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
-  const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox } = infrastructure;
+  const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox, sharedSlots } = infrastructure;
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const sender = createDeliverySender(webhooks);
@@ -44,6 +45,11 @@ export function createDispatcher({
   /** What fan-out, attempts and sweep share. */
   const shared = {
     broker,
+    announce: createAnnounce({
+      broker,
+      // Where each dispatcher has its share, the one that may send must hear of it.
+      dispatchers: () => (webhooks.receiverConcurrency === undefined ? 1 : sharedSlots.dispatchers()),
+    }),
     store: createDeliveryStore({ sql: dispatcherSql }),
     scheduleOf: createScheduleOf(configuration),
     log,
@@ -91,8 +97,11 @@ export function createDispatcher({
   });
   const keepers = [health, figures, ...admission.workers, retentionOf(infrastructure, configuration)];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
-  const showBreakers = (): void => metrics.receivers.watchBreakers(() => admission.breakerCounts());
-  const workers = [fanOut, startingWith(showBreakers, attempts), sweep, heldLane, ...keepers];
+  const takeOver = (): void => {
+    metrics.receivers.watchBreakers(() => admission.breakerCounts());
+    sharedSlots.watch(() => sweep.onShares());
+  };
+  const workers = [fanOut, startingWith(takeOver, attempts), sweep, heldLane, ...keepers];
   return { workers, close: () => sender.close() };
 }
 
@@ -120,7 +129,7 @@ function createStateKeepers(
 }
 
 function createAdmissionOf(
-  { dispatcherSql: sql, log }: Infrastructure,
+  { dispatcherSql: sql, sharedSlots, log }: Infrastructure,
   { config: { webhooks } }: Configuration,
   { drained }: Later,
 ): Admission {
@@ -129,6 +138,7 @@ function createAdmissionOf(
     drained,
     concurrency: webhooks.concurrency,
     perReceiver: webhooks.receiverConcurrency,
+    sharedSlots,
     hasBreakers: webhooks.breaker,
     timeoutMs: webhooks.timeoutMs,
     log,

@@ -1,8 +1,11 @@
+import { randomUUID } from "node:crypto";
 import type { Broker } from "../broker/broker.ts";
 import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
 import type { ProgramName } from "../config/contradictions.ts";
+import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
+import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { startTracing } from "../telemetry/start-tracing.ts";
@@ -18,6 +21,9 @@ import { openStorage, type Opening, type Storage } from "./storage.ts";
  * `svc all`.
  */
 export interface Infrastructure extends Storage {
+  /** Id of the process in `svc.processes`. */
+  readonly processId: string;
+  readonly sharedSlots: SharedSlots;
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly tracing: Tracing;
@@ -72,12 +78,33 @@ export async function openInfrastructure({
       orGiveUp(openBroker(opening), giveUp),
     ]);
     addScrapeSources({ metrics, broker, ...storage });
-    return { ...storage, metrics, broker, tracing, close: () => closeAll(closers) };
+    const processId = randomUUID();
+    return {
+      ...storage,
+      processId,
+      sharedSlots: openSharedSlots(processId, storage),
+      metrics,
+      broker,
+      tracing,
+      close: () => closeAll(closers),
+    };
   } catch (error) {
     await closeAll(closers);
     // The fault that came first: the wait for the other server was given up because of it.
     throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
+}
+
+function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {
+  const shared = createSharedSlots({
+    id,
+    // Two reads of each of the others.
+    joinAfterMs: 2 * processPollMs,
+    now: () => performance.now(),
+  });
+  // The embedded database has one process.
+  if (isEmbedded) shared.see([id]);
+  return shared;
 }
 
 async function openPreparedStorage({

@@ -63,11 +63,16 @@ export async function startService({
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
     const registration = createRegistration({
+      id: infrastructure.processId,
       sql: infrastructure.sql,
       log,
       program: name,
       hash: () => program.configuration().hash,
       reload: () => reloader.reload(),
+      onDispatchers(ids) {
+        // On the embedded database, a second row is that of a process that died.
+        if (!infrastructure.isEmbedded) infrastructure.sharedSlots.see(ids);
+      },
     });
     const registered = runWorkers({ workers: [registration], log });
     onReload(() => {

@@ -148,7 +148,7 @@ export const settings = {
   // load.ts.
   "webhooks.allowedNetworks": { kind: list(network(), 0), env: "SVC_ALLOWED_NETWORKS" },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
-  // Absent: a share that depends on how quickly the receiver answers.
+  // Over all dispatchers. Absent: a share of each, by how quickly the receiver answers.
   "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },
   "webhooks.breaker": { kind: boolean(), default: true },
   // A subscription with nothing but failures for so long is switched off.

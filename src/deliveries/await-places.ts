@@ -16,6 +16,7 @@ export function awaitPlaces({ admission }: Pick<PlaceOptions, "admission">, lane
     lane,
     admission: {
       refusalOf: (request) => admission.refusalOf(request),
+      hasShareOf: (url) => admission.hasShareOf(url),
       inTurn: (items, userOf) => admission.inTurn(items, userOf),
       reserve(request) {
         const place = admission.reserve(request);

@@ -12,7 +12,7 @@ import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { Figures } from "./figures.ts";
-import { deadMessage, deliveryMessage } from "./messages.ts";
+import { deadMessage, type Announce } from "./messages.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
 import { beginFanOut } from "./attempt/spans.ts";
 import { writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
@@ -30,6 +30,7 @@ export interface FanOutOptions extends WriteOptions {
   readonly figures: Pick<Figures, "changed">;
   /** Called when deliveries were left to the queue. */
   readonly onParked: () => void;
+  readonly announce: Announce;
   readonly log: Log;
   readonly tracing?: Tracing;
   readonly metrics: Pick<EventMetrics, "fannedOut"> & Pick<DeliveryMetrics, "deadLettered">;
@@ -40,8 +41,6 @@ const batchSize = 200;
 const batchBytes = 4 * 1024 ** 2;
 /** Most messages of costly resources that wait for their turns. */
 const mostCostly = 600;
-/** Most messages to other dispatchers about deliveries for which this one has no slot. */
-const mostAnnounced = 4;
 
 /**
  * Turns each event into one delivery per matching subscription. The same commit ends the event's
@@ -174,7 +173,7 @@ async function fanOutOrHalve(
 }
 
 async function fanOut(options: FanOutOptions, messages: readonly Received[]): Promise<void> {
-  const { broker, findSubscribers, figures, onParked, metrics, log } = options;
+  const { findSubscribers, figures, onParked, announce, metrics, log } = options;
   const startedAt = performance.now();
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
@@ -186,8 +185,7 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
   const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
   if (parked.length > 0) {
     onParked();
-    // A lost message makes no difference: each dispatcher looks into the queue now and then.
-    void broker.publish(parked.slice(0, mostAnnounced).map((delivery) => deliveryMessage(delivery, "first")));
+    announce(parked, "first");
   }
   log.info(
     {

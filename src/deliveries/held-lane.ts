@@ -9,7 +9,7 @@ import type { HeldStore, HeldSubscription } from "./held-store.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 
 export interface HeldLaneOptions extends PlaceOptions {
-  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "inTurn" | "roomOf">;
+  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf">;
   readonly held: HeldStore;
   readonly flightMs: number;
   readonly holdForMs: number;

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingMessage } from "../broker/broker.ts";
+import type { Broker, IncomingMessage, OutgoingMessage } from "../broker/broker.ts";
 import { deadHeaders, exchanges, type Lane } from "../broker/topology.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { DeadDelivery } from "./store.ts";
@@ -16,6 +16,41 @@ export function deliveryMessage(
     routingKey: lane,
     messageId: delivery.uuid,
     body: Buffer.from(JSON.stringify({ delivery_id: delivery.id })),
+  };
+}
+
+/** Most messages about deliveries that wait for slots, where any dispatcher may have one. */
+const mostAnnounced = 4;
+/** Most messages where one dispatcher may be the only one. */
+const mostRepeated = 20;
+
+/** Tells dispatchers of deliveries that wait for slots. */
+export type Announce = (
+  deliveries: readonly { readonly id: string; readonly uuid: string }[],
+  lane: Lane,
+) => void;
+
+/**
+ * Creates what publishes messages about deliveries. A lost one makes no difference: each dispatcher
+ * looks into the queue now and then.
+ *
+ * @param dispatchers How many dispatchers are to learn of it. The broker hands messages out to them
+ *   in turn, so that as many messages reach each of them.
+ */
+export function createAnnounce({
+  broker,
+  dispatchers,
+}: {
+  readonly broker: Pick<Broker, "publish">;
+  readonly dispatchers: () => number;
+}): Announce {
+  return (deliveries, lane) => {
+    const told = deliveries.slice(0, mostAnnounced).map((delivery) => deliveryMessage(delivery, lane));
+    const [first] = told;
+    if (first === undefined) return;
+    const count = Math.min(dispatchers(), mostRepeated);
+    while (told.length < count) told.push(first);
+    void broker.publish(told);
   };
 }
 

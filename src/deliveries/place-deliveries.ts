@@ -13,12 +13,14 @@ import type { Outcome, Taken, TakenDelivery } from "./store.ts";
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */
   readonly lane?: Lane;
-  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "inTurn">;
+  readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly scheduleOf: ScheduleOf;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
+  /** Called for one that is due, and that only other dispatchers may attempt. */
+  readonly onPassedOn?: (id: string) => void;
 }
 
 /** Until the next try, when a rule of access cannot be applied: its table may be away. */
@@ -149,14 +151,23 @@ function place(
  * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
  */
 function postponeOrFail(
-  { admission, attempts, metrics, scheduleOf }: PlaceOptions,
+  { admission, attempts, metrics, scheduleOf, onPassedOn }: PlaceOptions,
   delivery: TakenDelivery,
   flight: Flight,
   request: SlotRequest,
 ): void {
-  const { id, attempt, maxAttempts, waitedMs, resource } = delivery;
+  const { id, uuid, attempt, maxAttempts, waitedMs, resource } = delivery;
   const reason = admission.refusalOf(request) ?? "busy";
   metrics.postponed(reason);
+  if (!admission.hasShareOf(request.url)) {
+    if (request.isUrgent) {
+      // Stays due: what waits for a slot waits for the breaker too.
+      onPassedOn?.(id);
+      return attempts.putBack({ flight }, { id, delayMs: 0, isHurried: true, uuidForOthers: uuid });
+    }
+    if (reason === "busy")
+      return attempts.putBack({ flight }, { id, delayMs: undefined, uuidForOthers: uuid });
+  }
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
     return attempts.putBack({ flight }, { id, delayMs: undefined });

@@ -129,7 +129,7 @@ export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSig
 // long transaction keeps.
 export const takeDueText = takeText(
   `SELECT delivery_id FROM svc.delivery_queue
-    WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now()
+    WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now() AND delivery_id <> ALL($4::bigint[])
     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
   "$2",
 );
@@ -287,8 +287,9 @@ export const putBackText = `
   WITH held AS MATERIALIZED (
     SELECT id, delivery_ids FROM svc.flights WHERE id = ANY($3::uuid[] || $4::uuid[]) ORDER BY id FOR UPDATE
   ), back AS MATERIALIZED (
-    SELECT given.id, given.delay_ms, held.id AS flight_id
-    FROM unnest($1::bigint[], $2::float8[], $3::uuid[]) AS given (id, delay_ms, flight_id) JOIN held ON held.id = given.flight_id
+    SELECT given.id, given.delay_ms, given.is_hurried, held.id AS flight_id
+    FROM unnest($1::bigint[], $2::float8[], $3::uuid[], $5::bool[]) AS given (id, delay_ms, flight_id, is_hurried)
+    JOIN held ON held.id = given.flight_id
     WHERE given.id = ANY(held.delivery_ids)
   ), kept AS (
     UPDATE svc.flights AS flight
@@ -296,12 +297,12 @@ export const putBackText = `
     FROM held
     WHERE flight.id = held.id AND flight.id = ANY(ARRAY(SELECT flight_id FROM back)) AND flight.id <> ALL($4::uuid[])
   ), ${endedText("$4")}, queued AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry, is_hurried)
     SELECT delivery.id, delivery.subscription_id, delivery.user_id, now() + back.delay_ms * interval '1 millisecond',
-      delivery.status = 'retrying'
+      delivery.status = 'retrying', back.is_hurried
     FROM back JOIN svc.deliveries AS delivery ON delivery.id = back.id
     WHERE delivery.status IN ('pending', 'retrying')
-    UNION ALL ${leftOverText("SELECT id FROM back")}
+    UNION ALL SELECT left_over.*, NULL::boolean FROM (${leftOverText("SELECT id FROM back")}) AS left_over
     ON CONFLICT (delivery_id) DO NOTHING
   )
   SELECT ${withoutWaiting}`;

@@ -151,6 +151,10 @@ export interface Return {
   readonly id: string;
   /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
   readonly delayMs: number | undefined;
+  /** Its UUID, where only other dispatchers have a share of its receiver: they get a message. */
+  readonly uuidForOthers?: string;
+  /** Whether a person waits for the outcome. Only for one with a delay. */
+  readonly isHurried?: boolean;
 }
 
 /** The fence: only deliveries that the flight still has are put back. */
@@ -218,12 +222,13 @@ export interface DeliveryStore {
   }>;
   /**
    * Takes due deliveries, the longest due first. With `sinceMs`, only those that became due less
-   * than that time ago.
+   * than that time ago. Leaves those out whose ids are in `except`.
    */
   takeDue(options: {
     readonly limit: number;
     readonly flightMs: number;
     readonly sinceMs: number | undefined;
+    readonly except?: Iterable<string>;
   }): Promise<Taken>;
   /** Takes deliveries that wait for a slot. */
   takeParked(options: { readonly wanted: readonly Wanted[]; readonly flightMs: number }): Promise<Taken>;
@@ -286,8 +291,8 @@ export interface DeliveryStore {
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
     insert: (options) => insert(sql, options),
-    async takeDue({ limit, flightMs, sinceMs }) {
-      return takenIn(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null]));
+    async takeDue({ limit, flightMs, sinceMs, except = [] }) {
+      return takenIn(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]]));
     },
     async takeParked({ wanted, flightMs }) {
       const rows = await sql<TakenRow>(takeParkedText, [
@@ -312,6 +317,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         returns.map(({ delayMs }) => delayMs ?? null),
         returns.map(({ flightId }) => flightId),
         landed,
+        returns.map(({ isHurried }) => (isHurried === true ? true : null)),
       ]);
     },
     async endOverdueFlights(limit) {

@@ -4,9 +4,9 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
-import { deadDeliveryMessage, deadMessage, deliveryMessage, isDeliveryMessage } from "./messages.ts";
+import { deadDeliveryMessage, deadMessage, isDeliveryMessage, type Announce } from "./messages.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
-import type { DeliveryStore, TakenDelivery } from "./store.ts";
+import type { DeliveryStore } from "./store.ts";
 import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts";
 
 export interface Sweep extends Worker {
@@ -17,10 +17,13 @@ export interface Sweep extends Worker {
   onQueued(ms: number | undefined): void;
   /** Says that a slot is free again. */
   onFree(): void;
+  /** Says that the dispatchers have other shares of the slots. */
+  onShares(): void;
 }
 
 export interface SweepOptions extends PlaceOptions {
   readonly broker: Broker;
+  readonly announce: Announce;
   readonly store: DeliveryStore;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack" | "drain">;
   readonly flightMs: number;
@@ -35,6 +38,8 @@ interface State {
   readonly options: SweepOptions;
   readonly alarm: Alarm;
   readonly walk: ParkedWalk;
+  /** Ids of due deliveries that are for other dispatchers: this one does not take them again. */
+  readonly passedOn: Set<string>;
   /** Row id after which the next look for strays begins. */
   strayAfter: string | undefined;
   tidiedAtMs: number;
@@ -53,8 +58,6 @@ const leastGapMs = 10;
 const lookBackMs = 10_000;
 const wholeEveryMs = 30_000;
 const orphansEveryMs = 10_000;
-/** Most messages to other dispatchers about deliveries for which this one has no slot. */
-const mostAnnounced = 4;
 /** Most dead letters at a time: each may have 15 MB. */
 const mostDead = 4;
 /** Deliveries that one look for strays reads, in the order of their ids. */
@@ -73,6 +76,7 @@ export function createSweep(options: SweepOptions): Sweep {
     options,
     alarm: createAlarm(),
     walk: createParkedWalk(),
+    passedOn: new Set(),
     strayAfter: undefined,
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
@@ -89,6 +93,11 @@ export function createSweep(options: SweepOptions): Sweep {
     },
     onFree() {
       if (walk.mayBeParked) alarm.wake();
+    },
+    onShares() {
+      state.passedOn.clear();
+      walk.mayBeParked = true;
+      alarm.wake();
     },
     async run(signal) {
       const stop = await consumeMessages(state);
@@ -124,18 +133,21 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
 }
 
 async function takeDue(state: State, signal: AbortSignal): Promise<void> {
-  const { store, flightMs, metrics, log } = state.options;
+  const { options, passedOn } = state;
+  const { store, flightMs, announce, metrics, log } = options;
+  const placing = { ...options, onPassedOn: (id: string) => void passedOn.add(id) };
   const startedAtMs = performance.now();
   const isWhole = startedAtMs - state.wholeAtMs > wholeEveryMs;
   const sinceMs = isWhole ? undefined : startedAtMs - state.dueAtMs + lookBackMs;
   let found = 0;
   let started = 0;
   for (let hasMore = true; hasMore && !signal.aborted;) {
-    const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs });
+    const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs, except: passedOn });
     hasMore = taken.removed === batchSize;
     found += taken.deliveries.length;
-    started += await placeDeliveries(state.options, taken);
-    if (hasMore && started < found) announce(state.options, taken.deliveries);
+    started += await placeDeliveries(placing, taken);
+    // There are more than this dispatcher has slots for.
+    if (hasMore && started < found) announce(taken.deliveries, "retry");
   }
   state.dueAtMs = startedAtMs;
   if (isWhole) state.wholeAtMs = startedAtMs;
@@ -147,21 +159,13 @@ async function takeDue(state: State, signal: AbortSignal): Promise<void> {
   );
 }
 
-/** Tells other dispatchers that there are more deliveries than this one has slots for. */
-function announce({ broker }: SweepOptions, deliveries: readonly TakenDelivery[]): void {
-  void broker.publish(
-    deliveries
-      .slice(0, mostAnnounced)
-      .map((delivery) => deliveryMessage(delivery, delivery.attempt === 0 ? "first" : "retry")),
-  );
-}
-
 /** Does the work that can wait: at most once per `intervalMs`. */
 async function tidy(state: State): Promise<void> {
   const { store, broker, intervalMs, log } = state.options;
   const now = performance.now();
   if (now - state.tidiedAtMs < intervalMs) return;
   state.tidiedAtMs = now;
+  state.passedOn.clear();
   state.walk.mayBeParked = true;
   const overdue = await store.endOverdueFlights(batchSize);
   if (overdue > 0)

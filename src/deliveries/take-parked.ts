@@ -59,8 +59,11 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   const silent = found.filter((one) => isSilent(options, one));
   const limited = found.filter(({ isActive, rateLimit }) => isActive && rateLimit !== null);
   const held = limited.filter(({ subscriptionId }) => options.rates.waitMs(subscriptionId) > 0);
-  walk.isSlotWanted ||= found.some((one) => one.isActive && !silent.includes(one) && !held.includes(one));
-  // With only paused, silent and limited subscriptions, a free slot is no reason for a turn.
+  walk.isSlotWanted ||= found.some(
+    (one) => hasShare(options, one) && !silent.includes(one) && !held.includes(one),
+  );
+  // With only paused, silent and limited subscriptions, a free slot is no reason for a turn. Nor is
+  // it with those for other dispatchers.
   if (walk.isSlotWanted || !isLast) walk.mayBeParked = true;
   if (isLast) walk.isSlotWanted = false;
   walk.after = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
@@ -108,6 +111,10 @@ function noteRates(
     const waitMs = rates.waitMs(subscriptionId);
     if (waitMs > 0) walk.rateAtMs = Math.min(walk.rateAtMs, performance.now() + waitMs);
   }
+}
+
+function hasShare({ admission }: TakeParkedOptions, { url, isActive }: ParkedSubscription): boolean {
+  return isActive && url !== null && admission.hasShareOf(url);
 }
 
 function isSilent({ admission }: TakeParkedOptions, { url, userId, isActive }: ParkedSubscription): boolean {

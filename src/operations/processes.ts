@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
@@ -39,7 +38,8 @@ export interface Registration extends Worker {
   remove(): Promise<void>;
 }
 
-const pollMs = 2_000;
+/** How often each process reads its row, and the list of dispatchers. */
+export const processPollMs = 2_000;
 /** A process that was not seen for this long is dead, or has no database. */
 const liveForSeconds = 15;
 const writeEverySeconds = 5;
@@ -53,13 +53,17 @@ const registerText = `
 // A killed process leaves its row.
 const forgetText = `DELETE FROM svc.processes WHERE seen_at < now() - interval '1 hour'`;
 
-// One statement, which writes at most every third time.
+// One statement, which writes at most every third time. It sees the rows as they were before.
 const pollText = `
   WITH beat AS (
     UPDATE svc.processes SET seen_at = now()
     WHERE id = $1 AND seen_at < now() - interval '${writeEverySeconds} seconds'
   )
-  SELECT reloads_asked AS asked, reloads_answered AS answered FROM svc.processes WHERE id = $1`;
+  SELECT reloads_asked AS asked, reloads_answered AS answered, ARRAY(
+    SELECT id::text FROM svc.processes
+    WHERE program <> 'api' AND seen_at > now() - interval '${liveForSeconds} seconds' ORDER BY id
+  ) AS dispatchers
+  FROM svc.processes WHERE id = $1`;
 
 const noteText = `
   UPDATE svc.processes
@@ -88,29 +92,41 @@ const askText = `
 
 const findText = `SELECT ${columns} FROM svc.processes WHERE id = ANY($1::uuid[])`;
 
+interface PollRow {
+  readonly asked: number;
+  readonly answered: number;
+  readonly dispatchers: readonly string[];
+}
+
 /**
  * Creates the registration of this process. Costs one statement every 2 s; every third one writes
  * the row.
  *
+ * @param id Of this process.
  * @param reload Reloads the configuration; never rejects.
  * @param hash Returns the hash of the configuration in use.
+ * @param onDispatchers Gets the ids of the dispatchers that live, from each poll. This one's is
+ *   missing when its own row was too old: the others took it for dead.
  */
 export function createRegistration({
+  id,
   sql,
   log,
   program,
   hash,
   reload,
-  intervalMs = pollMs,
+  onDispatchers = () => undefined,
+  intervalMs = processPollMs,
 }: {
+  readonly id: string;
   readonly sql: Sql;
   readonly log: Log;
   readonly program: string;
   readonly hash: () => string;
   readonly reload: () => Promise<ReloadOutcome>;
+  readonly onDispatchers?: (ids: readonly string[]) => void;
   readonly intervalMs?: number;
 }): Registration {
-  const id = randomUUID();
   let lastFaults: readonly string[] = [];
   /** Number of the last request that was started. */
   let taken = 0;
@@ -138,12 +154,15 @@ export function createRegistration({
   }
 
   async function poll(): Promise<void> {
-    const [row] = await sql<{ asked: number; answered: number }>(pollText, [id]);
+    let row = await readOwn(sql, id);
     // Deleted as dead, or not registered yet.
     if (row === undefined) {
       taken = 0;
-      return register();
+      await register();
+      row = await readOwn(sql, id);
     }
+    if (row === undefined) return;
+    onDispatchers(row.dispatchers);
     if (row.asked <= Math.max(row.answered, taken)) return;
     taken = row.asked;
     void answer(row.asked);
@@ -167,6 +186,11 @@ export function createRegistration({
       await sql(removeText, [id]);
     },
   };
+}
+
+async function readOwn(sql: Sql, id: string): Promise<PollRow | undefined> {
+  const [row] = await sql<PollRow & Record<string, unknown>>(pollText, [id]);
+  return row;
 }
 
 const listText = `

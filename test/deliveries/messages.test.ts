@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { IncomingMessage, OutgoingMessage } from "../../src/broker/broker.ts";
 import {
+  createAnnounce,
   deadDeliveryMessage,
   deadMessage,
   deliveryMessage,
@@ -21,6 +22,41 @@ function incoming({
 
 const of = (body: string | Buffer): IncomingMessage =>
   incoming({ messageId: "m", routingKey: "k", body: Buffer.from(body) });
+
+const idsOf = (messages: readonly OutgoingMessage[]): readonly string[] =>
+  messages.map(({ messageId }) => messageId);
+
+describe("createAnnounce", () => {
+  const deliveries = ["a", "b", "c", "d", "e"].map((name, index) => ({ id: String(index + 1), uuid: name }));
+  const announced = (count: number, dispatchers: number): readonly OutgoingMessage[] => {
+    const published: OutgoingMessage[] = [];
+    const broker = {
+      async publish(messages: readonly OutgoingMessage[]) {
+        published.push(...messages);
+        return [];
+      },
+    };
+    createAnnounce({ broker, dispatchers: () => dispatchers })(deliveries.slice(0, count), "retry");
+    return published;
+  };
+
+  for (const [count, dispatchers, told] of [
+    [0, 3, ""],
+    [1, 1, "a"],
+    [5, 1, "abcd"],
+    [1, 3, "aaa"],
+    [2, 5, "abaaa"],
+    [5, 2, "abcd"],
+    [1, 100, "a".repeat(20)],
+  ] as const)
+    it(`tells ${dispatchers} dispatchers of ${count} deliveries by ${told.length} messages`, () => {
+      expect(idsOf(announced(count, dispatchers)).join("")).to.equal(told);
+    });
+
+  it("writes them all to one lane, so that each dispatcher gets its turn", () => {
+    expect(new Set(announced(2, 5).map(({ routingKey }) => routingKey))).to.deep.equal(new Set(["retry"]));
+  });
+});
 
 describe("isDeliveryMessage", () => {
   it("knows what deliveryMessage wrote, up to the largest id", () => {

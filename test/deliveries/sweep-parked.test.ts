@@ -5,6 +5,7 @@ import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import type { Sweep } from "../../src/deliveries/sweep.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
+import { createOwnSlots } from "../support/shared-slots.ts";
 import { until } from "../support/wait.ts";
 import { success } from "../support/work.ts";
 import { createAdmission, type Place } from "../../src/deliveries/admission/admission.ts";
@@ -63,6 +64,7 @@ describe("createSweep", () => {
       const admission = createAdmission({
         concurrency: 4,
         perReceiver: 1,
+        sharedSlots: createOwnSlots(),
         hasBreakers: false,
         timeoutMs: 30_000,
         sql: scene.core.sql,
@@ -105,28 +107,41 @@ describe("createSweep", () => {
       expect(scene.started).to.deep.equal([]);
     });
 
-    it("makes no turn for a slot that falls free while only paused subscriptions have something", async () => {
-      await addParked(1);
-      await scene.core.sql("UPDATE svc.subscriptions SET is_active = false");
-      let looks = 0;
-      const sweep = start({
-        intervalMs: never,
-        store: {
-          ...scene.store,
-          findParked(options) {
-            looks += 1;
-            return scene.store.findParked(options);
-          },
+    for (const [what, withdraw] of [
+      [
+        "paused subscriptions have something",
+        () => scene.core.sql("UPDATE svc.subscriptions SET is_active = false"),
+      ],
+      [
+        "other dispatchers have slots of the receivers",
+        async () => {
+          scene.admission.refuses = () => "busy";
+          scene.admission.isForOthers = true;
         },
+      ],
+    ] as const)
+      it(`makes no turn for a slot that falls free while only ${what}`, async () => {
+        await addParked(1);
+        await withdraw();
+        let looks = 0;
+        const sweep = start({
+          intervalMs: never,
+          store: {
+            ...scene.store,
+            findParked(options) {
+              looks += 1;
+              return scene.store.findParked(options);
+            },
+          },
+        });
+        await until(() => looks > 0, { what: "the first look" });
+        await pause(100, new AbortController().signal);
+
+        sweep.onFree();
+        await pause(100, new AbortController().signal);
+
+        expect(looks).to.equal(1);
       });
-      await until(() => looks > 0, { what: "the first look" });
-      await pause(100, new AbortController().signal);
-
-      sweep.onFree();
-      await pause(100, new AbortController().signal);
-
-      expect(looks).to.equal(1);
-    });
 
     it("looks for it when it is told that something waits and a slot falls free", async () => {
       const turns = watchTurns();
@@ -137,6 +152,21 @@ describe("createSweep", () => {
 
       sweep.onQueued(undefined);
       sweep.onFree();
+
+      await untilStarted(1);
+    });
+
+    it("looks for it when the dispatchers have other shares of the slots", async () => {
+      scene.admission.refuses = () => "busy";
+      scene.admission.isForOthers = true;
+      await addParked(1);
+      const turns = watchTurns();
+      const sweep = start({ intervalMs: never, store: turns.store });
+      await turns.next(0);
+
+      scene.admission.refuses = () => undefined;
+      scene.admission.isForOthers = false;
+      sweep.onShares();
 
       await untilStarted(1);
     });

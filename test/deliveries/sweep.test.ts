@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
@@ -138,6 +139,46 @@ describe("createSweep", () => {
 
       expect(scene.returns[0]).to.deep.equal({ id: String(delivery.id), delayMs: undefined });
       expect(scene.started).to.deep.equal([]);
+    });
+
+    it("puts one back to be announced when only others have slots of its receiver", async () => {
+      scene.admission.refuses = () => "busy";
+      scene.admission.isForOthers = true;
+      const { id, uuid } = await scene.work.addDelivery(scene.subscription);
+
+      start({ intervalMs: never });
+      await until(() => scene.returns.length > 0, { what: "the return" });
+
+      expect(scene.returns).to.deep.equal([{ id: String(id), delayMs: undefined, uuidForOthers: uuid }]);
+    });
+
+    it("leaves one due for which a person waits when only others have slots, and takes it no more", async () => {
+      scene.admission.refuses = () => "silent";
+      scene.admission.isForOthers = true;
+      const { id, uuid } = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
+      await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true");
+      const turns = watchTurns();
+      const sweep = start({ intervalMs: never, store: turns.store });
+      await until(async () => (await scene.work.queued(id)) !== null && scene.returns.length > 0, {
+        what: "the return",
+      });
+
+      for (let turn = 0; turn < 2; turn += 1) {
+        const next = turns.next(0);
+        await scene.broker.publish([deliveryMessage({ id: String(id), uuid }, "retry")]);
+        await next;
+      }
+      expect(scene.returns).to.deep.equal([
+        { id: String(id), delayMs: 0, isHurried: true, uuidForOthers: uuid },
+      ]);
+      expect(await scene.work.queued(id)).to.include({ isHurried: true });
+
+      scene.admission.refuses = () => undefined;
+      scene.admission.isForOthers = false;
+      sweep.onShares();
+      await untilStarted(1);
+
+      expect(scene.started[0]?.trigger).to.equal("manual");
     });
 
     it("holds one whose subscription is off, and cancels one whose subscription is gone", async () => {

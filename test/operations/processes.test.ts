@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import {
   askForReload,
@@ -27,6 +28,7 @@ describe("createRegistration", () => {
   beforeEach(async () => {
     reloads = [];
     registration = createRegistration({
+      id: randomUUID(),
       sql: core.sql,
       log: createMemoryLog().log,
       program: "api",
@@ -121,6 +123,68 @@ describe("createRegistration", () => {
     expect(await theOne()).to.include({ configuration: "two", reloadsAsked: 0, reloadsAnswered: 0 });
   });
 
+  const add = (
+    program: string,
+    overrides: { readonly id?: string; readonly age?: string } = {},
+  ): Promise<unknown> =>
+    core.sql(
+      `INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, seen_at)
+       VALUES ($1, $2, 'host', 1, 'one', '{}', now() - $3::interval)`,
+      [overrides.id ?? randomUUID(), program, overrides.age ?? "0"],
+    );
+
+  describe("of dispatchers", () => {
+    const other = randomUUID();
+    let lists: (readonly string[])[];
+    let id: string;
+
+    const startDispatcher = (): void => {
+      running = runWorkers({
+        workers: [
+          createRegistration({
+            id,
+            sql: core.sql,
+            log: createMemoryLog().log,
+            program: "dispatcher",
+            hash: () => "one",
+            reload: () => Promise.reject(new Error("not asked for")),
+            onDispatchers: (ids) => lists.push(ids),
+            intervalMs: 10,
+          }),
+        ],
+        log: createMemoryLog().log,
+      });
+    };
+
+    beforeEach(async () => {
+      await running.stop();
+      await core.sql("DELETE FROM svc.processes");
+      lists = [];
+      id = randomUUID();
+    });
+
+    it("gives those that live from the first poll on, itself included", async () => {
+      await add("all", { id: other, age: "14 seconds" });
+      await add("dispatcher", { age: "16 seconds" });
+      await add("api");
+
+      startDispatcher();
+      await until(() => lists.length > 0, { what: "a list" });
+
+      expect(lists[0]).to.have.members([id, other]);
+    });
+
+    it("leaves itself out once when its own row was too old: others took it for dead", async () => {
+      startDispatcher();
+      await until(() => lists.length > 0, { what: "a list" });
+      const before = lists.length;
+
+      await core.sql("UPDATE svc.processes SET seen_at = now() - interval '16 seconds'");
+      await until(() => lists.slice(before).some((ids) => ids.length === 0), { what: "the list without it" });
+      await until(() => lists.at(-1)?.length === 1, { what: "the list with it" });
+    });
+  });
+
   it("is not asked when it has not been seen for a while, and forgotten in the end", async () => {
     await running.stop();
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '20 seconds'");
@@ -131,6 +195,7 @@ describe("createRegistration", () => {
     running = runWorkers({
       workers: [
         createRegistration({
+          id: randomUUID(),
           sql: core.sql,
           log: createMemoryLog().log,
           program: "dispatcher",

@@ -9,6 +9,7 @@ import {
 } from "../../src/deliveries/attempt/attempts.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Flight } from "../../src/deliveries/flights.ts";
+import { createAnnounce } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore, type DeliveryStore, type Taken } from "../../src/deliveries/store.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
@@ -83,6 +84,7 @@ export function useAttemptsScene(): AttemptsScene {
         metrics: createMetrics().deliveries,
         log: scene.log,
         onQueued: (delayMs) => scene.queued.push(delayMs),
+        announce: createAnnounce({ broker: scene.broker, dispatchers: () => 1 }),
         onFree: () => (scene.freed += 1),
         random: () => 0.5,
         ...overrides,

@@ -4,6 +4,7 @@ import { exchanges } from "../../src/broker/topology.ts";
 import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
 import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
+import { createAnnounce } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { eventMessage } from "../../src/events/event-message.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
@@ -78,6 +79,7 @@ export function useFanOutScene(): FanOutScene {
         figures: { changed: () => undefined },
         flightMs: 60_000,
         onParked: () => (scene.parked += 1),
+        announce: createAnnounce({ broker: scene.broker, dispatchers: () => 1 }),
         log: scene.log,
         metrics: { ...metrics.events, ...metrics.deliveries },
         ...overrides,

@@ -1,5 +1,6 @@
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import { createAnnounce } from "../../src/deliveries/messages.ts";
 import {
   createDeliveryStore,
   type DeliveryStore,
@@ -46,6 +47,7 @@ export function useSweepScene(): SweepScene {
     start(overrides: Partial<SweepOptions> = {}) {
       const sweep = createSweep({
         broker: scene.broker,
+        announce: createAnnounce({ broker: scene.broker, dispatchers: () => 1 }),
         store: scene.store,
         admission: scene.admission,
         rates: unlimited,

@@ -154,13 +154,18 @@ export const failure = (): AttemptResult => ({
 });
 
 /** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
-export interface WatchedAdmission extends Pick<Admission, "reserve" | "refusalOf" | "inTurn" | "roomOf"> {
+export interface WatchedAdmission extends Pick<
+  Admission,
+  "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf"
+> {
   /** What was asked for, granted or not. */
   readonly asked: SlotRequest[];
   /** What the attempts that were begun came to, in the order of their ends. */
   readonly results: Parameters<Done>[];
   /** Places that are reserved, or have begun and are not done. */
   held: number;
+  /** Whether the slots of every receiver are those of other dispatchers. */
+  isForOthers: boolean;
   /** Places of a receiver that is not refused. */
   room: number;
   /** Why there is no place. */
@@ -172,9 +177,11 @@ export function createWatchedAdmission(): WatchedAdmission {
     asked: [],
     results: [],
     held: 0,
+    isForOthers: false,
     room: 100,
     refuses: () => undefined,
     refusalOf: (candidate) => admission.refuses(candidate),
+    hasShareOf: () => !admission.isForOthers,
     inTurn: (items) => items,
     roomOf: (candidate) => (admission.refuses(candidate) === undefined ? admission.room : 0),
     reserve(candidate) {

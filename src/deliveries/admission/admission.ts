@@ -7,7 +7,13 @@ import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
 import { createSharedBreakers } from "./shared-breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { getOrSet } from "../../kit/group-by.ts";
-import { createReceiverSlots, type ReceiverSlots, type UserLoad } from "./receiver-slots.ts";
+import {
+  createReceiverSlots,
+  type ReceiverSlots,
+  type SharedLimit,
+  type UserLoad,
+} from "./receiver-slots.ts";
+import type { SharedSlots } from "./shared-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
 /** A delivery that is to be attempted, as far as slots and breakers are concerned. */
@@ -47,6 +53,11 @@ export interface Admission {
   reserve(request: SlotRequest): Place | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
+  /**
+   * Returns whether this dispatcher has a share of the receiver's slots. If not, its deliveries are
+   * for others.
+   */
+  hasShareOf(url: string): boolean;
   /** Returns how many small deliveries `reserve` would give places now. */
   roomOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): number;
   /**
@@ -63,10 +74,13 @@ export interface AdmissionOptions {
   /** Attempts in flight, over both lanes. */
   readonly concurrency: number;
   /**
-   * Most attempts in flight to one origin. Undefined: a quarter of all, and up to three quarters
-   * while the origin answers quickly. A user may have half of all, and three quarters likewise.
+   * Most attempts in flight to one origin, over all dispatchers and both lanes. Undefined: a
+   * quarter of `concurrency`, and up to three quarters while the origin answers quickly. A user may
+   * have half, and three quarters likewise.
    */
   readonly perReceiver: number | undefined;
+  /** Shares `perReceiver` out among the dispatchers. */
+  readonly sharedSlots: Pick<SharedSlots, "shareOf" | "usedOf" | "waiting">;
   /** False: only slots limit receivers that do not answer. */
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;
@@ -115,7 +129,7 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
  * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { hasBreakers, timeoutMs, sql, log, drained, now, random } = options;
+  const { hasBreakers, timeoutMs, perReceiver, sharedSlots, sql, log, drained, now, random } = options;
   // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
   const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
   const breakers = createSharedBreakers({ own, sql, log, drained, now, random });
@@ -131,6 +145,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   return {
     refusalOf: (request) => refusalOf(state, request),
     roomOf: (request) => roomOf(state, request),
+    hasShareOf: (url) => perReceiver === undefined || sharedSlots.shareOf(originOf(url), perReceiver) > 0,
     reserve: (request) => reserve(state, request),
     inTurn: (items, userOf) => inTurn(state, items, userOf),
     breakerCounts: () => breakers.counts(),
@@ -138,20 +153,44 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-function slotsOf({ concurrency, perReceiver, now }: AdmissionOptions): State["slots"] {
+function slotsOf({ concurrency, perReceiver, sharedSlots, now }: AdmissionOptions): State["slots"] {
   const shares = laneShares(concurrency);
   const userShares = laneShares(Math.floor(concurrency / 2));
-  const receiverShares = laneShares(perReceiver ?? Math.floor(concurrency / 4));
+  const receiverShares = laneShares(Math.floor(concurrency / 4));
   const livelyLimits = laneShares(Math.floor((concurrency * 3) / 4));
   const ofLane = (lane: Lane): ReceiverSlots =>
     createReceiverSlots({
       slots: shares[lane],
       perUser: userShares[lane],
-      perReceiver: receiverShares[lane],
+      perReceiver:
+        perReceiver === undefined ? receiverShares[lane] : sharedLimit({ sharedSlots, perReceiver, lane }),
       livelyLimit: perReceiver === undefined ? livelyLimits[lane] : 0,
       now,
     });
   return { first: ofLane("first"), retry: ofLane("retry") };
+}
+
+/**
+ * Retries get a quarter of a receiver's slots at most. New deliveries may have all of them, since a
+ * slot of few must not stay empty.
+ */
+function sharedLimit({
+  sharedSlots,
+  perReceiver,
+  lane,
+}: {
+  readonly sharedSlots: AdmissionOptions["sharedSlots"];
+  readonly perReceiver: number;
+  readonly lane: Lane;
+}): SharedLimit {
+  return {
+    waiting: sharedSlots.waiting,
+    usedOf: (origin) => sharedSlots.usedOf(origin),
+    mostOf(origin) {
+      const all = sharedSlots.shareOf(origin, perReceiver);
+      return { all, own: lane === "retry" ? laneShares(all).retry : all };
+    },
+  };
 }
 
 function refusalOf(

@@ -42,11 +42,11 @@ export interface SlotLimits {
   /** Most slots of one user. */
   readonly perUser: number;
   /** Most slots of one receiver. */
-  readonly perReceiver: number;
+  readonly perReceiver: number | SharedLimit;
   /**
    * While fewer slots than this are in use, a holder usually answered within five seconds may
    * exceed its limit. The rest stay free for the others, in case that holder begins to hang. 0
-   * turns this off.
+   * turns this off, as a `SharedLimit` needs.
    */
   readonly livelyLimit: number;
   readonly patienceMs: number;
@@ -54,13 +54,24 @@ export interface SlotLimits {
   readonly now: () => number;
 }
 
-/** What one user or one receiver uses. */
-interface Usage {
-  /** Limit while the holder is not known to answer quickly. */
-  readonly most: number;
+/** A limit of each receiver over several lanes, this one among them. */
+export interface SharedLimit {
+  /** Returns what all of the lanes use of a receiver. */
+  usedOf(origin: string): Used;
+  /** Returns the most slots of a receiver, now: of all lanes together, and of this one. */
+  mostOf(origin: string): { readonly all: number; readonly own: number };
+  /** What one of the lanes calls when it has freed a slot: of lanes in which something waits. */
+  readonly waiting: Set<() => void>;
+}
+
+export interface Used {
   inUse: number;
   /** Places that are reserved or wait. */
   pending: number;
+}
+
+/** What one user or one receiver uses. */
+interface Usage extends Used {
   /**
    * Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer.
    */
@@ -83,10 +94,24 @@ interface Waiting {
   giveUp(): void;
 }
 
-/** What the user has in use, then the receiver. */
-type Usages = readonly [user: Usage, receiver: Usage];
+/** What a slot is counted in. */
+interface Usages {
+  readonly user: Usage;
+  readonly receiver: Usage;
+  readonly limits: readonly Limit[];
+}
+
+interface Limit {
+  readonly used: Used;
+  /** Limit while the holder is not known to answer quickly. */
+  readonly most: () => number;
+  /** Whose pace tells how long a line may be. */
+  readonly holder: Usage;
+}
 
 interface State extends SlotLimits {
+  /** Gives free slots to those that wait. */
+  readonly admit: () => void;
   readonly inFlight: Set<InFlight>;
   /** Idle entries are kept for their `usualMs`, the latest at the end. */
   readonly usages: Map<string, Usage>;
@@ -120,6 +145,7 @@ export function createReceiverSlots({
   const state: State = {
     ...limits,
     patienceMs,
+    admit: () => admitWaiting(state),
     inFlight: new Set(),
     usages: new Map(),
     lines: new Map(),
@@ -155,26 +181,26 @@ export function createReceiverSlots({
 }
 
 function usagesOf(state: State, { userId, origin }: SlotHolder): Usages {
-  const own: Usages = [
-    usageOf(state, `user ${userId}`, state.perUser),
-    usageOf(state, origin, state.perReceiver),
-  ];
+  const user = usageOf(state, `user ${userId}`);
+  const receiver = usageOf(state, origin);
   for (const [name, usage] of state.usages) {
     if (state.usages.size <= mostIdle) break;
-    if (usage.inUse + usage.pending === 0 && !own.includes(usage)) state.usages.delete(name);
+    if (usage.inUse + usage.pending === 0 && usage !== user && usage !== receiver) state.usages.delete(name);
   }
-  return own;
+  const { perUser, perReceiver } = state;
+  const limits: Limit[] = [{ used: user, most: () => perUser, holder: user }];
+  if (typeof perReceiver === "number")
+    limits.push({ used: receiver, most: () => perReceiver, holder: receiver });
+  else
+    limits.push(
+      { used: receiver, most: () => perReceiver.mostOf(origin).own, holder: receiver },
+      { used: perReceiver.usedOf(origin), most: () => perReceiver.mostOf(origin).all, holder: receiver },
+    );
+  return { user, receiver, limits };
 }
 
-function usageOf({ usages }: State, name: string, most: number): Usage {
-  const usage = usages.get(name) ?? {
-    most,
-    inUse: 0,
-    pending: 0,
-    usualMs: 0,
-    isUnanswered: false,
-    servedAt: 0,
-  };
+function usageOf({ usages }: State, name: string): Usage {
+  const usage = usages.get(name) ?? { inUse: 0, pending: 0, usualMs: 0, isUnanswered: false, servedAt: 0 };
   usages.delete(name);
   usages.set(name, usage);
   return usage;
@@ -193,7 +219,7 @@ function isLively({ usualMs }: Usage): boolean {
  *
  * @param reserved Places that the asker has.
  */
-function roomOfSilent({ inFlight, slots, now }: State, [user, receiver]: Usages, reserved: number): number {
+function roomOfSilent({ inFlight, slots, now }: State, { user, receiver }: Usages, reserved: number): number {
   const silent = new Set<Usage>();
   const before = now() - silentMs;
   for (const { receiver: one, sinceMs } of inFlight)
@@ -212,16 +238,18 @@ function canTake(state: State, usages: Usages): boolean {
   return (
     inUse < slots &&
     roomOfSilent(state, usages, 1) > 0 &&
-    usages.every((usage) => usage.inUse < usage.most || (isLively(usage) && inUse < livelyLimit))
+    usages.limits.every(
+      ({ used, most, holder }) => used.inUse < most() || (isLively(holder) && inUse < livelyLimit),
+    )
   );
 }
 
 function roomOf(state: State, usages: Usages): number {
   const { inUse, pending, slots, livelyLimit } = state;
-  const rooms = usages.map((usage) => {
-    const most = isLively(usage) ? Math.max(usage.most, livelyLimit) : usage.most;
-    const line = isLively(usage) ? Math.min(longestLine, (most * longestLineMs) / usage.usualMs) : 0;
-    return most + line - usage.inUse - usage.pending;
+  const rooms = usages.limits.map(({ used, most: mostOf, holder }) => {
+    const most = isLively(holder) ? Math.max(mostOf(), livelyLimit) : mostOf();
+    const line = isLively(holder) ? Math.min(longestLine, (most * longestLineMs) / holder.usualMs) : 0;
+    return most + line - used.inUse - used.pending;
   });
   const most = Math.min(slots + longestLine - inUse - pending, roomOfSilent(state, usages, 0), ...rooms);
   return Math.max(0, Math.ceil(most));
@@ -229,10 +257,10 @@ function roomOf(state: State, usages: Usages): number {
 
 function add(
   state: State,
-  usages: readonly Usage[],
+  { limits }: Usages,
   { inUse, pending }: { readonly inUse: number; readonly pending: number },
 ): void {
-  for (const counted of [state, ...usages]) {
+  for (const counted of [state, ...limits.map(({ used }) => used)]) {
     counted.inUse += inUse;
     counted.pending += pending;
   }
@@ -240,7 +268,7 @@ function add(
 
 function takeSlot(state: State, usages: Usages): ReleaseSlot {
   add(state, usages, { inUse: 1, pending: -1 });
-  const [user, receiver] = usages;
+  const { user, receiver } = usages;
   user.servedAt = state.now();
   const flight = { user, receiver, sinceMs: state.now() };
   state.inFlight.add(flight);
@@ -251,19 +279,26 @@ function takeSlot(state: State, usages: Usages): ReleaseSlot {
     state.inFlight.delete(flight);
     if (answeredMs !== undefined) receiver.isUnanswered = answeredMs === 0;
     if (answeredMs !== undefined)
-      for (const usage of usages) usage.usualMs = blend(usage.usualMs, answeredMs);
+      for (const usage of [user, receiver]) usage.usualMs = blend(usage.usualMs, answeredMs);
     add(state, usages, { inUse: -1, pending: 0 });
-    admitWaiting(state);
+    passOn(state);
   };
 }
 
+/** Gives a free slot to one that waits: in another lane first, so that lanes take turns. */
+function passOn({ perReceiver, admit }: State): void {
+  if (typeof perReceiver !== "number") for (const other of perReceiver.waiting) if (other !== admit) other();
+  admit();
+}
+
 function enterLine(state: State, { userId, origin }: SlotHolder, waiting: Waiting): void {
-  const { lines, patienceMs } = state;
+  const { lines, patienceMs, perReceiver, admit } = state;
   const name = `${userId} ${origin}`;
   const line = lines.get(name);
   if (line === undefined && canTake(state, waiting.usages)) return waiting.begin();
   if (line === undefined) lines.set(name, [waiting]);
   else line.push(waiting);
+  if (typeof perReceiver !== "number") perReceiver.waiting.add(admit);
   state.watch ??= setInterval(() => dismissPatient(state), patienceMs / 4).unref();
 }
 
@@ -287,7 +322,7 @@ function admitWaiting(state: State): void {
 
 /** Gives up the places that have waited longer than `patienceMs`. */
 function dismissPatient(state: State): void {
-  const { lines, now, patienceMs } = state;
+  const { lines, now, patienceMs, perReceiver, admit } = state;
   for (const [name, line] of lines) {
     while (line[0] !== undefined && now() - line[0].sinceMs > patienceMs) line.shift()?.giveUp();
     if (line.length === 0) lines.delete(name);
@@ -295,6 +330,7 @@ function dismissPatient(state: State): void {
   if (lines.size > 0) return;
   clearInterval(state.watch);
   state.watch = undefined;
+  if (typeof perReceiver !== "number") perReceiver.waiting.delete(admit);
 }
 
 function blend(usualMs: number, answeredMs: number): number {

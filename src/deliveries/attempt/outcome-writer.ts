@@ -5,6 +5,7 @@ import { databaseFaultOf } from "../../db/prisma-errors.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { land, landingOf, type Flight } from "../flights.ts";
 import type { DeliveryStatus } from "../delivery.ts";
+import type { Announce } from "../messages.ts";
 import type { DeliveryStore, Outcome, Return } from "../store.ts";
 
 export interface OutcomeWriterOptions {
@@ -15,6 +16,7 @@ export interface OutcomeWriterOptions {
    * for a slot.
    */
   readonly onQueued: (delayMs: number | undefined) => void;
+  readonly announce: Announce;
 }
 
 /**
@@ -103,6 +105,10 @@ async function putBackAll(state: State, writes: readonly Write<Return>[]): Promi
   await state.store.putBack({ returns, landed });
   endOthers(state, flights, landed);
   for (const { item } of writes) state.onQueued(item.delayMs);
+  const forOthers = writes.flatMap(({ item: { id, uuidForOthers: uuid } }) =>
+    uuid === undefined ? [] : [{ id, uuid }],
+  );
+  state.announce(forOthers, "retry");
   return writes.map(() => undefined);
 }
 

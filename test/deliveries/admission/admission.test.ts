@@ -8,6 +8,7 @@ import {
 } from "../../../src/deliveries/admission/admission.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import { createMemoryLog } from "../../support/http.ts";
+import { createOwnSlots } from "../../support/shared-slots.ts";
 import { failure, success } from "../../support/work.ts";
 
 const url = "https://hooks.example.com/s3cret?token=s3cret";
@@ -68,6 +69,7 @@ describe("createAdmission", () => {
     admission = createAdmission({
       concurrency,
       perReceiver,
+      sharedSlots: createOwnSlots(),
       hasBreakers,
       timeoutMs,
       sql: () => expect.fail("asked the database"),
@@ -101,7 +103,7 @@ describe("createAdmission", () => {
   describe("of slots", () => {
     beforeEach(() => create({ perReceiver: 2 }));
 
-    it("lets one origin have its share of each lane, whatever the path and the user", () => {
+    it("lets one origin have its share of both lanes, whatever the path and the user", () => {
       begin();
       begin(url, { lane: "retry" });
 
@@ -150,7 +152,7 @@ describe("createAdmission", () => {
     });
 
     it("frees the slot when the attempt is over, and when its breaker does not let it through", () => {
-      create({ perReceiver: 4 });
+      create({ perReceiver: 3 });
       attempt(timeout(), 10);
       nowMs += 4_000;
       const places = [admission.reserve(candidate(url)), admission.reserve(candidate(url))];

@@ -72,6 +72,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
       metrics: createMetrics().deliveries,
       log: createMemoryLog().log,
       onQueued: () => undefined,
+      announce: () => undefined,
       onFree: () => undefined,
       random: () => 0.5,
     });

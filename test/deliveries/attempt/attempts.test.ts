@@ -162,6 +162,23 @@ describe("createAttempts", () => {
     });
   });
 
+  it("tells other dispatchers of one that only they may attempt, once it waits in the queue", async () => {
+    const told: unknown[] = [];
+    open(success, {
+      announce(deliveries) {
+        for (const { uuid } of deliveries) told.push([uuid, scene.queued.length]);
+      },
+    });
+    const [one] = (await take()) as [DeliveryInFlight];
+
+    scene.attempts.putBack(one, { id: one.id, delayMs: undefined, uuidForOthers: one.uuid });
+    expect(told).to.deep.equal([]);
+    await scene.attempts.drain();
+
+    expect(told).to.deep.equal([[one.uuid, 1]]);
+    expect(await scene.work.queued(scene.delivery.id)).to.include({ dueAt: null });
+  });
+
   it("writes what is decided without an attempt", async () => {
     open(success);
     const [one] = (await take()) as [DeliveryInFlight];

@@ -1,0 +1,131 @@
+import { createHash } from "node:crypto";
+import { setBounded } from "../../kit/bounded-map.ts";
+import type { Used } from "./receiver-slots.ts";
+
+/**
+ * What a dispatcher may use of a number of slots that holds for all dispatchers together. It lives
+ * as long as the process: after a reload, attempts of the previous configuration still count.
+ */
+export interface SharedSlots {
+  /**
+   * Takes note of the dispatchers that live, by their ids. The own id is among them once the others
+   * can see it.
+   */
+  see(ids: readonly string[]): void;
+  /** Returns how many dispatchers live, this one included. */
+  dispatchers(): number;
+  /** Returns how many of `limit` attempts to an origin are this dispatcher's now. */
+  shareOf(origin: string, limit: number): number;
+  /** Returns what this process uses of an origin's slots. */
+  usedOf(origin: string): Used;
+  /** See `SharedLimit`. */
+  readonly waiting: Set<() => void>;
+  /** Has a listener called when the shares have changed. The next one takes its place. */
+  watch(listener: () => void): void;
+}
+
+interface State {
+  readonly id: string;
+  readonly joinAfterMs: number;
+  readonly now: () => number;
+  ids: readonly string[];
+  /** Since when the others can see this dispatcher; undefined while they cannot. */
+  seenSinceMs: number | undefined;
+  isJoined: boolean;
+  /** By origin: how many dispatchers come before this one. */
+  readonly positions: Map<string, number>;
+  /** Those of idle origins are kept for a while, the latest at the end. */
+  readonly used: Map<string, Used>;
+}
+
+const mostKept = 1_000;
+
+/**
+ * Shares slots out by a rule that each dispatcher applies for itself: none of them asks for a slot.
+ *
+ * For each origin, a hash puts the dispatchers into an order of its own. The slots are dealt out in
+ * that order, one each, until there are none. So a longer list of dispatchers never gives one of
+ * them more. The number holds as long as each knows of all that send, whatever else it knows: a
+ * new one waits until the others have seen it.
+ *
+ * @param joinAfterMs Within this time, each of the others reads the list.
+ * @param now In ms, never going back.
+ */
+export function createSharedSlots({
+  id,
+  joinAfterMs,
+  now,
+}: {
+  readonly id: string;
+  readonly joinAfterMs: number;
+  readonly now: () => number;
+}): SharedSlots {
+  const state: State = {
+    id,
+    joinAfterMs,
+    now,
+    ids: [],
+    seenSinceMs: undefined,
+    isJoined: false,
+    positions: new Map(),
+    used: new Map(),
+  };
+  const waiting = new Set<() => void>();
+  let onChange: (() => void) | undefined;
+  return {
+    waiting,
+    see(ids) {
+      if (!see(state, ids)) return;
+      for (const admit of waiting) admit();
+      onChange?.();
+    },
+    watch(listener) {
+      onChange = listener;
+    },
+    dispatchers: () => Math.max(1, state.ids.length),
+    shareOf(origin, limit) {
+      if (!state.isJoined) return 0;
+      const left = limit - positionOf(state, origin);
+      return Math.max(0, Math.ceil(left / state.ids.length));
+    },
+    usedOf: (origin) => usedOf(state, origin),
+  };
+}
+
+/** Returns whether the shares have changed. */
+function see(state: State, ids: readonly string[]): boolean {
+  const { id, joinAfterMs, now, positions, isJoined: wasJoined } = state;
+  const isOther = ids.join() !== state.ids.join();
+  if (isOther) positions.clear();
+  state.ids = ids;
+  // Without a row, or with one that is too old, it counts nowhere: it begins again.
+  const isSeen = ids.includes(id);
+  state.seenSinceMs = isSeen ? (state.seenSinceMs ?? now()) : undefined;
+  state.isJoined =
+    isSeen && (wasJoined || ids.length === 1 || now() - (state.seenSinceMs ?? 0) >= joinAfterMs);
+  return isOther || state.isJoined !== wasJoined;
+}
+
+function positionOf({ id, ids, positions }: State, origin: string): number {
+  const known = positions.get(origin);
+  if (known !== undefined) return known;
+  const own = keyOf(id, origin);
+  const position = ids.filter((other) => keyOf(other, origin) < own).length;
+  setBounded(positions, [origin, position], mostKept);
+  return position;
+}
+
+function keyOf(id: string, origin: string): string {
+  return createHash("sha256").update(`${id} ${origin}`).digest("hex");
+}
+
+function usedOf({ used }: State, origin: string): Used {
+  const found = used.get(origin) ?? { inUse: 0, pending: 0 };
+  used.delete(origin);
+  used.set(origin, found);
+  for (const [name, { inUse, pending }] of used) {
+    if (used.size <= mostKept) break;
+    if (inUse + pending === 0 && name !== origin) used.delete(name);
+  }
+  return found;
+}
