@@ -99,12 +99,22 @@ describe("captureOf beside other writers", () => {
   it("lets it pass in REPEATABLE READ when others only rolled back or are still under way", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns}); CREATE TABLE others (id int)`);
     await client.query("INSERT INTO notes VALUES (1, 'a')");
-    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM notes");
-    await other.query(
-      "BEGIN; INSERT INTO notes VALUES (2, 'b'); ROLLBACK; BEGIN; INSERT INTO others VALUES (1)",
-    );
-
-    await client.query("TRUNCATE notes; COMMIT");
+    const truncate = async (): Promise<void> => {
+      await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM notes");
+      await other.query(
+        "BEGIN; INSERT INTO notes VALUES (2, 'b'); ROLLBACK; BEGIN; INSERT INTO others VALUES (1)",
+      );
+      await client.query("TRUNCATE notes; COMMIT");
+    };
+    // An autovacuum that commits in the midst of it counts as well: the server tells the client to try again.
+    for (let attempt = 1; ; attempt += 1) {
+      const fault = await truncate().catch((error: unknown) => error);
+      if (fault === undefined) break;
+      expect(fault).to.deep.include({ code: "40001" });
+      expect(attempt).to.be.lessThan(5);
+      await client.query("ROLLBACK");
+      await other.query("ROLLBACK");
+    }
     await other.query("COMMIT");
 
     expect(await scene.events()).to.deep.equal(["on_create 1 a", "on_delete 1 a"]);
