@@ -133,18 +133,17 @@ describe("SIGTERM", function () {
   it("ends within its limit when the database does not answer, and says what it cut", async () => {
     const lock = new Client({ connectionString: servers.postgres.url });
     await lock.connect();
-    await lock.query("BEGIN");
-    await lock.query("LOCK TABLE svc.events, svc.deliveries IN ACCESS EXCLUSIVE MODE");
-    const blocked =
-      "SELECT DISTINCT split_part(application_name, ' ', 2) FROM pg_stat_activity WHERE application_name LIKE 'svc %' AND wait_event_type = 'Lock'";
-    await until(async () => (await lock.query(blocked)).rows.length >= 2, {
-      what: "the API's relay and the dispatcher to wait",
-    });
-    const cut = dispatcher.untilLogged("work in flight did not end in time; ending the process");
-
-    const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 40_000)));
-
-    await lock.end();
+    let cut: ReturnType<Program["untilLogged"]>;
+    let endings: Awaited<ReturnType<Program["end"]>>[];
+    try {
+      await lock.query("BEGIN");
+      await lock.query("LOCK TABLE svc.events, svc.deliveries IN ACCESS EXCLUSIVE MODE");
+      await untilBothWait(lock);
+      cut = dispatcher.untilLogged("work in flight did not end in time; ending the process");
+      endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 40_000)));
+    } finally {
+      await lock.end();
+    }
     // A read of the relay has two seconds, and its end keeps no client waiting.
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 1]);
     for (const { durationMs } of endings) expect(durationMs).to.be.below(25_000);
@@ -155,6 +154,19 @@ describe("SIGTERM", function () {
     ]);
   });
 });
+
+/** The relay waits for two seconds at a time, and the dispatcher from its next look into the queue on. */
+async function untilBothWait(observer: Client): Promise<void> {
+  const waiting = new Set<string>();
+  const areBoth = async (): Promise<boolean> => {
+    const { rows } = await observer.query<{ readonly program: string }>(
+      "SELECT DISTINCT split_part(application_name, ' ', 2) AS program FROM pg_stat_activity WHERE application_name LIKE 'svc %' AND wait_event_type = 'Lock'",
+    );
+    for (const { program } of rows) waiting.add(program);
+    return waiting.size >= 2;
+  };
+  await until(areBoth, { what: "the API's relay and the dispatcher to wait", timeoutMs: 30_000 });
+}
 
 /** One request on a connection of the agent's. */
 async function get(
