@@ -60,6 +60,8 @@ interface Stage {
 /** Pairs of the three rows that matter most, and of the others. */
 const manyPairs = 5;
 const fewPairs = 3;
+/** V8 compiles what a request runs for its first few thousand times. */
+const fewWarmUps = 3;
 
 /** Requests beside the hand-written server, and beside the service itself with something left out. */
 export async function measureRequests(context: BenchContext): Promise<RequestResults> {
@@ -102,7 +104,6 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
     [talkative.side, { ...service, name: "without" }],
     showRequest,
     fewPairs,
-    3,
   );
   await talkative.program.stop();
   // No dispatcher is there: the relay stops at a full window, and the events stay, as the other's do.
@@ -128,7 +129,7 @@ function twice(side: Side, otherName: string): readonly [Side, Side] {
 
 function runIn({ surroundings, generator, progress, scale }: BenchContext): Run {
   const { token, postgresPid } = surroundings;
-  return (name, sides, requests, pairs = manyPairs, warmUps = 1) => {
+  return (name, sides, requests, pairs = manyPairs, warmUps = fewWarmUps) => {
     progress(`${name}: ${sides[0].name} and ${sides[1].name}`);
     const blockMs = (pairs === manyPairs ? 2_500 : 2_000) * scale;
     return compare({ name, sides, requests, generator, token, postgresPid, pairs, blockMs, warmUps });
