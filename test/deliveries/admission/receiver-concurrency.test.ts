@@ -54,7 +54,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     shared = createOwnSlots();
   });
 
-  const create = (perReceiver: number, sharedSlots = shared): Admission =>
+  const create = (perReceiver: number | undefined, sharedSlots = shared): Admission =>
     createAdmission({
       concurrency: 64,
       perReceiver,
@@ -153,18 +153,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
   });
 
   it("has a share of every receiver without such a number", () => {
-    const admission = createAdmission({
-      concurrency: 64,
-      perReceiver: undefined,
-      sharedSlots: createSharedSlots({ id: "a", joinAfterMs, now: () => nowMs }),
-      hasBreakers: false,
-      timeoutMs: 4_000,
-      sql: () => expect.fail("asked the database"),
-      log: createMemoryLog().log,
-      drained: () => Promise.resolve(),
-      now: () => nowMs,
-      random: () => 0.5,
-    });
+    const admission = create(undefined, createSharedSlots({ id: "a", joinAfterMs, now: () => nowMs }));
 
     expect(admission.hasShareOf(url)).to.equal(true);
     expect(enterAll(admission, "first", "retry")).to.have.length(16);
