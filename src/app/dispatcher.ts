@@ -47,7 +47,7 @@ export function createDispatcher({
     broker,
     announce: createAnnounce({
       broker,
-      // Where each dispatcher has its share, the one that may send must hear of it.
+      // Only one dispatcher may have a slot of the receiver, so each gets a message.
       dispatchers: () => (webhooks.receiverConcurrency === undefined ? 1 : sharedSlots.dispatchers()),
     }),
     store: createDeliveryStore({ sql: dispatcherSql }),

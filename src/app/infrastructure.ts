@@ -98,7 +98,7 @@ export async function openInfrastructure({
 function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {
   const shared = createSharedSlots({
     id,
-    // Two reads of each of the others.
+    // Every other dispatcher has read the list twice by then.
     joinAfterMs: 2 * processPollMs,
     now: () => performance.now(),
   });

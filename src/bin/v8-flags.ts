@@ -1,9 +1,9 @@
-// The first import of `svc`: V8 decides from the first collection on.
+// `svc` imports this file first, since V8 counts from the first collection on.
 //
-// V8 counts what survives its collections, by the place in the code that made it. Many requests in
-// flight survive, and V8 then makes the like of them in the old generation at once. Each of these
-// objects keeps its request until the next full collection: 20 to 45 us of CPU for a request, where
-// reading a record takes 80 (docs/decisions/0035).
+// V8 counts which objects survive its young collections, by the code that allocates them. Requests
+// in flight survive. V8 then allocates later objects of that code in the old generation. Each of
+// these objects keeps its request alive until the next full collection. That costs 20 to 45 us of
+// CPU for a request, and a read of one record takes 80 (docs/decisions/0035).
 import { setFlagsFromString } from "node:v8";
 
 setFlagsFromString("--no-allocation-site-pretenuring");

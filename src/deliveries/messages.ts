@@ -21,7 +21,7 @@ export function deliveryMessage(
 
 /** Most messages about deliveries that wait for slots, where any dispatcher may have one. */
 const mostAnnounced = 4;
-/** Most messages where one dispatcher may be the only one. */
+/** Most messages where only one dispatcher may have a slot. */
 const mostRepeated = 20;
 
 /** Tells dispatchers of deliveries that wait for slots. */

@@ -19,7 +19,7 @@ export interface PlaceOptions {
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly scheduleOf: ScheduleOf;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
-  /** Called for one that is due, and that only other dispatchers may attempt. */
+  /** Called with the id of a due delivery that only other dispatchers may attempt. */
   readonly onPassedOn?: (id: string) => void;
 }
 
@@ -161,7 +161,7 @@ function postponeOrFail(
   metrics.postponed(reason);
   if (!admission.hasShareOf(request.url)) {
     if (request.isUrgent) {
-      // Stays due: what waits for a slot waits for the breaker too.
+      // It stays due. If it waited for a slot, it would wait for the breaker too.
       onPassedOn?.(id);
       return attempts.putBack({ flight }, { id, delayMs: 0, isHurried: true, uuidForOthers: uuid });
     }

@@ -58,9 +58,9 @@ export interface SlotLimits {
 export interface SharedLimit {
   /** Returns what all of the lanes use of a receiver. */
   usedOf(origin: string): Used;
-  /** Returns the most slots of a receiver, now: of all lanes together, and of this one. */
+  /** Returns the current limits of a receiver: of all lanes together, and of this lane. */
   mostOf(origin: string): { readonly all: number; readonly own: number };
-  /** What one of the lanes calls when it has freed a slot: of lanes in which something waits. */
+  /** Callbacks of lanes with attempts that wait. A lane that frees a slot calls them. */
   readonly waiting: Set<() => void>;
 }
 
@@ -94,7 +94,7 @@ interface Waiting {
   giveUp(): void;
 }
 
-/** What a slot is counted in. */
+/** The user, the receiver and the limits that a slot counts for. */
 interface Usages {
   readonly user: Usage;
   readonly receiver: Usage;
@@ -105,7 +105,7 @@ interface Limit {
   readonly used: Used;
   /** Limit while the holder is not known to answer quickly. */
   readonly most: () => number;
-  /** Whose pace tells how long a line may be. */
+  /** The time of its attempts limits how many may wait. */
   readonly holder: Usage;
 }
 
@@ -285,7 +285,7 @@ function takeSlot(state: State, usages: Usages): ReleaseSlot {
   };
 }
 
-/** Gives a free slot to one that waits: in another lane first, so that lanes take turns. */
+/** Gives a free slot to an attempt that waits. Asks the other lane first: they take turns. */
 function passOn({ perReceiver, admit }: State): void {
   if (typeof perReceiver !== "number") for (const other of perReceiver.waiting) if (other !== admit) other();
   admit();

@@ -8,8 +8,8 @@ import type { Used } from "./receiver-slots.ts";
  */
 export interface SharedSlots {
   /**
-   * Takes note of the dispatchers that live, by their ids. The own id is among them once the others
-   * can see it.
+   * Sets the ids of the live dispatchers. They include this one's id once the others can read its
+   * row.
    */
   see(ids: readonly string[]): void;
   /** Returns how many dispatchers live, this one included. */
@@ -20,7 +20,7 @@ export interface SharedSlots {
   usedOf(origin: string): Used;
   /** See `SharedLimit`. */
   readonly waiting: Set<() => void>;
-  /** Has a listener called when the shares have changed. The next one takes its place. */
+  /** Sets the one listener that is called when the shares have changed. */
   watch(listener: () => void): void;
 }
 
@@ -44,9 +44,9 @@ const mostKept = 1_000;
  * Shares slots out by a rule that each dispatcher applies for itself: none of them asks for a slot.
  *
  * For each origin, a hash puts the dispatchers into an order of its own. The slots are dealt out in
- * that order, one each, until there are none. So a longer list of dispatchers never gives one of
- * them more. The number holds as long as each knows of all that send, whatever else it knows: a
- * new one waits until the others have seen it.
+ * that order, one each, until there are none. A longer list of dispatchers therefore never gives a
+ * dispatcher more slots. The limit holds while each dispatcher knows all that send. A new
+ * dispatcher waits until the others have read its row.
  *
  * @param joinAfterMs Within this time, each of the others reads the list.
  * @param now In ms, never going back.
@@ -98,7 +98,7 @@ function see(state: State, ids: readonly string[]): boolean {
   const isOther = ids.join() !== state.ids.join();
   if (isOther) positions.clear();
   state.ids = ids;
-  // Without a row, or with one that is too old, it counts nowhere: it begins again.
+  // The others do not count a dispatcher without a fresh row. It joins again like a new one.
   const isSeen = ids.includes(id);
   state.seenSinceMs = isSeen ? (state.seenSinceMs ?? now()) : undefined;
   state.isJoined =
