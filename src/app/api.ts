@@ -6,7 +6,7 @@ import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { createBatchedSql } from "../db/batched-sql.ts";
+import { createBatchedSql, shortLocks } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
@@ -35,10 +35,11 @@ import { createEventPresenter } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions } from "../resources/access.ts";
+import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/store.ts";
 import type { Assembly, RequestListener } from "./workers.ts";
-import { createTurns } from "../kit/turns.ts";
+import { createTurns, type Turns } from "../kit/turns.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import type { TokenProvider } from "../users/provider.ts";
@@ -63,10 +64,6 @@ export function createApi({
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
   const listTurns = createTurns(halfOf(database.lists));
-  const resourceTurns = {
-    records: createTurns<string>(mostOf(database.pool)),
-    lists: createTurns<string>(mostOf(database.lists)),
-  };
   const names = createStatementNames(isEmbedded);
   const relay = createRelayOf(infrastructure, configuration, names);
   /** What every route with a POST takes. */
@@ -81,12 +78,11 @@ export function createApi({
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
-    database: createRecordDatabase(infrastructure, models, names),
+    database: createRecordDatabase(infrastructure, { models, names, listTurns }),
     ...posts,
     sql,
     ...lists,
-    listTurns,
-    resourceTurns,
+    recordTurns: createTurns(mostOf(database.pool)),
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
     access,
     onChange() {
@@ -167,13 +163,26 @@ function createListener(
 
 function createRecordDatabase(
   { metrics, tracing, database: { pool, lists } }: Infrastructure,
-  models: Configuration["models"],
-  names: (text: string) => string | undefined,
+  {
+    models,
+    names,
+    listTurns,
+  }: {
+    readonly models: Configuration["models"];
+    readonly names: (text: string) => string | undefined;
+    readonly listTurns: Turns;
+  },
 ): RecordDatabase {
   return {
     records: createTextSql(pool, names),
-    reads: createBatchedSql(pool, names),
-    lists: createTextSql(lists, names),
+    reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "" })(undefined),
+    writes: createBatchedSql({ pool, names, keyOf: String, before: shortLocks }),
+    lists: createListDatabase({
+      pool: lists,
+      names,
+      users: listTurns,
+      resources: createTurns(mostOf(lists)),
+    }),
     transact: createTextTransact(pool, names),
     models,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),

@@ -1,66 +1,164 @@
 import { DatabaseError, type Pool } from "pg";
 import { createBatcher, type Batcher } from "../kit/batcher.ts";
-import { isStalePlan, runBatch, sentOf, type SentValue, type TextRow } from "./statement-batch.ts";
+import { resultTooLargeCode } from "./result-limit.ts";
+import {
+  isStalePlan,
+  runBatch,
+  sentOf,
+  type SentValue,
+  type Statement,
+  type TextRow,
+} from "./statement-batch.ts";
 import { createTextSql, type TextSql } from "./text-sql.ts";
 
-/** Most reads of one batch: those behind a slow one wait for it. */
-const mostReads = 16;
+/** Most statements of one batch; of a text that is new, whose time is not known yet. */
+const mostStatements = 16;
+const mostNew = 4;
+/** Those behind a slow statement wait for it: a batch should take no longer. */
+const mostMs = 50;
 
-type Values = readonly SentValue[];
-type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown };
+/** The SQL of a holder: what the statements of no other holder join. */
+export type SqlOf<Holder> = (holder: Holder) => TextSql;
+
+export interface BatchedSqlOptions<Holder> {
+  readonly pool: Pool;
+  /** See `createStatementNames`. What gets none is run alone. */
+  readonly names: (text: string) => string | undefined;
+  /** Equal for those whose statements may go together. */
+  readonly keyOf: (holder: Holder) => string;
+  /** Runs a batch, or a statement that is alone, when the holder has its turn. */
+  readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
+  /** Runs first in a batch of several, in their transaction. */
+  readonly before?: Statement;
+  /** Whether statements of a batch that have the same values are run once. For reads only. */
+  readonly sharesEqual?: boolean;
+}
 
 /**
- * Runs reads, and only reads: those of one text that come in one turn of the event loop go to the
- * server together. Each is a statement with a snapshot of its own, taken after it was asked for.
- *
- * @param names See `createStatementNames`. What gets none is read alone.
+ * For writes: a statement of a batch that meets a lock gives up soon, and is run again alone. The
+ * others of the batch do not wait for it.
  */
-export function createBatchedSql(pool: Pool, names: (text: string) => string | undefined): TextSql {
+export const shortLocks: Statement = {
+  name: "svc_short_locks",
+  text: "SELECT set_config('lock_timeout', '50', true)",
+};
+
+type Values = readonly SentValue[];
+/** `again`: the fault may be that of another statement of the batch. */
+type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
+
+/**
+ * Runs statements without a transaction of their own: those of one holder and one text that come in
+ * one turn of the event loop, or wait for their turn together, go to the server in one write.
+ *
+ * PostgreSQL takes them for one transaction, with one commit. Where one of them fails, all have
+ * done nothing, and each is run once more, alone. Each has a snapshot of its own, taken after it was
+ * asked for.
+ */
+export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
+  const { pool, names, keyOf, inTurn = (_holder, act) => act(), sharesEqual } = options;
   const alone = createTextSql(pool, names);
-  const batchers = new Map<string, Batcher<Values, Outcome>>();
+  const open = new Map<string, { readonly batcher: Batcher<Values, Outcome>; count: number }>();
+  const pace = createPace();
 
-  /** Runs one by one what failed together, where the fault of one failed the others. */
-  async function settle(text: string, batch: readonly Values[], error: unknown): Promise<readonly Outcome[]> {
-    if (!isStalePlan(error) && (batch.length === 1 || !isOfOneRead(error)))
-      return batch.map(() => ({ error }));
-    return Promise.all(
-      batch.map((values) =>
-        alone(text, values).then(
-          (rows) => ({ rows }),
-          (fault: unknown) => ({ error: fault }),
-        ),
-      ),
-    );
+  async function runOnce(
+    batch: readonly Values[],
+    run: (values: readonly Values[]) => Promise<readonly TextRow[][]>,
+  ): Promise<readonly Outcome[]> {
+    if (sharesEqual !== true || batch.length === 1) return (await run(batch)).map((rows) => ({ rows }));
+    const ids = batch.map((values) => JSON.stringify(values));
+    const different = new Map(ids.map((id, index) => [id, batch[index] as Values]));
+    const results = await run([...different.values()]);
+    const found = new Map([...different.keys()].map((id, index) => [id, results[index] ?? []]));
+    // Whoever asked may change its rows.
+    return ids.map((id) => ({ rows: (found.get(id) ?? []).map((row) => [...row]) }));
   }
 
-  function batcherOf(text: string, name: string): Batcher<Values, Outcome> {
-    const batcher = createBatcher<Values, Outcome>({
-      maxItems: mostReads,
-      atWork: Infinity,
-      handle: async (values) => {
-        try {
-          const results = await runBatch(pool, { name, text, values });
-          return results.map((rows) => ({ rows }));
-        } catch (error) {
-          return settle(text, values, error);
-        }
-      },
-    });
-    batchers.set(text, batcher);
-    return batcher;
+  async function runTogether(
+    name: string,
+    text: string,
+    batch: readonly Values[],
+  ): Promise<readonly Outcome[]> {
+    const startedAt = performance.now();
+    try {
+      const before = batch.length === 1 ? undefined : options.before;
+      return await runOnce(batch, (values) => runBatch(pool, { name, text, values, before }));
+    } catch (error) {
+      const isSure = !isStalePlan(error) && (batch.length === 1 || !isOfOneStatement(error));
+      return batch.map(() => (isSure ? { error } : "again"));
+    } finally {
+      pace.note(name, (performance.now() - startedAt) / batch.length);
+    }
   }
 
-  return async (text, values) => {
+  /** Joins the batch that is gathered for the holder. */
+  async function join(holder: Holder, name: string, text: string, values: Values): Promise<Outcome> {
+    const key = `${keyOf(holder)} ${name}`;
+    let entry = open.get(key);
+    if (entry === undefined) {
+      const batcher = createBatcher<Values, Outcome>({
+        maxItems: () => pace.most(name),
+        atWork: Infinity,
+        inTurn: (act) => inTurn(holder, act),
+        handle: (batch) => runTogether(name, text, batch),
+      });
+      entry = { batcher, count: 0 };
+      open.set(key, entry);
+    }
+    entry.count += 1;
+    try {
+      return await entry.batcher.add(values);
+    } finally {
+      entry.count -= 1;
+      if (entry.count === 0) open.delete(key);
+    }
+  }
+
+  return (holder) => async (text, values) => {
     const name = names(text);
     const sent = name === undefined ? undefined : sentOf(values);
-    if (name === undefined || sent === undefined) return alone(text, values);
-    const outcome = await (batchers.get(text) ?? batcherOf(text, name)).add(sent);
-    if ("error" in outcome) throw outcome.error;
-    return outcome.rows;
+    if (name !== undefined && sent !== undefined) {
+      const outcome = await join(holder, name, text, sent);
+      if (outcome !== "again") {
+        if ("error" in outcome) throw outcome.error;
+        return outcome.rows;
+      }
+    }
+    return inTurn(holder, () => alone(text, values));
   };
 }
 
-/** Returns whether the fault is not the server's (class 57: it stops, or stopped the statement). */
-function isOfOneRead(error: unknown): boolean {
+/** Makes batches of slow statements smaller. */
+interface Pace {
+  most(name: string): number;
+  /** @param ms What a statement of that name took, in its batch. */
+  note(name: string, ms: number): void;
+}
+
+function createPace(): Pace {
+  /** By name, of which there are as many as `createStatementNames` gives. */
+  const took = new Map<string, number>();
+  return {
+    most(name) {
+      const ms = took.get(name);
+      if (ms === undefined) return mostNew;
+      return Math.min(mostStatements, Math.max(1, Math.floor(mostMs / ms)));
+    },
+    note(name, ms) {
+      const before = took.get(name) ?? ms;
+      took.set(name, before + (ms - before) / 4);
+    },
+  };
+}
+
+/**
+ * Returns whether the fault is one statement's: not the server's (class 57: it stops), unless that
+ * is a time limit.
+ */
+function isOfOneStatement(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown };
+  if (code === resultTooLargeCode || code === timeLimitCode) return true;
   return error instanceof DatabaseError && error.code?.startsWith("57") !== true;
 }
+
+const timeLimitCode = "57014";

@@ -14,11 +14,17 @@ export type TextRow = (string | null)[];
 /** A value that is sent as it is. */
 export type SentValue = string | Buffer | null;
 
-/** One prepared statement, for several lists of values. */
-export interface StatementBatch {
+/** A text and the name that it is prepared under. */
+export interface Statement {
   readonly name: string;
   readonly text: string;
+}
+
+/** One prepared statement, for several lists of values. */
+export interface StatementBatch extends Statement {
   readonly values: readonly (readonly SentValue[])[];
+  /** Runs first, without values. Its rows are left out. */
+  readonly before?: Statement | undefined;
 }
 
 /** Returns what pg would send; undefined for values that pg has to write, such as lists. */
@@ -134,15 +140,15 @@ interface Shape {
   parseRow(values: TextRow): unknown;
 }
 
-interface Statement {
+interface KnownStatement {
   readonly state: StatementState;
   readonly shape?: Shape | undefined;
 }
 
 /** The statements that each connection has parsed here, by name. */
-const statements = new WeakMap<Connection, Map<string, Statement>>();
+const statements = new WeakMap<Connection, Map<string, KnownStatement>>();
 
-function statementsOf(connection: Connection): Map<string, Statement> {
+function statementsOf(connection: Connection): Map<string, KnownStatement> {
   let known = statements.get(connection);
   if (known === undefined) {
     known = new Map();
@@ -151,15 +157,25 @@ function statementsOf(connection: Connection): Map<string, Statement> {
   return known;
 }
 
+/** Prepares the statement unless the connection has it. */
+function parse(sender: Sender, known: Map<string, KnownStatement>, { name, text }: Statement): void {
+  const state = known.get(name)?.state;
+  if (state === "parsed") return;
+  // The close of a statement that is not there is no error.
+  if (state === "unsure") sender.close({ type: "S", name });
+  sender.parse({ name, text });
+  known.set(name, { state: "unsure" });
+}
+
 function createQuery<Row>(
-  { name, text, values, isDescribed = false }: SentBatch,
+  { name, text, values, before, isDescribed = false }: SentBatch,
   readRow: ReadRow<Row>,
   done: (error: Error | undefined, results: readonly Row[][]) => void,
 ): Submittable {
   const results: Row[][] = values.map(() => []);
-  let known: Map<string, Statement> | undefined;
+  let known: Map<string, KnownStatement> | undefined;
   let shape: Shape | undefined;
-  let current = 0;
+  let current = before === undefined ? 0 : -1;
   let isDone = false;
   let unreadable: Error | null = null;
   const query: RawQuery = {
@@ -168,8 +184,10 @@ function createQuery<Row>(
       // The client reports a time limit twice.
       if (isDone) return;
       isDone = true;
-      if (error === null) known?.set(name, { state: "parsed", shape });
-      else if (isStalePlan(error)) known?.set(name, { state: "unsure" });
+      if (error === null) {
+        known?.set(name, { state: "parsed", shape });
+        if (before !== undefined) known?.set(before.name, { state: "parsed" });
+      } else if (isStalePlan(error)) known?.set(name, { state: "unsure" });
       done(error ?? undefined, results);
     },
     submit(connection) {
@@ -177,14 +195,13 @@ function createQuery<Row>(
       const sender = connection as unknown as Sender;
       sender.stream.cork();
       try {
-        const { state, shape: before } = known.get(name) ?? {};
-        shape = before;
-        // The close of a statement that is not there is no error.
-        if (state === "unsure") sender.close({ type: "S", name });
-        if (state !== "parsed") {
-          sender.parse({ name, text });
-          known.set(name, { state: "unsure" });
+        ({ shape } = known.get(name) ?? {});
+        if (before !== undefined) {
+          parse(sender, known, before);
+          sender.bind({ statement: before.name, values: [] });
+          sender.execute({ portal: "" });
         }
+        parse(sender, known, { name, text });
         for (const one of values) {
           sender.bind({ statement: name, values: one });
           if (isDescribed && shape === undefined) sender.describe({ type: "P", name: "" });

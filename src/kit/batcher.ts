@@ -24,6 +24,7 @@ interface Waiting<Item, Result> {
  * @param maxItems Most items of one batch.
  * @param maxWeight Most weight of one batch, unless its first item is heavier.
  * @param atWork How many batches run at one time.
+ * @param inTurn Runs a batch when it has its turn; items that come meanwhile join it.
  */
 export function createBatcher<Item, Result>({
   handle,
@@ -31,12 +32,14 @@ export function createBatcher<Item, Result>({
   maxWeight = Infinity,
   weightOf = () => 0,
   atWork = 1,
+  inTurn = (act) => act(),
 }: {
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
-  readonly maxItems: number;
+  readonly maxItems: number | (() => number);
   readonly maxWeight?: number;
   readonly weightOf?: (item: Item) => number;
   readonly atWork?: number;
+  readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
 }): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
   const runs = new Set<Promise<void>>();
@@ -45,11 +48,12 @@ export function createBatcher<Item, Result>({
   let isGathering = false;
 
   function takeBatch(): readonly Waiting<Item, Result>[] {
+    const most = typeof maxItems === "number" ? maxItems : maxItems();
     let count = 0;
     let weight = 0;
     for (const { item } of waiting) {
       weight += weightOf(item);
-      if (count === maxItems || (count > 0 && weight > maxWeight)) break;
+      if (count === most || (count > 0 && weight > maxWeight)) break;
       count += 1;
     }
     return waiting.splice(0, count);
@@ -58,6 +62,13 @@ export function createBatcher<Item, Result>({
   async function run(): Promise<void> {
     // Lets everything that became ready in this turn of the event loop join the first batch.
     await new Promise((resolve) => setImmediate(resolve));
+    await inTurn(runBatches);
+    running -= 1;
+    // Came after the last look at what waits.
+    if (waiting.length > 0) startOneMore();
+  }
+
+  async function runBatches(): Promise<void> {
     isGathering = false;
     // What another batch gathers is left to it.
     while (waiting.length > 0 && !isGathering) {
@@ -70,7 +81,6 @@ export function createBatcher<Item, Result>({
         for (const { reject } of batch) reject(error);
       }
     }
-    running -= 1;
   }
 
   function startOneMore(): void {

@@ -2,6 +2,8 @@
  * Limits what each holder does at one time. The others of that holder wait, first in, first out.
  */
 export interface Turns<Id extends number | string = number> {
+  /** Whether a place is free. */
+  isFree(holder: Id): boolean;
   /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;
   /** Takes a place when one is free within so long. Returns whether it did. */
@@ -39,6 +41,7 @@ export function createTurns<Id extends number | string = number>(
     return undefined;
   };
   const turns: Turns<Id> = {
+    isFree: (id) => (holders.get(id)?.taken ?? 0) < placesOf(id),
     take(id) {
       const waiting = takeOrWait(id);
       return waiting && new Promise((resolve) => waiting.push(resolve));

@@ -15,7 +15,7 @@ export function databaseWithin(
     many,
     records: text,
     reads: text,
-    lists: text,
+    writes: () => text,
     transact: (work) => work(text),
     onFallback(resource) {
       const message = `${resource} takes neither batches nor Idempotency-Key: its code module gives arguments that only Prisma knows.`;

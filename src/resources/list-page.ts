@@ -46,7 +46,7 @@ export interface Total {
 export interface CountedRecords {
   readonly records: readonly string[];
   /** Undefined where nothing was counted. */
-  readonly total: number | undefined;
+  readonly total?: number | undefined;
 }
 
 export function exactly(total: number): Total {
@@ -57,7 +57,7 @@ export function exactly(total: number): Total {
  * Reads a page, a quarter of it at a time where the whole is larger than a connection may hold.
  *
  * @param read Reads as many records from `skip` on.
- * @param readCounted Does the same, and counts all where there is a record at `countAt`.
+ * @param readCounted Does the same, and may count all where there is a record at `countAt`.
  */
 export async function readPage(
   { skip, take, likely = take, count: mode }: ListPart,
@@ -81,10 +81,11 @@ export async function readPage(
   if (mode === "exact" && readCounted !== undefined) {
     let total: number | undefined;
     const found = await readFitting(size, async (most) => {
-      // A first page that is not full is the count.
-      const page = await readCounted(most, skip > 0 ? 1 : most);
-      total = page.total ?? (skip > 0 ? undefined : page.records.length);
-      return page.records;
+      const { records, total: counted } = await readCounted(most, skip > 0 ? 1 : most);
+      // A page that is not full ends where all of them do.
+      const isLast = records.length < most && (records.length > 0 || skip === 0);
+      total = counted ?? (isLast ? skip + records.length : undefined);
+      return records;
     });
     return { ...found, ...(total === undefined ? await count(mode) : exactly(total)), hasNext: false };
   }

@@ -1,4 +1,3 @@
-import type { Turns } from "../kit/turns.ts";
 import { validationError } from "../kit/errors.ts";
 import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
@@ -31,8 +30,6 @@ export interface ListOptions {
   readonly store: RecordStore;
   readonly access: AccessConditions;
   readonly maxPerPage: number;
-  /** Turns of users, at lists of all resources together. */
-  readonly listTurns: Turns;
   readonly urlOf: UrlOf;
   readonly cursors: Cursors;
 }
@@ -72,7 +69,7 @@ interface AskedList<Kind extends Paging["kind"]> {
 }
 
 async function pageText(
-  { definition, store, pageSizes, listTurns, urlOf }: Context,
+  { definition, store, pageSizes, urlOf }: Context,
   ctx: ApiContext,
   { asked: { count = definition.count }, query, paging }: AskedList<"page">,
 ): Promise<string> {
@@ -82,7 +79,7 @@ async function pageText(
   const found =
     query === "nothing"
       ? { records: [], size: take, total: 0, isEstimate: false, hasNext: false }
-      : await listTurns.run(userId, () => store.list(query, { skip, take, likely, count }));
+      : await store.list(query, { skip, take, likely, count });
   pageSizes.note(userId, { asked: take, size: found.size });
   const part =
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
@@ -90,7 +87,7 @@ async function pageText(
 }
 
 async function cursorPageText(
-  { definition, store, pageSizes, listTurns, urlOf, cursors }: Context,
+  { definition, store, pageSizes, urlOf, cursors }: Context,
   ctx: ApiContext,
   { asked, query, paging }: AskedList<"cursor">,
 ): Promise<string> {
@@ -102,7 +99,7 @@ async function cursorPageText(
   const found =
     query === "nothing"
       ? { records: [], size: take, next: undefined, previous: undefined }
-      : await listTurns.run(userId, () => store.listByCursor(query, { from, take, likely }));
+      : await store.listByCursor(query, { from, take, likely });
   pageSizes.note(userId, { asked: take, size: found.size });
   return cursorEnvelopeText(found.records, {
     next: found.next && sealed(cursors, found.next, binding),
@@ -131,6 +128,7 @@ function queryOf(
   const { filter, sort, fields } = asked;
   return {
     ...query,
+    userId: caller.id,
     access: readable,
     filter: access.withinReach(filter, caller),
     sort,

@@ -123,6 +123,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       });
       return reach.store.create({
         data: { ...values, ...ownerOf(definition, values, caller) },
+        userId: caller.id,
         access: creatable,
         include: baseQueryOf(definition).include,
         present: (record) => ({
@@ -154,6 +155,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
         where,
         access: allowed,
         data,
+        userId: caller.id,
         include,
         present: (record) => sendable(definition, record, isLarge),
         isUndone: isLarge,

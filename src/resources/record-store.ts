@@ -10,6 +10,8 @@ export type Include = PrismaQuery["include"];
 
 /** What a request asks of a list. */
 export interface ListQuery extends PrismaQuery {
+  /** Who asks. */
+  readonly userId: number;
   /** What the caller may read. */
   readonly access: Condition;
   readonly filter: Condition;
@@ -34,6 +36,8 @@ export interface Found {
 
 export interface Written<T> {
   readonly data: Row;
+  /** Who writes it. */
+  readonly userId: number;
   readonly include: Include;
   /** Makes of the written record what is answered. */
   readonly present: (record: Found) => T;
@@ -85,7 +89,7 @@ export interface ManyStore {
   /** Returns undefined when they have to be created one by one. */
   createMany<T>(
     many: readonly Row[],
-    options: Omit<Written<T>, "data" | "isUndone">,
+    options: Omit<Written<T>, "data" | "isUndone" | "userId">,
   ): Promise<readonly T[] | undefined>;
   /** Returns whether all of them were there; else those that were are deleted. */
   removeMany(keys: readonly unknown[], where: Where, access: Condition): Promise<boolean>;

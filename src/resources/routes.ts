@@ -14,7 +14,7 @@ import { createListOperation } from "./list-route.ts";
 import { createLookup } from "./lookup.ts";
 import type { Together } from "./record-operations.ts";
 import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
-import { takingTurns, type ResourceTurns } from "./store-turns.ts";
+import { takingTurns } from "./store-turns.ts";
 import { createStore, type RecordDatabase } from "./store.ts";
 import { createViews } from "./view.ts";
 
@@ -23,9 +23,8 @@ export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "defini
   /** Answers the rules `unique` and `exists`. */
   readonly sql: Sql;
   readonly maxPerPage: number;
-  /** Turns of users, at lists of all resources together. */
-  readonly listTurns: Turns;
-  readonly resourceTurns: ResourceTurns;
+  /** Turns at single records, by resource. */
+  readonly recordTurns: Turns<string>;
   readonly cursors: Cursors;
 }
 
@@ -83,11 +82,11 @@ interface Served {
 
 /** Compiles what does not depend on the request, once. */
 function serve(definition: Definition, options: ResourceRoutesOptions): Served {
-  const { definitions, database, sql, resourceTurns, access, inTransaction } = options;
+  const { definitions, database, sql, recordTurns, access, inTransaction } = options;
   const views = createViews(definition, definitions);
   const storeOver = (over: RecordDatabase): ReturnType<typeof createStore> =>
     createStore({ definition, definitions, views, database: over });
-  const store = takingTurns(storeOver(database), definition.name, resourceTurns);
+  const store = takingTurns(storeOver(database), definition.name, recordTurns);
   const list = createListOperation({ definition, store, ...options });
   const lookupFor = createLookup({ own: definition, definitions, sql, access });
   const { show, create, update, remove, batch } = createRecordHandlers({
@@ -101,7 +100,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
       const together: Together = { ...within, attempt: (work) => attempt(sqlWithin, work) };
       return { store: within, lookup: createLookup(looking)(caller), together };
     },
-    inTransaction: (work) => resourceTurns.records.run(definition.name, () => inTransaction(work)),
+    inTransaction: (work) => recordTurns.run(definition.name, () => inTransaction(work)),
   });
   const { supportsCreate, supportsUpdate, supportsDelete } = definition;
   const takesBatches = supportsCreate || supportsUpdate || supportsDelete;

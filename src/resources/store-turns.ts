@@ -1,24 +1,16 @@
 import type { Turns } from "../kit/turns.ts";
 import type { RecordStore } from "./record-store.ts";
 
-/** Connections that the requests of one resource may have, by its name. */
-export interface ResourceTurns {
-  readonly records: Turns<string>;
-  readonly lists: Turns<string>;
-}
-
 /**
- * Returns a store whose requests take turns. A locked table keeps no more than its resource's share
- * of the connections.
+ * Returns a store whose requests for single records take turns. A locked table keeps no more than
+ * its resource's share of the connections. Lists take theirs by the statement, see `ListDatabase`.
+ *
+ * @param records Connections that the requests of one resource may have, by its name.
  */
-export function takingTurns(
-  store: RecordStore,
-  name: string,
-  { records, lists }: ResourceTurns,
-): RecordStore {
+export function takingTurns(store: RecordStore, name: string, records: Turns<string>): RecordStore {
   return {
-    list: (query, part) => lists.run(name, () => store.list(query, part)),
-    listByCursor: (query, part) => lists.run(name, () => store.listByCursor(query, part)),
+    list: (query, part) => store.list(query, part),
+    listByCursor: (query, part) => store.listByCursor(query, part),
     find: (key, where, shape, access) => records.run(name, () => store.find(key, where, shape, access)),
     version: (key) => records.run(name, () => store.version(key)),
     create: (options) => records.run(name, () => store.create(options)),

@@ -1,5 +1,6 @@
 import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
+import type { SqlOf } from "../db/batched-sql.ts";
 import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
@@ -29,6 +30,7 @@ import {
   updateRecord,
 } from "../querying/write.ts";
 import type { Where } from "./access.ts";
+import type { ListDatabase, ListHolder } from "./list-database.ts";
 import {
   exactly,
   readCursorPage,
@@ -49,7 +51,9 @@ export interface RecordDatabase {
   readonly records: TextSql;
   /** For reads of one record, which may go to the server together. */
   readonly reads: TextSql;
-  readonly lists: TextSql;
+  /** For writes of a user by one statement, which may go to the server together. */
+  readonly writes: SqlOf<number>;
+  readonly lists: ListDatabase;
   readonly transact: TextTransact;
   /** For the arguments of code modules that only Prisma knows. */
   readonly models: ModelsClient;
@@ -102,13 +106,18 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
 
 async function list(context: Context, query: ListQuery, part: ListPart): Promise<RecordPage> {
   const compiled = compiledList(context, query);
-  if (compiled === undefined) return context.fallback().list(query, part);
-  const { definition } = context;
+  const { definition, fallback, database } = context;
+  const holder = holderOf(context, query);
+  if (compiled === undefined) return database.lists.inTurn(holder, () => fallback().list(query, part));
   const { view, condition, sql } = compiled;
   const readingOf = (take: number): Reading => ({ condition, order: compiled.order, skip: part.skip, take });
+  const read = async (take: number): Promise<readonly string[]> =>
+    jsonOf(compiled, await readRecords(sql, view.statement, readingOf(take)));
   return readPage(part, {
-    read: async (take) => jsonOf(compiled, await readRecords(sql, view.statement, readingOf(take))),
+    read,
     async readCounted(take, countAt) {
+      // Of lists that wait together, one counts for all that ask for the same.
+      if (database.lists.isBusy(holder)) return { records: await read(take) };
       const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
       return { records: await jsonOf(compiled, found.rows), total: found.total };
     },
@@ -121,7 +130,10 @@ async function list(context: Context, query: ListQuery, part: ListPart): Promise
 
 async function listByCursor(context: Context, query: ListQuery, part: CursorPart): Promise<CursorPage> {
   const compiled = compiledList(context, query);
-  if (compiled === undefined) return context.fallback().listByCursor(query, part);
+  if (compiled === undefined) {
+    const { database, fallback } = context;
+    return database.lists.inTurn(holderOf(context, query), () => fallback().listByCursor(query, part));
+  }
   const { view, condition, sql } = compiled;
   const order = part.from?.isBackwards === true ? reversed(compiled.order) : compiled.order;
   return readCursorPage(part, async (take) => {
@@ -176,7 +188,7 @@ const mostRelated = 25;
 async function createMany<T>(
   { views, database }: Context,
   many: readonly Row[],
-  { include, access, present }: Omit<Written<T>, "data" | "isUndone">,
+  { include, access, present }: Omit<Written<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
   // Whether a new record fits its rule of access may depend on those before it.
@@ -199,10 +211,10 @@ async function update<T>(
   if (view === undefined || filter === undefined) return fallback().update(key, options);
   const condition = allOf([filter, options.access, versionIs(options.version)]);
   const target = { key: keyCondition(definition, key), data: options.data, condition };
-  const { present, isUndone } = options;
+  const { present, isUndone, userId } = options;
   return write(
     context,
-    { present: (record: Found | undefined) => record && present(record), isUndone },
+    { present: (record: Found | undefined) => record && present(record), isUndone, userId },
     async (sql) => {
       const { statement } = view;
       const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
@@ -244,13 +256,19 @@ async function write<F, T>(
   {
     present,
     isUndone,
+    userId,
     access = always,
-  }: { readonly present: (record: F) => T; readonly isUndone: boolean; readonly access?: Condition },
+  }: {
+    readonly present: (record: F) => T;
+    readonly isUndone: boolean;
+    readonly userId: number;
+    readonly access?: Condition;
+  },
   act: (sql: TextSql) => Promise<F>,
 ): Promise<T> {
   const needsTransaction = isUndone || !isAlways(access) || definition.code.transform !== undefined;
   try {
-    if (!needsTransaction) return present(await act(database.records));
+    if (!needsTransaction) return present(await act(database.writes(userId)));
     return await database.transact(async (sql) => present(await act(sql)));
   } catch (error) {
     return refuseWrite(definition, error);
@@ -265,11 +283,14 @@ interface CompiledList {
   readonly sql: TextSql;
 }
 
+function holderOf({ definition }: StoreOptions, { userId }: ListQuery): ListHolder {
+  return { userId, resource: definition.name };
+}
+
 /** Undefined for a query with a part that only the Prisma client knows. */
-function compiledList(
-  { definition, definitions, views, database }: StoreOptions,
-  { where, orderBy, include, access, filter, sort, fields, related }: ListQuery,
-): CompiledList | undefined {
+function compiledList(options: StoreOptions, query: ListQuery): CompiledList | undefined {
+  const { definition, definitions, views, database } = options;
+  const { where, orderBy, include, access, filter, sort, fields, related } = query;
   const view = views.of(include, { fields, related: related.map(({ link }) => link) });
   const base = conditionOf(definition, definitions, where);
   const order = sort ?? orderOf(definition, definitions, orderBy);
@@ -279,7 +300,7 @@ function compiledList(
     condition: allOf([base, access, filter]),
     order: totalOrder(order, definition),
     related,
-    sql: database.lists,
+    sql: database.lists.sql(holderOf(options, query)),
   };
 }
 

@@ -24,7 +24,11 @@ describe("createBatchedSql", () => {
     await database.pool.query(
       "CREATE TABLE things (id int, name text); INSERT INTO things VALUES (1, 'one'), (2, NULL), (2, 'two')",
     );
-    sql = createBatchedSql(database.pool, createStatementNames(false));
+    sql = createBatchedSql<undefined>({
+      pool: database.pool,
+      names: createStatementNames(false),
+      keyOf: () => "",
+    })(undefined);
   });
   beforeEach(() => {
     taken = 0;

@@ -186,7 +186,14 @@ function actOf(random: Random, most: number): readonly [string, Act] {
     return [
       `create ${JSON.stringify(Object.keys(all))}`,
       (store) =>
-        store("items").create({ data: all, include, present: shown, isUndone: kind < 0.1, access: always }),
+        store("items").create({
+          data: all,
+          include,
+          present: shown,
+          isUndone: kind < 0.1,
+          userId: 1,
+          access: always,
+        }),
     ];
   }
   if (kind < 0.75 && (names.length > 0 || kind < 0.6)) {
@@ -200,6 +207,7 @@ function actOf(random: Random, most: number): readonly [string, Act] {
           include,
           present: shown,
           isUndone: kind < 0.5,
+          userId: 1,
           access: always,
         }),
     ];

@@ -29,6 +29,7 @@ async function answerOf(store: RecordStore, { skip, take, ...query }: GeneratedQ
   const unasked = {
     access: always,
     filter: always,
+    userId: 1,
     sort: undefined,
     fields: undefined,
     related: [],

@@ -1,10 +1,12 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
-import { createBatchedSql } from "../../src/db/batched-sql.ts";
+import { createBatchedSql, shortLocks } from "../../src/db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
+import { createTurns } from "../../src/kit/turns.ts";
+import { createListDatabase } from "../../src/resources/list-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { RecordDatabase } from "../../src/resources/store.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
@@ -178,8 +180,14 @@ export function recordDatabaseOf({
   const names = createStatementNames(false);
   return {
     records: createTextSql(database.pool, names),
-    reads: createBatchedSql(database.pool, names),
-    lists: createTextSql(database.lists, names),
+    reads: createBatchedSql<undefined>({ pool: database.pool, names, keyOf: () => "" })(undefined),
+    writes: createBatchedSql({ pool: database.pool, names, keyOf: String, before: shortLocks }),
+    lists: createListDatabase({
+      pool: database.lists,
+      names,
+      users: createTurns(10),
+      resources: createTurns(10),
+    }),
     transact: createTextTransact(database.pool, names),
     models,
     onFallback,

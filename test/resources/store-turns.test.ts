@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { always } from "../../src/querying/condition.ts";
 import { takingTurns } from "../../src/resources/store-turns.ts";
-import type { ListQuery, RecordStore } from "../../src/resources/record-store.ts";
+import type { RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 
 describe("takingTurns", () => {
-  it("lets a resource have its share of the connections, lists apart, and its other requests wait their turn", async () => {
+  it("lets a resource have its share of the connections, and its other requests wait their turn", async () => {
     const begun: string[] = [];
     const ends: (() => void)[] = [];
     const slow = (name: string) => (): Promise<never> => {
@@ -13,11 +13,10 @@ describe("takingTurns", () => {
       return new Promise((resolve) => ends.push(() => resolve(undefined as never)));
     };
     const store = {
-      list: slow("list"),
       find: slow("find"),
       remove: slow("remove"),
     } as unknown as RecordStore;
-    const turns = { records: createTurns<string>(2), lists: createTurns<string>(1) };
+    const turns = createTurns<string>(2);
     const locked = takingTurns(store, "locked", turns);
     const other = takingTurns(store, "other", turns);
     const shape = "access";
@@ -26,17 +25,15 @@ describe("takingTurns", () => {
       locked.find(1, undefined, shape, always),
       locked.remove(1, {}, always),
       locked.find(2, undefined, shape, always),
-      locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
-      locked.list({} as ListQuery, { skip: 0, take: 1, count: "exact" }),
       other.find(3, undefined, shape, always),
     ];
     await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).to.have.members(["find", "remove", "list", "find"]);
+    expect(begun).to.have.members(["find", "remove", "find"]);
 
     ends[0]?.();
     await asked[0];
     await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).to.have.length(5);
+    expect(begun).to.have.length(4);
     while (begun.length < asked.length || ends.length > 0) {
       ends.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));

@@ -12,6 +12,7 @@ import { definitions, openServedDatabase, variant, type ServedDatabase } from ".
 const unasked = {
   access: always,
   filter: always,
+  userId: 1,
   sort: undefined,
   fields: undefined,
   related: [],
@@ -156,6 +157,7 @@ for (const [maker, make] of Object.entries(makers))
           include: { customer: true },
           present: asRead,
           isUndone: false,
+          userId: 1,
           access: always,
         });
 
@@ -183,6 +185,7 @@ for (const [maker, make] of Object.entries(makers))
               include: undefined,
               present: asRead,
               isUndone: false,
+              userId: 1,
               access: always,
             }),
           );
@@ -200,6 +203,7 @@ for (const [maker, make] of Object.entries(makers))
           include: { customer: true },
           present: asRead,
           isUndone: false,
+          userId: 1,
           access: always,
         });
 
@@ -214,6 +218,7 @@ for (const [maker, make] of Object.entries(makers))
           include: undefined,
           present: asRead,
           isUndone: false,
+          userId: 1,
           access: always,
         });
 
@@ -231,6 +236,7 @@ for (const [maker, make] of Object.entries(makers))
             include: undefined,
             present: asRead,
             isUndone: false,
+            userId: 1,
             access: always,
           }),
         );
