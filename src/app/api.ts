@@ -6,7 +6,7 @@ import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
-import { createBatchedSql, shortLocks } from "../db/batched-sql.ts";
+import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
@@ -80,10 +80,9 @@ export function createApi({
     definitions,
     database: createRecordDatabase(infrastructure, { models, names, listTurns }),
     ...posts,
-    sql,
     ...lists,
     recordTurns: createTurns(mostOf(database.pool)),
-    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
+    batchTurns: { users: createTurns(2), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
     access,
     onChange() {
       relay.wake();
@@ -152,7 +151,7 @@ function createListener(
     authenticate: createAuthenticate({ tokens, jwts, failures }),
     userTurns: {
       atWork: halfOf(database.pool),
-      alone: mostOf(database.pool),
+      alone: 2 * database.pool.options.max,
       limit: http.concurrencyPerUser,
     },
     memoryBudgetBytes: http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes),
@@ -175,8 +174,8 @@ function createRecordDatabase(
 ): RecordDatabase {
   return {
     records: createTextSql(pool, names),
-    reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "" })(undefined),
-    writes: createBatchedSql({ pool, names, keyOf: String, before: shortLocks }),
+    reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
+    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: lists,
       names,

@@ -3,8 +3,9 @@ import { createBatcher, type Batcher } from "../kit/batcher.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 import {
   isStalePlan,
-  runBatch,
   sentOf,
+  tryBatch,
+  type BatchFault,
   type SentValue,
   type Statement,
   type TextRow,
@@ -28,67 +29,64 @@ export interface BatchedSqlOptions<Holder> {
   readonly keyOf: (holder: Holder) => string;
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */
   readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
-  /** Runs first in a batch of several, in their transaction. */
-  readonly before?: Statement;
-  /** Whether statements of a batch that have the same values are run once. For reads only. */
-  readonly sharesEqual?: boolean;
+  /** What the statements do. `equal reads`: those of a batch that have equal values are run once. */
+  readonly kind: "reads" | "equal reads" | "writes";
 }
 
 /**
- * For writes: a statement of a batch that meets a lock gives up soon, and is run again alone. The
- * others of the batch do not wait for it.
+ * Goes before several writes. One that meets a lock gives up soon, and is run again alone: the others
+ * do not wait for it.
  */
-export const shortLocks: Statement = {
+const shortLocks: Statement = {
   name: "svc_short_locks",
   text: "SELECT set_config('lock_timeout', '50', true)",
 };
 
 type Values = readonly SentValue[];
-/** `again`: the fault may be that of another statement of the batch. */
+/** `again`: to be run alone. */
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
 /**
  * Runs statements without a transaction of their own: those of one holder and one text that come in
  * one turn of the event loop, or wait for their turn together, go to the server in one write.
  *
- * PostgreSQL takes them for one transaction, with one commit. Where one of them fails, all have
+ * PostgreSQL takes them for one transaction, with one commit. Where a write fails, all of them have
  * done nothing, and each is run once more, alone. Each has a snapshot of its own, taken after it was
  * asked for.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, inTurn = (_holder, act) => act(), sharesEqual } = options;
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
   const alone = createTextSql(pool, names);
   const open = new Map<string, { readonly batcher: Batcher<Values, Outcome>; count: number }>();
   const pace = createPace();
 
-  async function runOnce(
-    batch: readonly Values[],
-    run: (values: readonly Values[]) => Promise<readonly TextRow[][]>,
-  ): Promise<readonly Outcome[]> {
-    if (sharesEqual !== true || batch.length === 1) return (await run(batch)).map((rows) => ({ rows }));
-    const ids = batch.map((values) => JSON.stringify(values));
-    const different = new Map(ids.map((id, index) => [id, batch[index] as Values]));
-    const results = await run([...different.values()]);
-    const found = new Map([...different.keys()].map((id, index) => [id, results[index] ?? []]));
-    // Whoever asked may change its rows.
-    return ids.map((id) => ({ rows: (found.get(id) ?? []).map((row) => [...row]) }));
+  async function runTogether(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
+    const startedAt = performance.now();
+    const before = kind === "writes" && batch.length > 1 ? shortLocks : undefined;
+    const { results, fault } = await tryBatch(pool, { ...statement, values: batch, before });
+    pace.note(statement.name, (performance.now() - startedAt) / batch.length);
+    if (fault !== undefined && batch.length === 1)
+      return [isStalePlan(fault.error) ? "again" : { error: fault.error }];
+    return results.map((rows, index) => (fault === undefined ? { rows } : outcomeOf(rows, fault, index)));
   }
 
-  async function runTogether(
-    name: string,
-    text: string,
-    batch: readonly Values[],
-  ): Promise<readonly Outcome[]> {
-    const startedAt = performance.now();
-    try {
-      const before = batch.length === 1 ? undefined : options.before;
-      return await runOnce(batch, (values) => runBatch(pool, { name, text, values, before }));
-    } catch (error) {
-      const isSure = !isStalePlan(error) && (batch.length === 1 || !isOfOneStatement(error));
-      return batch.map(() => (isSure ? { error } : "again"));
-    } finally {
-      pace.note(name, (performance.now() - startedAt) / batch.length);
-    }
+  /** Returns the outcome of the statement at `index` of several. */
+  function outcomeOf(rows: TextRow[], { error, at }: BatchFault, index: number): Outcome {
+    if (isStalePlan(error)) return "again";
+    if (!isOfOneStatement(error)) return { error };
+    // A write may have failed because of one before it.
+    if (kind === "writes") return index === at && isTimeLimit(error) ? { error } : "again";
+    if (index === at) return { error };
+    return index < at ? { rows } : "again";
+  }
+
+  async function runDifferent(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
+    if (kind !== "equal reads" || batch.length === 1) return runTogether(statement, batch);
+    const ids = batch.map((values) => JSON.stringify(values));
+    const different = new Map(ids.map((id, index) => [id, batch[index] as Values]));
+    const outcomes = await runTogether(statement, [...different.values()]);
+    const found = new Map([...different.keys()].map((id, index) => [id, outcomes[index]]));
+    return ids.map((id) => copyOf(found.get(id) ?? "again"));
   }
 
   /** Joins the batch that is gathered for the holder. */
@@ -100,7 +98,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
         maxItems: () => pace.most(name),
         atWork: Infinity,
         inTurn: (act) => inTurn(holder, act),
-        handle: (batch) => runTogether(name, text, batch),
+        handle: (batch) => runDifferent({ name, text }, batch),
       });
       entry = { batcher, count: 0 };
       open.set(key, entry);
@@ -151,14 +149,19 @@ function createPace(): Pace {
   };
 }
 
-/**
- * Returns whether the fault is one statement's: not the server's (class 57: it stops), unless that
- * is a time limit.
- */
-function isOfOneStatement(error: unknown): boolean {
-  const { code } = error as { readonly code?: unknown };
-  if (code === resultTooLargeCode || code === timeLimitCode) return true;
-  return error instanceof DatabaseError && error.code?.startsWith("57") !== true;
+/** Whoever asked may change its rows. */
+function copyOf(outcome: Outcome): Outcome {
+  return typeof outcome === "object" && "rows" in outcome
+    ? { rows: outcome.rows.map((row) => [...row]) }
+    : outcome;
 }
 
-const timeLimitCode = "57014";
+/** Returns whether the fault is one statement's: not the server's (class 57: it stops). */
+function isOfOneStatement(error: Error): boolean {
+  if ("code" in error && error.code === resultTooLargeCode) return true;
+  return error instanceof DatabaseError && (isTimeLimit(error) || error.code?.startsWith("57") !== true);
+}
+
+function isTimeLimit(error: Error): boolean {
+  return "code" in error && error.code === "57014";
+}

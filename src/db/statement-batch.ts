@@ -46,8 +46,36 @@ export function sentOf(values: readonly unknown[]): readonly SentValue[] | undef
  * PostgreSQL takes a batch for one transaction. A fault of one execution therefore fails the batch.
  * A pool gives up the connection then, as it does after a fault of its own queries.
  */
-export function runBatch(over: Pool | ClientBase, batch: StatementBatch): Promise<readonly TextRow[][]> {
+export async function runBatch(
+  over: Pool | ClientBase,
+  batch: StatementBatch,
+): Promise<readonly TextRow[][]> {
+  return resultsOf(await tryBatch(over, batch));
+}
+
+/** The rows of each list of values, and what failed. */
+export interface BatchEnd<Row> {
+  readonly results: readonly Row[][];
+  readonly fault: BatchFault | undefined;
+}
+
+export interface BatchFault {
+  readonly error: Error;
+  /**
+   * Place of the execution that failed: behind all of them when their commit failed, -1 when
+   * `before` did.
+   */
+  readonly at: number;
+}
+
+/** Does the same, and says where it failed. The rows of the executions before that are whole. */
+export function tryBatch(over: Pool | ClientBase, batch: StatementBatch): Promise<BatchEnd<TextRow>> {
   return run(over, batch, ({ fields }) => fields);
+}
+
+function resultsOf<Row>({ results, fault }: BatchEnd<Row>): readonly Row[][] {
+  if (fault !== undefined) throw fault.error;
+  return results;
 }
 
 /**
@@ -64,8 +92,8 @@ export async function runDescribed<R extends QueryResultRow>(
 ): Promise<R[]> {
   const sent = values.map((value) => utils.prepareValue(value));
   const batch = { name, text, values: [sent], isDescribed: true };
-  const [rows = []] = await run(pool, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
-  return rows;
+  const end = await run(pool, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
+  return resultsOf(end)[0] ?? [];
 }
 
 /**
@@ -79,18 +107,10 @@ interface SentBatch extends StatementBatch {
 
 type ReadRow<Row> = (message: { readonly fields: TextRow }, shape: Shape | undefined) => Row;
 
-function run<Row>(
-  over: Pool | ClientBase,
-  batch: SentBatch,
-  readRow: ReadRow<Row>,
-): Promise<readonly Row[][]> {
+function run<Row>(over: Pool | ClientBase, batch: SentBatch, readRow: ReadRow<Row>): Promise<BatchEnd<Row>> {
   return new Promise((resolve, reject) => {
-    const settle = (error: Error | undefined, results: readonly Row[][]): void => {
-      if (error === undefined) resolve(results);
-      else reject(error);
-    };
     if (!(over instanceof Pool)) {
-      over.query(createQuery(batch, readRow, settle));
+      over.query(createQuery(batch, readRow, resolve));
       return;
     }
     over.connect((fault, client, release) => {
@@ -99,9 +119,9 @@ function run<Row>(
         return;
       }
       client.query(
-        createQuery(batch, readRow, (error, results) => {
-          release(error);
-          settle(error, results);
+        createQuery(batch, readRow, (end) => {
+          release(end.fault?.error);
+          resolve(end);
         }),
       );
     });
@@ -170,7 +190,7 @@ function parse(sender: Sender, known: Map<string, KnownStatement>, { name, text 
 function createQuery<Row>(
   { name, text, values, before, isDescribed = false }: SentBatch,
   readRow: ReadRow<Row>,
-  done: (error: Error | undefined, results: readonly Row[][]) => void,
+  done: (end: BatchEnd<Row>) => void,
 ): Submittable {
   const results: Row[][] = values.map(() => []);
   let known: Map<string, KnownStatement> | undefined;
@@ -188,7 +208,7 @@ function createQuery<Row>(
         known?.set(name, { state: "parsed", shape });
         if (before !== undefined) known?.set(before.name, { state: "parsed" });
       } else if (isStalePlan(error)) known?.set(name, { state: "unsure" });
-      done(error ?? undefined, results);
+      done({ results, fault: error === null ? undefined : { error, at: current } });
     },
     submit(connection) {
       known = statementsOf(connection);

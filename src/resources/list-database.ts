@@ -42,7 +42,7 @@ export function createListDatabase({
     // A text is of one resource.
     keyOf: ({ userId }) => String(userId),
     inTurn,
-    sharesEqual: true,
+    kind: "equal reads",
   });
   return { sql, inTurn, isBusy: ({ userId }) => !users.isFree(userId) };
 }

@@ -1,5 +1,6 @@
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 import type { Sql } from "../db/sql.ts";
+import type { TextSql } from "../db/text-sql.ts";
 import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
@@ -18,23 +19,21 @@ import type { Lookup } from "./rules.ts";
  *
  * @param own The resource whose rules look up: its record that is being updated is left aside,
  *   those of others are not.
- * @param isInTransaction Whether `sql` is a transaction's: it then survives a value that its column
- *   cannot hold.
+ * @param over Reads by statements of their own, or those within a transaction, which survives a
+ *   value that its column cannot hold.
  */
 export function createLookup({
   own,
   definitions,
-  sql,
+  over,
   access,
-  isInTransaction = false,
 }: {
   readonly own: Definition;
   readonly definitions: Definitions;
-  readonly sql: Sql;
+  readonly over: { readonly reads: TextSql } | { readonly within: Sql };
   readonly access: AccessConditions;
-  readonly isInTransaction?: boolean;
 }): (caller: Caller) => Lookup {
-  const asker: Asker = isInTransaction ? createGuardedAsker(sql) : (questions) => ask(sql, questions);
+  const asker = "reads" in over ? createAsker(over.reads) : createGuardedAsker(over.within);
 
   /** Questions of the current turn of the event loop: one statement asks those of one body. */
   let waiting: Waiting[] = [];
@@ -153,6 +152,13 @@ async function answerTogether(asker: Asker, questions: readonly Waiting[], first
 
 const inFailedTransaction = "25P02";
 
+function createAsker(reads: TextSql): Asker {
+  return async (questions) => {
+    const [row = []] = await reads(...questionText(questions));
+    return row.map((text) => text === "t");
+  };
+}
+
 /**
  * Asks within a transaction. A statement that fails would end it: a value that may not fit its
  * column is looked up behind a savepoint, which takes two more round trips. One statement at a
@@ -182,6 +188,11 @@ async function askBehindSavepoint(sql: Sql, questions: readonly Question[]): Pro
 }
 
 async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+  const [row = {}] = await sql(...questionText(questions));
+  return Object.values(row).map((isThere) => isThere === true);
+}
+
+function questionText(questions: readonly Question[]): [string, Parameters["values"]] {
   const parameters = createParameters();
   const parts = questions.map(({ table, column, text, condition, other }, index) => {
     const where = [
@@ -191,9 +202,7 @@ async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly b
     ];
     return `EXISTS (SELECT 1 FROM ${table} AS t WHERE ${where.join(" AND ")}) AS a${index}`;
   });
-  const text = `SELECT ${parts.join(", ")}`;
-  const [row] = await sql<Record<string, boolean>>(text, parameters.values);
-  return parts.map((_, index) => row?.[`a${index}`] === true);
+  return [`SELECT ${parts.join(", ")}`, parameters.values];
 }
 
 /** @param key As `keyValues` gives it. */

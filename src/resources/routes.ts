@@ -1,4 +1,3 @@
-import type { Sql } from "../db/sql.ts";
 import { attempt } from "../db/transaction.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { refuseParameters } from "../http/parameter-check.ts";
@@ -20,8 +19,6 @@ import { createViews } from "./view.ts";
 
 export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "reachOf"> {
   readonly database: RecordDatabase;
-  /** Answers the rules `unique` and `exists`. */
-  readonly sql: Sql;
   readonly maxPerPage: number;
   /** Turns at single records, by resource. */
   readonly recordTurns: Turns<string>;
@@ -82,23 +79,23 @@ interface Served {
 
 /** Compiles what does not depend on the request, once. */
 function serve(definition: Definition, options: ResourceRoutesOptions): Served {
-  const { definitions, database, sql, recordTurns, access, inTransaction } = options;
+  const { definitions, database, recordTurns, access, inTransaction } = options;
   const views = createViews(definition, definitions);
   const storeOver = (over: RecordDatabase): ReturnType<typeof createStore> =>
     createStore({ definition, definitions, views, database: over });
   const store = takingTurns(storeOver(database), definition.name, recordTurns);
   const list = createListOperation({ definition, store, ...options });
-  const lookupFor = createLookup({ own: definition, definitions, sql, access });
+  const asking = { own: definition, definitions, access };
+  const lookupFor = createLookup({ ...asking, over: database });
   const { show, create, update, remove, batch } = createRecordHandlers({
     ...options,
     definition,
     reachOf(caller, transaction) {
       if (transaction === undefined) return { store, lookup: lookupFor(caller) };
-      const { sql: sqlWithin } = transaction;
-      const looking = { own: definition, definitions, sql: sqlWithin, access, isInTransaction: true };
+      const { sql } = transaction;
       const within = storeOver(databaseWithin(database, transaction));
-      const together: Together = { ...within, attempt: (work) => attempt(sqlWithin, work) };
-      return { store: within, lookup: createLookup(looking)(caller), together };
+      const together: Together = { ...within, attempt: (work) => attempt(sql, work) };
+      return { store: within, lookup: createLookup({ ...asking, over: { within: sql } })(caller), together };
     },
     inTransaction: (work) => recordTurns.run(definition.name, () => inTransaction(work)),
   });

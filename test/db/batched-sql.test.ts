@@ -1,6 +1,8 @@
 import { expect } from "chai";
-import { createBatchedSql } from "../../src/db/batched-sql.ts";
+import { createBatchedSql, type SqlOf } from "../../src/db/batched-sql.ts";
 import { openDatabase, type Database } from "../../src/db/client.ts";
+import type { TextRow } from "../../src/db/statement-batch.ts";
+import { createTurns } from "../../src/kit/turns.ts";
 import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
 import { until } from "../support/wait.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -22,12 +24,13 @@ describe("createBatchedSql", () => {
     database = await openDatabase({ url: created.url, poolSize: 2, isEmbedded: false });
     database.pool.on("acquire", () => (taken += 1));
     await database.pool.query(
-      "CREATE TABLE things (id int, name text); INSERT INTO things VALUES (1, 'one'), (2, NULL), (2, 'two')",
+      "CREATE SEQUENCE numbers; CREATE TABLE things (id int, name text); INSERT INTO things VALUES (1, 'one'), (2, NULL), (2, 'two')",
     );
     sql = createBatchedSql<undefined>({
       pool: database.pool,
       names: createStatementNames(false),
       keyOf: () => "",
+      kind: "reads",
     })(undefined);
   });
   beforeEach(() => {
@@ -93,5 +96,189 @@ describe("createBatchedSql", () => {
 
     expect(await reads).to.deep.equal(["57P01", "57P01"]);
     expect(await sql("SELECT $1::text", ["a"])).to.deep.equal([["a"]]);
+  });
+
+  it("keeps what was read before a fault, and reads again what comes after it", async () => {
+    await sql("SELECT nextval('numbers'), 10 / $1::int", [1]);
+    const reads = [1, 0, 2].map((by) => sql("SELECT nextval('numbers'), 10 / $1::int", [by]));
+
+    expect(await settled(reads)).to.deep.equal([[["2", "10"]], "22012", [["3", "5"]]]);
+  });
+
+  it("sends fewer of a slow text together", async () => {
+    const text = "SELECT pg_sleep(0.06), $1::text";
+    await sql(text, ["first"]);
+    taken = 0;
+    await Promise.all(["a", "b", "c"].map((value) => sql(text, [value])));
+
+    expect(taken).to.equal(3);
+  });
+});
+
+describe("createBatchedSql, for reads in turns", () => {
+  let created: TestDatabase;
+  let database: Database;
+  let sqlOf: SqlOf<number>;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
+    await database.pool.query("CREATE SEQUENCE numbers");
+    const turns = createTurns(1);
+    sqlOf = createBatchedSql<number>({
+      pool: database.pool,
+      names: createStatementNames(false),
+      keyOf: String,
+      inTurn: (user, act) => turns.run(user, act),
+      kind: "equal reads",
+    });
+  });
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  const text = "SELECT nextval('numbers'), $1::text, pg_backend_pid(), pg_sleep(0.002)";
+  it("runs those with equal values once while they wait for a turn, for each asker of its own", async () => {
+    const sql = sqlOf(1);
+    const first = sql(text, ["a"]);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    const [[one], [same], [other]] = (await Promise.all(
+      ["a", "a", "b"].map((value) => sql(text, [value])),
+    )) as readonly (readonly TextRow[])[] as [[TextRow], [TextRow], [TextRow]];
+
+    expect((await first)[0]?.[0]).to.not.equal(one[0]);
+    expect(same).to.deep.equal(one);
+    expect(same).to.not.equal(one);
+    expect([other[1], other[2]]).to.deep.equal(["b", one[2]]);
+    expect(other[0]).to.not.equal(one[0]);
+  });
+
+  it("keeps the users apart", async () => {
+    const rows = await Promise.all([sqlOf(1)(text, ["a"]), sqlOf(2)(text, ["a"])]);
+
+    expect(rows[0]?.[0]?.[2]).to.not.equal(rows[1]?.[0]?.[2]);
+  });
+});
+
+describe("createBatchedSql, for writes", () => {
+  let created: TestDatabase;
+  let database: Database;
+  let sqlOf: SqlOf<number>;
+
+  const insert = "INSERT INTO items (name, parent) VALUES ($1, $2) RETURNING name, xmin::text";
+  const namesOf = async (): Promise<readonly unknown[]> =>
+    (await database.pool.query("SELECT name FROM items ORDER BY name")).rows.map(
+      ({ name }: { readonly name: string }) => name,
+    );
+
+  before(async () => {
+    created = await createTestDatabase();
+    const lists = { connections: 2, statementTimeoutMs: 300, maxResultBytes: 1024 ** 2 };
+    database = await openDatabase({ url: created.url, poolSize: 8, lists, isEmbedded: false });
+    await database.pool.query(
+      "CREATE TABLE parents (id int PRIMARY KEY); INSERT INTO parents VALUES (1), (2)",
+    );
+    await database.pool.query(
+      "CREATE TABLE items (name text PRIMARY KEY, parent int REFERENCES parents, CHECK (name <> 'bad'))",
+    );
+    sqlOf = createBatchedSql<number>({
+      pool: database.pool,
+      names: createStatementNames(false),
+      keyOf: String,
+      kind: "writes",
+    });
+  });
+  beforeEach(() => database.pool.query("TRUNCATE items"));
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  it("commits those of one user at once, and those of another user apart", async () => {
+    const [one, two, other] = await Promise.all([
+      sqlOf(1)(insert, ["one", 1]),
+      sqlOf(1)(insert, ["two", 1]),
+      sqlOf(2)(insert, ["other", 1]),
+    ]);
+
+    expect([one, two, other].map(([row]) => row?.[0])).to.deep.equal(["one", "two", "other"]);
+    expect(one[0]?.[1]).to.equal(two[0]?.[1]);
+    expect(other[0]?.[1]).to.not.equal(one[0]?.[1]);
+  });
+
+  it("fails only the write whose fault it is, wherever it is in the batch", async () => {
+    for (const at of [0, 1, 3]) {
+      await database.pool.query("TRUNCATE items");
+      const names = ["a", "b", "c"].toSpliced(at, 0, "bad");
+      const outcomes = await settled(names.map((name) => sqlOf(1)(insert, [name, 1])));
+
+      expect(outcomes.map((outcome) => (typeof outcome === "string" ? outcome : "written"))).to.deep.equal(
+        names.map((name) => (name === "bad" ? "23514" : "written")),
+      );
+      expect(await namesOf()).to.deep.equal(["a", "b", "c"]);
+    }
+  });
+
+  it("writes one of two that exclude each other", async () => {
+    const outcomes = await settled([1, 2].map((parent) => sqlOf(1)(insert, ["same", parent])));
+
+    expect(outcomes.filter((outcome) => outcome === "23505")).to.have.length(1);
+    expect(await namesOf()).to.deep.equal(["same"]);
+  });
+
+  it("makes each of two that are equal", async () => {
+    await database.pool.query("CREATE TABLE notes (text text)");
+    const write = (): Promise<unknown> => sqlOf(1)("INSERT INTO notes VALUES ($1) RETURNING text", ["same"]);
+    await Promise.all([write(), write()]);
+
+    expect((await database.pool.query("SELECT FROM notes")).rowCount).to.equal(2);
+  });
+
+  it("fails a write that takes too long, and makes the others", async () => {
+    const limited = createBatchedSql<number>({
+      pool: database.lists,
+      names: createStatementNames(false),
+      keyOf: String,
+      kind: "writes",
+    })(1);
+    const slowly =
+      "INSERT INTO items (name) SELECT $1::text FROM pg_sleep($2::float8) RETURNING name, xmin::text";
+    const outcomes = await settled([
+      limited(slowly, ["a", 0]),
+      limited(slowly, ["b", 1]),
+      limited(slowly, ["c", 0]),
+    ]);
+
+    expect(outcomes[1]).to.equal("57014");
+    expect(await namesOf()).to.deep.equal(["a", "c"]);
+  });
+
+  it("fails what a deferred constraint refuses at the commit", async () => {
+    await database.pool.query(
+      "CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO late VALUES (1)",
+    );
+    const writes = [1, 2].map((id) => sqlOf(1)("INSERT INTO late VALUES ($1) RETURNING id", [id]));
+
+    expect(await settled(writes)).to.deep.equal(["23505", [["2"]]]);
+  });
+
+  it("does not let one that meets a lock hold up the others", async () => {
+    const locker = await database.pool.connect();
+    await locker.query("BEGIN; SELECT FROM parents WHERE id = 1 FOR UPDATE");
+    let isLocked = true;
+    try {
+      const held = sqlOf(1)(insert, ["held", 1]);
+      const free = await Promise.all(["free", "too"].map((name) => sqlOf(1)(insert, [name, 2])));
+      void held.then(() => (isLocked = false));
+
+      expect(free.flat().map((row) => row?.[0])).to.deep.equal(["free", "too"]);
+      expect(isLocked).to.equal(true);
+      await locker.query("COMMIT");
+      expect((await held)[0]?.[0]).to.equal("held");
+      expect(await namesOf()).to.deep.equal(["free", "held", "too"]);
+    } finally {
+      locker.release(true);
+    }
   });
 });

@@ -35,9 +35,7 @@ const cases = [
 
 const lookupWithin = (sql: Sql): Lookup => {
   const access = createAccessConditions(definitions);
-  return createLookup({ own: variant("orders", {}), definitions, sql, access, isInTransaction: true })(
-    caller,
-  );
+  return createLookup({ own: variant("orders", {}), definitions, access, over: { within: sql } })(caller);
 };
 
 describe("createLookup", () => {
@@ -46,7 +44,7 @@ describe("createLookup", () => {
 
   const lookupOf = (name: string): Lookup => {
     const access = createAccessConditions(definitions);
-    return createLookup({ own: variant(name, {}), definitions, sql: served.sql, access })(caller);
+    return createLookup({ own: variant(name, {}), definitions, access, over: served.records })(caller);
   };
 
   before(async () => {
@@ -165,7 +163,7 @@ describe("createLookup, in a transaction", () => {
     const options = { own: texts, definitions: all, access: createAccessConditions(all) };
 
     const found = await createTransact(served.database.pool)(async (sql) => {
-      const lookup = createLookup({ ...options, sql, isInTransaction: true })(caller);
+      const lookup = createLookup({ ...options, over: { within: sql } })(caller);
       const asked = ["'", "a"].map((value) => lookup.exists({ target: "texts", column: "words", value }));
       return [await Promise.all(asked), (await sql("SELECT FROM customers WHERE name = 'Acme'")).length];
     });

@@ -84,6 +84,22 @@ describe("writing resources", () => {
       expect([answer.status, answer.json]).to.deep.equal([201, { id: 2, text: "mine" }]);
     });
 
+    it("gives each of several that come at one time its own answer", async () => {
+      const slugs = ["a", "b", "two", "c", "a"];
+      const answers = await Promise.all(
+        slugs.map((slug) => as("ada", "POST /pages", { slug, title: slug, meta: null })),
+      );
+
+      const [first, , , , last] = answers;
+      expect([first?.status, last?.status]).to.have.members([201, 422]);
+      expect(answers.slice(1, 4).map(({ status }) => status)).to.deep.equal([201, 422, 201]);
+      for (const [index, { status, json }] of answers.entries())
+        if (status === 201) expect(json).to.include({ slug: slugs[index], title: slugs[index] });
+      expect(await served.sql("SELECT slug FROM site_pages WHERE slug = title ORDER BY slug")).to.deep.equal(
+        ["a", "b", "c"].map((slug) => ({ slug })),
+      );
+    });
+
     it("takes a key that the client chooses", async () => {
       const answer = await as("ada", "POST /pages", { slug: "new", title: "New", meta: { a: [1] } });
 

@@ -56,7 +56,6 @@ export async function startApi(
   addResourceRoutes(router, {
     definitions: resources,
     database: served.records,
-    sql: served.sql,
     bodyLimitBytes,
     maxPerPage: 100,
     recordTurns: createTurns<string>(10),

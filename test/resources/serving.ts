@@ -1,7 +1,7 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
-import { createBatchedSql, shortLocks } from "../../src/db/batched-sql.ts";
+import { createBatchedSql } from "../../src/db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
@@ -180,8 +180,10 @@ export function recordDatabaseOf({
   const names = createStatementNames(false);
   return {
     records: createTextSql(database.pool, names),
-    reads: createBatchedSql<undefined>({ pool: database.pool, names, keyOf: () => "" })(undefined),
-    writes: createBatchedSql({ pool: database.pool, names, keyOf: String, before: shortLocks }),
+    reads: createBatchedSql<undefined>({ pool: database.pool, names, keyOf: () => "", kind: "reads" })(
+      undefined,
+    ),
+    writes: createBatchedSql({ pool: database.pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: database.lists,
       names,
