@@ -29,13 +29,16 @@ export interface BatchedSqlOptions<Holder> {
   readonly keyOf: (holder: Holder) => string;
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */
   readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
-  /** What the statements do. `equal reads`: those of a batch that have equal values are run once. */
+  /**
+   * What the statements do. With `equal reads`, those of a batch that have equal values are run
+   * once.
+   */
   readonly kind: "reads" | "equal reads" | "writes";
 }
 
 /**
- * Goes before several writes. One that meets a lock gives up soon, and is run again alone: the others
- * do not wait for it.
+ * Goes before several writes. One that meets a lock gives up soon, and is run again alone. The
+ * others do not wait for it.
  */
 const shortLocks: Statement = {
   name: "svc_short_locks",
@@ -47,12 +50,12 @@ type Values = readonly SentValue[];
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
 /**
- * Runs statements without a transaction of their own: those of one holder and one text that come in
- * one turn of the event loop, or wait for their turn together, go to the server in one write.
+ * Runs statements that need no transaction. Those of one holder and one text share a batch
+ * when they come in one turn of the event loop. Those that wait for the same turn do, too.
  *
  * PostgreSQL takes them for one transaction, with one commit. Where a write fails, all of them have
- * done nothing, and each is run once more, alone. Each has a snapshot of its own, taken after it was
- * asked for.
+ * done nothing, and each is run once more, alone. Each has a snapshot of its own, taken after it
+ * was asked for.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
   const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
@@ -149,7 +152,7 @@ function createPace(): Pace {
   };
 }
 
-/** Whoever asked may change its rows. */
+/** Each asker may change its rows. */
 function copyOf(outcome: Outcome): Outcome {
   return typeof outcome === "object" && "rows" in outcome
     ? { rows: outcome.rows.map((row) => [...row]) }

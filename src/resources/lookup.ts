@@ -19,7 +19,7 @@ import type { Lookup } from "./rules.ts";
  *
  * @param own The resource whose rules look up: its record that is being updated is left aside,
  *   those of others are not.
- * @param over Reads by statements of their own, or those within a transaction, which survives a
+ * @param over Statements of their own, or those within a transaction. The transaction survives a
  *   value that its column cannot hold.
  */
 export function createLookup({

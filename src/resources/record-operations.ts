@@ -100,14 +100,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
   const { createRules, updateRules } = lazyRules(definition);
   const { settable, changeable } = writtenFields(definition);
 
-  async function show(request: Request, id: string): Promise<string> {
-    const { include } = baseQueryOf(definition);
-    const allowed = access.of(definition, ["read"], request.caller);
-    return (await permitted(definition, request, { id, allowed }, { include })).json();
-  }
-
   return {
-    show,
+    show: (request, id) => show(resource, request, id),
 
     refuseCreate(caller) {
       if (isNever(access.of(definition, ["create"], caller))) throw forbidden();
@@ -149,7 +143,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
         fields: changeable,
         ignoreKey: key,
       });
-      if (Object.keys(data).length === 0) return { json: await show(request, id), isWritten: false };
+      if (Object.keys(data).length === 0)
+        return { json: await show(resource, request, id), isWritten: false };
       const { where = {}, include } = baseQueryOf(definition);
       const json = await reach.store.update(key, {
         where,
@@ -176,6 +171,12 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed });
     },
   };
+}
+
+async function show({ definition, access }: Resource, request: Request, id: string): Promise<string> {
+  const { include } = baseQueryOf(definition);
+  const allowed = access.of(definition, ["read"], request.caller);
+  return (await permitted(definition, request, { id, allowed }, { include })).json();
 }
 
 /** See `RecordOperations.createMany`. */

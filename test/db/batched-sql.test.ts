@@ -229,8 +229,8 @@ describe("createBatchedSql, for writes", () => {
 
   it("makes each of two that are equal", async () => {
     await database.pool.query("CREATE TABLE notes (text text)");
-    const write = (): Promise<unknown> => sqlOf(1)("INSERT INTO notes VALUES ($1) RETURNING text", ["same"]);
-    await Promise.all([write(), write()]);
+    const note = "INSERT INTO notes VALUES ($1) RETURNING text";
+    await Promise.all([sqlOf(1)(note, ["same"]), sqlOf(1)(note, ["same"])]);
 
     expect((await database.pool.query("SELECT FROM notes")).rowCount).to.equal(2);
   });
