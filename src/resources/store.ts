@@ -45,6 +45,7 @@ import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, Written } 
 import type { RelatedList } from "./related-lists.ts";
 import { forbidden, leftOut, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
+import { writePage } from "./write-page.ts";
 
 /** How the stores reach the database. */
 export interface RecordDatabase {
@@ -309,7 +310,7 @@ async function jsonOf(
   { view, related, sql }: CompiledList,
   raws: readonly Raw[],
 ): Promise<readonly string[]> {
-  let texts = raws.map((raw) => view.json(raw));
+  let texts = await writePage(raws, (raw) => view.json(raw));
   for (const one of related) {
     const { name, link } = one;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;

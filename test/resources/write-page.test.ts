@@ -1,0 +1,48 @@
+import { expect } from "chai";
+import { writePage } from "../../src/resources/write-page.ts";
+
+const large = "x".repeat(300_000);
+
+describe("writePage", () => {
+  it("writes the records in their order", async () => {
+    const raws = [["a"], [large], [null], ["b"], [large], ["c", "d"]];
+    const texts = await writePage(raws, (raw) => raw.join());
+
+    expect(texts).to.deep.equal(["a", large, "", "b", large, "c,d"]);
+  });
+
+  it("writes a small page at once, and the records of large pages in turns of the event loop", async () => {
+    const turns: number[] = [];
+    let turn = 0;
+    let isDone = false;
+    const count = (): void => {
+      turn += 1;
+      if (!isDone) setImmediate(count);
+    };
+    count();
+    const write = (): string => {
+      turns.push(turn);
+      return "";
+    };
+
+    await writePage([["a"], ["b"], ["c"]], write);
+    expect(new Set(turns).size).to.equal(1);
+
+    turns.length = 0;
+    await Promise.all([writePage([[large], [large]], write), writePage([[large], ["x"], [large]], write)]);
+    isDone = true;
+    // The small one goes with a large one.
+    expect(turns).to.have.length(5);
+    expect(new Set(turns).size).to.equal(4);
+  });
+
+  it("goes on after a record that cannot be written", async () => {
+    const failing = writePage([[large]], () => {
+      throw new Error("no");
+    });
+    const error = await failing.catch((caught: unknown) => caught);
+
+    expect(error).to.be.instanceOf(Error);
+    expect(await writePage([[large]], () => "written")).to.deep.equal(["written"]);
+  });
+});
