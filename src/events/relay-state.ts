@@ -43,7 +43,7 @@ export interface RelayState {
   cursor: OutboxCursor;
   share: Share | undefined;
   nextBeatMs: number;
-  nextCheckMs: number;
+  checkedAtMs: number;
   nextDepthMs: number;
   nextStrangersMs: number;
   nextWholeMs: number;
@@ -73,7 +73,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     cursor: createOutboxCursor(options.resources),
     share: undefined,
     nextBeatMs: 0,
-    nextCheckMs: 0,
+    checkedAtMs: -Infinity,
     nextDepthMs: 0,
     nextStrangersMs: 0,
     nextWholeMs: now() + wholeEveryMs,

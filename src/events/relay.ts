@@ -111,10 +111,10 @@ async function beat(state: RelayState): Promise<Share> {
 async function check(state: RelayState): Promise<void> {
   const { window, failed, options } = state;
   const { outbox, broker, requeueAfterMs, log, metrics } = options;
-  if (now() < state.nextCheckMs) return;
+  if (now() - state.checkedAtMs < (isHeldUp(state) ? urgentCheckMs : checkMs)) return;
   const asked = new Set(window.ids());
   if (asked.size === 0) return;
-  state.nextCheckMs = now() + (isHeldUp(state) ? urgentCheckMs : checkMs);
+  state.checkedAtMs = now();
   for (const id of window.note(asked, await outbox.waiting([...asked]))) failed.forget(id);
   if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
   state.nextDepthMs = now() + checkMs;

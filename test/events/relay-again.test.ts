@@ -130,6 +130,26 @@ describe("createRelay", () => {
     expect(new Set(published())).to.deep.equal(new Set([...numbers(1_300), "new"]));
   });
 
+  it("looks for room soon after it has none, however lately it looked before", async () => {
+    scene.stoppedAtMs = performance.now();
+    start({ batchSize: 100 });
+    await addEvents(1);
+    await untilPublished(1);
+    await untilTurns(3);
+    await addEvents(500);
+    await untilPublished(201);
+    await untilTurns(3);
+    const before = published().length;
+    await fanOut();
+    await until(async () => (await scene.work.outbox()).length === 501 - before, {
+      what: "what was published to be fanned out",
+    });
+
+    scene.skewMs += 30;
+
+    await untilPublished(before + 100);
+  });
+
   describe("events that are not fanned out in time", () => {
     it("are published again once the queue is empty: then the broker has lost them", async () => {
       await scene.broker.consume({
