@@ -25,7 +25,7 @@ export interface DeliveryResults {
   readonly steadySql: Steady;
   readonly parts: LatencyParts;
   /** Of the processes, in MB: just started, after all creates, and a while later. */
-  readonly memoryMb: Readonly<Record<"at rest" | "after the load" | "20 s later", Amounts>>;
+  readonly memoryMb: Readonly<Record<"at rest" | "after the load" | "a minute later", Amounts>>;
 }
 
 /** `svc api` and `svc dispatcher`, one subscription, and a receiver that answers at once. */
@@ -67,6 +67,8 @@ export async function measureDeliveries(context: BenchContext): Promise<Delivery
   const request = createRequest;
   progress("creates by 16 connections");
   const way = { ...bench, generator, request, port: api.port, token, meters };
+  // V8 has compiled what a create runs only after some thousands of them.
+  await measureFullWay({ ...way, count: Math.round(5_000 * scale) });
   const fullWay = await measureFullWay({ ...way, count: Math.round(5_000 * scale) });
 
   const afterLoad = readMeters(memories);
@@ -75,8 +77,8 @@ export async function measureDeliveries(context: BenchContext): Promise<Delivery
   const steadyApi = await measureSteadyApi({ ...way, ...rate });
   progress(`${rate.ratePerSecond} rows/s by SQL`);
   const steadySql = await measureSteadySql({ ...bench, ...rate });
-  await sleep(20_000 * scale);
-  const memoryMb = { "at rest": atRest, "after the load": afterLoad, "20 s later": readMeters(memories) };
+  await sleep(60_000 * scale);
+  const memoryMb = { "at rest": atRest, "after the load": afterLoad, "a minute later": readMeters(memories) };
   await dispatcher.stop();
   await api.stop();
   progress("parts of the latency");

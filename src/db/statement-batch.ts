@@ -185,9 +185,8 @@ function preparedOf(connection: Connection): Prepared {
 }
 
 /**
- * A plan that was made while a table was empty may read a whole index for each row: the costs of all
- * indexes were equal. PostgreSQL keeps it until the next ANALYZE. With 25,000 events, half of what a
- * delivery cost the server was for such plans.
+ * A plan that was made while a table was empty may read a whole index for each row. PostgreSQL
+ * keeps it until the next ANALYZE (docs/decisions/0037-plans-of-ten-seconds.md).
  */
 const discardPlans = "DISCARD PLANS";
 const oldestPlanMs = 10_000;
