@@ -82,7 +82,7 @@ export function createApi({
     ...posts,
     ...lists,
     recordTurns: createTurns(mostOf(database.pool)),
-    batchTurns: { users: createTurns(2), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
+    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
     access,
     onChange() {
       relay.wake();
