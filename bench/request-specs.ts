@@ -26,6 +26,8 @@ const showOf = (collection: string): RequestSpec => ({ ...get(`${collection}/{id
 const post = (path: string, body: string): RequestSpec => ({ method: "POST", path, body, status: 201 });
 
 export const listRequest = get(collections.notes);
+/** Requests that are in progress at one time mostly differ, as those for one page do not. */
+export const pagesRequest: RequestSpec = { ...get(`${collections.notes}?page={id}`), ids: [1, 20] };
 export const showRequest = showOf(collections.notes);
 export const createRequest = post(collections.notes, noteBody);
 export const batchRequest: RequestSpec = {

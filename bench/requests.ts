@@ -17,6 +17,7 @@ import {
   noteBody,
   orderBody,
   orderRequests,
+  pagesRequest,
   showRequest,
   taskRequests,
 } from "./request-specs.ts";
@@ -149,6 +150,7 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
   };
   const comparisons = [
     await run("A list of 15", sides, listRequest),
+    await run("A list of 15, one of 20 pages", sides, pagesRequest, fewPairs),
     await run("A single record", sides, showRequest),
     await run(
       "A page by cursor, filtered and sorted",
