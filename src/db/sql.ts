@@ -45,7 +45,8 @@ export function sqlOver(client: ClientBase, nameOf?: (text: string) => string | 
   return async (text, values = []) => {
     // Without parameters it may be several in one.
     const name = values.length === 0 ? undefined : nameOf?.(text);
-    const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+    // A statement that `runBatch` prepared under the name is not known to pg.
+    const query = { text, values: [...values], ...(name === undefined ? {} : { name: `${name}_` }) };
     return (await client.query(query)).rows;
   };
 }

@@ -1,6 +1,6 @@
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
-import type { Sql } from "../db/sql.ts";
 import type { TextSql } from "../db/text-sql.ts";
+import type { Transaction } from "../db/transaction.ts";
 import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
@@ -30,7 +30,7 @@ export function createLookup({
 }: {
   readonly own: Definition;
   readonly definitions: Definitions;
-  readonly over: { readonly reads: TextSql } | { readonly within: Sql };
+  readonly over: { readonly reads: TextSql } | { readonly within: Within };
   readonly access: AccessConditions;
 }): (caller: Caller) => Lookup {
   const asker = "reads" in over ? createAsker(over.reads) : createGuardedAsker(over.within);
@@ -130,6 +130,8 @@ interface Waiting extends Question {
   readonly reject: (error: unknown) => void;
 }
 
+type Within = Pick<Transaction, "sql" | "text">;
+
 type Asker = (questions: readonly Question[]) => Promise<readonly boolean[]>;
 
 /** @param first What failed before, when all were asked together. */
@@ -164,32 +166,28 @@ function createAsker(reads: TextSql): Asker {
  * column is looked up behind a savepoint, which takes two more round trips. One statement at a
  * time, since a rollback to the savepoint takes back the others.
  */
-function createGuardedAsker(sql: Sql): Asker {
+function createGuardedAsker({ sql, text }: Within): Asker {
+  const ask = createAsker(text);
   let last: Promise<unknown> = Promise.resolve();
   return (questions) => {
     const asking = last.then(() =>
-      questions.every(({ isSafe }) => isSafe) ? ask(sql, questions) : askBehindSavepoint(sql, questions),
+      questions.every(({ isSafe }) => isSafe) ? ask(questions) : behindSavepoint(sql, () => ask(questions)),
     );
     last = asking.catch(() => undefined);
     return asking;
   };
 }
 
-async function askBehindSavepoint(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
+async function behindSavepoint<T>(sql: Within["sql"], act: () => Promise<T>): Promise<T> {
   await sql("SAVEPOINT lookup");
   try {
-    const answers = await ask(sql, questions);
+    const result = await act();
     await sql("RELEASE lookup");
-    return answers;
+    return result;
   } catch (error) {
     await sql("ROLLBACK TO lookup; RELEASE lookup");
     throw error;
   }
-}
-
-async function ask(sql: Sql, questions: readonly Question[]): Promise<readonly boolean[]> {
-  const [row = {}] = await sql(...questionText(questions));
-  return Object.values(row).map((isThere) => isThere === true);
 }
 
 function questionText(questions: readonly Question[]): [string, Parameters["values"]] {

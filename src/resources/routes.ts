@@ -95,7 +95,11 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
       const { sql } = transaction;
       const within = storeOver(databaseWithin(database, transaction));
       const together: Together = { ...within, attempt: (work) => attempt(sql, work) };
-      return { store: within, lookup: createLookup({ ...asking, over: { within: sql } })(caller), together };
+      return {
+        store: within,
+        lookup: createLookup({ ...asking, over: { within: transaction } })(caller),
+        together,
+      };
     },
     inTransaction: (work) => recordTurns.run(definition.name, () => inTransaction(work)),
   });

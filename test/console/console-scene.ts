@@ -91,6 +91,18 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
+/** Whether the page is wider than its window when its times are as wide as they can be. */
+const isWiderAtItsWorst = `() => {
+  const isWider = () => document.documentElement.scrollWidth > document.documentElement.clientWidth;
+  const wasWider = isWider();
+  const times = [...document.querySelectorAll("time")].filter((one) => /:/.test(one.textContent)).map((one) => one.firstChild);
+  const texts = times.map((one) => one.nodeValue);
+  for (const one of times) one.nodeValue = "Nov 28, 2026, 10:58:58 PM";
+  const wouldBeWider = isWider();
+  times.forEach((one, index) => (one.nodeValue = texts[index]));
+  return wasWider || wouldBeWider;
+}`;
+
 /**
  * Expects a page as everybody can use it: nothing serious for axe, nothing beyond its width, no fault, and no hostile
  * text at work.
@@ -109,7 +121,7 @@ export async function expectSound(shown: ConsolePage): Promise<void> {
     );
   expect(serious).to.deep.equal([]);
   const [isWider, isAttacked] = (await page.evaluate(
-    "[document.documentElement.scrollWidth > document.documentElement.clientWidth, window.isAttacked === true]",
+    `[(${isWiderAtItsWorst})(), window.isAttacked === true]`,
   )) as [boolean, boolean];
   expect(isWider, "wider than the window").to.equal(false);
   expect(isAttacked, "a hostile text ran").to.equal(false);

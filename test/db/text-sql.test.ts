@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 describe("createTextSql", () => {
@@ -48,5 +49,22 @@ describe("createTextSql", () => {
 
     expect(error).to.have.property("code", "42P01");
     expect([await read(), await read()]).to.deep.equal([[["a"]], [["a"]]]);
+  });
+
+  it("runs one text by itself, and in a transaction by either kind of statement, over one connection", async () => {
+    const names = createStatementNames(false);
+    const text = "SELECT $1::int AS number";
+    const alone = createTextSql(database.pool, names);
+    const inTransaction = createInTransaction(database.pool, names);
+    const within = (): Promise<unknown> =>
+      inTransaction(async (transaction) => [
+        await transaction.sql(text, [1]),
+        await transaction.text(text, [1]),
+      ]);
+
+    expect(await alone(text, [1])).to.deep.equal([["1"]]);
+    expect(await within()).to.deep.equal([[{ number: 1 }], [["1"]]]);
+    expect(await within()).to.deep.equal([[{ number: 1 }], [["1"]]]);
+    expect(await alone(text, [1])).to.deep.equal([["1"]]);
   });
 });

@@ -69,7 +69,7 @@ describe("batches, their creates together and one by one", function () {
         const { sql } = transaction;
         const within = databaseWithin(served.records, transaction);
         const store = createStore({ definition, definitions, views, database: within });
-        const looking = { own: definition, definitions, access, over: { within: sql } };
+        const looking = { own: definition, definitions, access, over: { within: transaction } };
         const together = { ...store, attempt: <T>(work: () => Promise<T>) => attempt(sql, work) };
         const reach = { store, lookup: createLookup(looking)(ada), ...(isTogether ? { together } : {}) };
         const request = { reach, caller: ada, isLarge: true };

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
-import { createTransact, type Sql } from "../../src/db/sql.ts";
+import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createInTransaction, type InTransaction, type Transaction } from "../../src/db/transaction.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import { codeOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
@@ -33,9 +34,9 @@ const cases = [
   ["countries", "code", "SE", false],
 ] as const;
 
-const lookupWithin = (sql: Sql): Lookup => {
+const lookupWithin = (within: Pick<Transaction, "sql" | "text">): Lookup => {
   const access = createAccessConditions(definitions);
-  return createLookup({ own: variant("orders", {}), definitions, access, over: { within: sql } })(caller);
+  return createLookup({ own: variant("orders", {}), definitions, access, over: { within } })(caller);
 };
 
 describe("createLookup", () => {
@@ -120,15 +121,22 @@ describe("createLookup", () => {
 
 describe("createLookup, in a transaction", () => {
   let served: ServedDatabase;
+  const inTransaction: InTransaction = (work) =>
+    createInTransaction(served.database.pool, createStatementNames(false))(work);
 
   const statementsFor = async (value: unknown): Promise<number> => {
     let count = 0;
-    await createTransact(served.database.pool)(async (sql) => {
-      const counting: Sql = (text, values) => {
-        count += 1;
-        return sql(text, values);
-      };
-      await lookupWithin(counting).exists({ target: "customers", column: "id", value });
+    await inTransaction(async ({ sql, text }) => {
+      const counted = <Run extends (...given: never[]) => unknown>(run: Run): Run =>
+        ((...given: never[]) => {
+          count += 1;
+          return run(...given);
+        }) as Run;
+      await lookupWithin({ sql: counted(sql), text: counted(text) }).exists({
+        target: "customers",
+        column: "id",
+        value,
+      });
     });
     return count;
   };
@@ -144,8 +152,9 @@ describe("createLookup, in a transaction", () => {
   after(() => served.close());
 
   it("answers the same, all at once, and leaves the transaction as it was", async () => {
-    const [answers, count] = await createTransact(served.database.pool)(async (sql) => {
-      const lookup = lookupWithin(sql);
+    const [answers, count] = await inTransaction(async (transaction) => {
+      const { sql } = transaction;
+      const lookup = lookupWithin(transaction);
       await sql("INSERT INTO customers (name) VALUES ('Mine')");
       const found = await Promise.all(
         cases.map(([target, column, value]) => lookup.exists({ target, column, value })),
@@ -162,8 +171,9 @@ describe("createLookup, in a transaction", () => {
     const all = new Map([...definitions, [texts.name, texts]]);
     const options = { own: texts, definitions: all, access: createAccessConditions(all) };
 
-    const found = await createTransact(served.database.pool)(async (sql) => {
-      const lookup = createLookup({ ...options, over: { within: sql } })(caller);
+    const found = await inTransaction(async (transaction) => {
+      const { sql } = transaction;
+      const lookup = createLookup({ ...options, over: { within: transaction } })(caller);
       const asked = ["'", "a"].map((value) => lookup.exists({ target: "texts", column: "words", value }));
       return [await Promise.all(asked), (await sql("SELECT FROM customers WHERE name = 'Acme'")).length];
     });
@@ -172,9 +182,10 @@ describe("createLookup, in a transaction", () => {
   });
 
   it("sees what its transaction has written", async () => {
-    const isThere = await createTransact(served.database.pool)(async (sql) => {
+    const isThere = await inTransaction(async (transaction) => {
+      const { sql } = transaction;
       await sql("INSERT INTO customers (name) VALUES ('Fresh')");
-      return lookupWithin(sql).exists({ target: "customers", column: "name", value: "Fresh" });
+      return lookupWithin(transaction).exists({ target: "customers", column: "name", value: "Fresh" });
     });
 
     expect(isThere).to.equal(true);
