@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
-import { createStatementNames } from "../../src/db/text-sql.ts";
+import type { Sql } from "../../src/db/sql.ts";
+import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction, type InTransaction, type Transaction } from "../../src/db/transaction.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import { codeOf } from "../../src/kit/errors.ts";
@@ -127,16 +128,16 @@ describe("createLookup, in a transaction", () => {
   const statementsFor = async (value: unknown): Promise<number> => {
     let count = 0;
     await inTransaction(async ({ sql, text }) => {
-      const counted = <Run extends (...given: never[]) => unknown>(run: Run): Run =>
-        ((...given: never[]) => {
-          count += 1;
-          return run(...given);
-        }) as Run;
-      await lookupWithin({ sql: counted(sql), text: counted(text) }).exists({
-        target: "customers",
-        column: "id",
-        value,
-      });
+      const countedSql: Sql = (...given) => {
+        count += 1;
+        return sql(...given);
+      };
+      const countedText: TextSql = (...given) => {
+        count += 1;
+        return text(...given);
+      };
+      const within = { sql: countedSql, text: countedText };
+      await lookupWithin(within).exists({ target: "customers", column: "id", value });
     });
     return count;
   };
