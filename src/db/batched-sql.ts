@@ -18,14 +18,14 @@ const mostNew = 4;
 /** Those behind a slow statement wait for it: a batch should take no longer. */
 const mostMs = 50;
 
-/** The SQL of a holder: what the statements of no other holder join. */
+/** Returns the SQL of a holder. Its statements share batches with those of no other holder. */
 export type SqlOf<Holder> = (holder: Holder) => TextSql;
 
 export interface BatchedSqlOptions<Holder> {
   readonly pool: Pool;
   /** See `createStatementNames`. What gets none is run alone. */
   readonly names: (text: string) => string | undefined;
-  /** Equal for those whose statements may go together. */
+  /** Returns the same key for holders whose statements may share a batch. */
   readonly keyOf: (holder: Holder) => string;
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */
   readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
@@ -46,7 +46,7 @@ const shortLocks: Statement = {
 };
 
 type Values = readonly SentValue[];
-/** `again`: to be run alone. */
+/** `again`: the statement is to be run alone. */
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
 /**
@@ -129,7 +129,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
   };
 }
 
-/** Makes batches of slow statements smaller. */
+/** Limits batches of slow statements. */
 interface Pace {
   most(name: string): number;
   /** @param ms What a statement of that name took, in its batch. */
@@ -152,7 +152,7 @@ function createPace(): Pace {
   };
 }
 
-/** Each asker may change its rows. */
+/** Copies the rows: each caller may change its own. */
 function copyOf(outcome: Outcome): Outcome {
   return typeof outcome === "object" && "rows" in outcome
     ? { rows: outcome.rows.map((row) => [...row]) }

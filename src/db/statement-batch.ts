@@ -23,7 +23,7 @@ export interface Statement {
 /** One prepared statement, for several lists of values. */
 export interface StatementBatch extends Statement {
   readonly values: readonly (readonly SentValue[])[];
-  /** Runs first, without values. Its rows are left out. */
+  /** The statement that runs first, without values. Its rows are left out. */
   readonly before?: Statement | undefined;
 }
 
@@ -68,7 +68,7 @@ export interface BatchFault {
   readonly at: number;
 }
 
-/** Does the same, and says where it failed. The rows of the executions before that are whole. */
+/** Runs a batch, and returns where it failed. The rows of the executions before that are whole. */
 export function tryBatch(over: Pool | ClientBase, batch: StatementBatch): Promise<BatchEnd<TextRow>> {
   return run(over, batch, ({ fields }) => fields);
 }
@@ -191,7 +191,7 @@ function preparedOf(connection: Connection): Prepared {
 const discardPlans = "DISCARD PLANS";
 const oldestPlanMs = 10_000;
 
-/** Sends it when the plans of the connection are old. Returns how many statements were sent. */
+/** Discards the plans of a connection when they are old. Returns how many statements it sent. */
 function sendDiscard(sender: Sender, known: Prepared): 0 | 1 {
   const now = performance.now();
   if (now - known.plannedAtMs < oldestPlanMs) return 0;

@@ -64,7 +64,7 @@ export function createBatcher<Item, Result>({
     await new Promise((resolve) => setImmediate(resolve));
     await inTurn(runBatches);
     running -= 1;
-    // Came after the last look at what waits.
+    // An item may have come after the last look at `waiting`.
     if (waiting.length > 0) startOneMore();
   }
 

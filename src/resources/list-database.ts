@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { createBatchedSql, type SqlOf } from "../db/batched-sql.ts";
 import type { Turns } from "../kit/turns.ts";
 
-/** Whose list it is. */
+/** The user and the resource of a list. */
 export interface ListHolder {
   readonly userId: number;
   readonly resource: string;
@@ -14,7 +14,7 @@ export interface ListDatabase {
   readonly sql: SqlOf<ListHolder>;
   /** Whether a statement would have to wait for the user's turn. */
   isBusy(holder: ListHolder): boolean;
-  /** Runs what reads by other means. */
+  /** Runs reads that do not go through `sql`. */
   inTurn<T>(holder: ListHolder, act: () => Promise<T>): Promise<T>;
 }
 

@@ -10,7 +10,7 @@ export type Include = PrismaQuery["include"];
 
 /** What a request asks of a list. */
 export interface ListQuery extends PrismaQuery {
-  /** Who asks. */
+  /** The user who asks. */
   readonly userId: number;
   /** What the caller may read. */
   readonly access: Condition;
@@ -36,7 +36,7 @@ export interface Found {
 
 export interface Written<T> {
   readonly data: Row;
-  /** Who writes it. */
+  /** The user who writes it. */
   readonly userId: number;
   readonly include: Include;
   /** Makes of the written record what is answered. */
