@@ -10,6 +10,8 @@ export interface PublishWindow {
   has(id: string): boolean;
   get(id: string): WindowedEvent | undefined;
   ids(): readonly string[];
+  /** Returns the ids of events that have not been seen to have left the outbox. */
+  idsInFlight(): readonly string[];
   /** Returns the ids of events whose transaction is this one or a later one. */
   idsSince(transaction: bigint): readonly string[];
   hasRoom(): boolean;
@@ -44,8 +46,8 @@ interface Entry {
   readonly event: WindowedEvent;
   readonly transaction: bigint;
   readonly sinceMs: number;
-  /** Time at which the event left the outbox; from then on it takes no room. */
-  goneSinceMs: number | undefined;
+  /** When the event was seen to have left the outbox; from then on it takes no room. */
+  readonly goneSinceMs: number;
 }
 
 /** Room of what is in flight together. */
@@ -75,66 +77,65 @@ export function createPublishWindow({
   readonly costly?: readonly string[];
   readonly now: () => number;
 }): PublishWindow {
-  const entries = new Map<string, Entry>();
+  const inFlight = new Map<string, Entry>();
+  /** Those that have left the outbox, until that is sure. */
+  const gone = new Map<string, Entry>();
+  const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
   const { shared, own, roomOf, countIn } = createParts(costly);
 
   function leave(id: string): void {
-    const entry = entries.get(id);
-    if (entry === undefined) return;
-    entries.delete(id);
-    if (entry.goneSinceMs === undefined) countIn(entry, -1);
+    const entry = inFlight.get(id);
+    if (entry !== undefined) countIn(entry, -1);
+    inFlight.delete(id);
+    gone.delete(id);
+  }
+
+  function noteOne(id: string, entry: Entry, isWaiting: boolean): void {
+    if (isWaiting === inFlight.has(id)) return;
+    leave(id);
+    (isWaiting ? inFlight : gone).set(id, { ...entry, goneSinceMs: isWaiting ? Infinity : now() });
+    if (isWaiting) countIn(entry, 1);
   }
 
   return {
-    has: (id) => entries.has(id),
-    get: (id) => entries.get(id)?.event,
-    ids: () => [...entries.keys()],
+    has: (id) => entryOf(id) !== undefined,
+    get: (id) => entryOf(id)?.event,
+    ids: () => [...inFlight.keys(), ...gone.keys()],
+    idsInFlight: () => [...inFlight.keys()],
     // Asked before each read of the outbox, with up to 2 s of published events in the window.
     idsSince(least) {
       const found: string[] = [];
-      for (const [id, { transaction }] of entries) if (transaction >= least) found.push(id);
+      for (const entries of [inFlight, gone])
+        for (const [id, { transaction }] of entries) if (transaction >= least) found.push(id);
       return found;
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
-    hasRoomToCatchUp: () => shared.count < mostEvents / 5 && shared.bytes < mostBytes / 4,
+    hasRoomToCatchUp: () => shared.count < mostEvents / 20 && shared.bytes < mostBytes / 8,
     roomOf,
     room: () => ({ events: mostEvents - shared.count, bytes: mostBytes - shared.bytes }),
     enter({ id, uuid, transaction, resource, bytes: size }) {
       leave(id);
       const event = { id, uuid, transaction, resource, bytes: size };
-      const entry = {
-        event,
-        transaction: BigInt(transaction),
-        sinceMs: now(),
-        goneSinceMs: undefined,
-      };
-      entries.set(id, entry);
+      const entry = { event, transaction: BigInt(transaction), sinceMs: now(), goneSinceMs: Infinity };
+      inFlight.set(id, entry);
       countIn(entry, 1);
     },
     leave,
     note(asked, waiting) {
       const left: string[] = [];
-      for (const [id, entry] of entries) {
-        if (!asked.has(id)) continue;
-        if (waiting.has(id)) {
-          if (entry.goneSinceMs !== undefined) countIn(entry, 1);
-          entry.goneSinceMs = undefined;
-        } else if (entry.goneSinceMs === undefined) {
-          countIn(entry, -1);
-          entry.goneSinceMs = now();
-        } else if (now() - entry.goneSinceMs > sureAfterMs) {
-          leave(id);
-          left.push(id);
-        }
+      for (const id of asked) {
+        const entry = entryOf(id);
+        if (entry === undefined) continue;
+        noteOne(id, entry, waiting.has(id));
+        if (waiting.has(id) || now() - entry.goneSinceMs <= sureAfterMs) continue;
+        leave(id);
+        left.push(id);
       }
       return left;
     },
     olderThan: (ms, costlyMs) =>
-      [...entries]
-        .filter(([, { event, sinceMs, goneSinceMs }]) => {
-          const limitMs = own.has(event.resource) ? costlyMs : ms;
-          return goneSinceMs === undefined && now() - sinceMs > limitMs;
-        })
+      [...inFlight]
+        .filter(([, { event, sinceMs }]) => now() - sinceMs > (own.has(event.resource) ? costlyMs : ms))
         .map(([id]) => id),
   };
 }

@@ -44,6 +44,8 @@ export interface RelayState {
   share: Share | undefined;
   nextBeatMs: number;
   checkedAtMs: number;
+  /** When all of the window was checked, also what has left the outbox. */
+  checkedAllAtMs: number;
   nextDepthMs: number;
   nextStrangersMs: number;
   nextWholeMs: number;
@@ -74,6 +76,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     share: undefined,
     nextBeatMs: 0,
     checkedAtMs: -Infinity,
+    checkedAllAtMs: -Infinity,
     nextDepthMs: 0,
     nextStrangersMs: 0,
     nextWholeMs: now() + wholeEveryMs,
