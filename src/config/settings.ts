@@ -132,7 +132,7 @@ export const settings = {
   "metrics.host": { kind: text("an address or a host name"), env: "SVC_METRICS_HOST", isFixed: true },
   "metrics.port": { kind: integer(0, 65_535), env: "SVC_METRICS_PORT", default: 9090, isFixed: true },
   "relay.pollInterval": { kind: timer, default: 0.1 },
-  "relay.batchSize": { kind: integer(1, 10_000), default: 200 },
+  "relay.batchSize": { kind: integer(1, 10_000), default: 70 },
   "webhooks.timeout": { kind: timer, default: 30 },
   "webhooks.maxAttempts": { kind: integer(1, 1000), default: 10 },
   // The wait before attempt n+1 is item n-1; the last item repeats.

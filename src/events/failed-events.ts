@@ -2,8 +2,11 @@
 export interface FailedEvents {
   has(id: string): boolean;
   isFull(): boolean;
-  /** Records a failure. Returns the wait in ms, which doubles with each failure. */
-  add(id: string): number;
+  /**
+   * Records a failure. Returns the wait in ms, which doubles with each failure. That of a lasting
+   * one is the longest.
+   */
+  add(id: string, options?: { readonly isLasting: boolean }): number;
   /**
    * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
    */
@@ -18,6 +21,8 @@ interface FailedEvent {
 }
 
 const mostFailed = 10_000;
+/** A wait that has doubled so often is longer than any. */
+const mostDoublings = 20;
 
 /** @param now In ms, never going back. */
 export function createFailedEvents({
@@ -31,9 +36,9 @@ export function createFailedEvents({
   return {
     has: (id) => events.has(id),
     isFull: () => events.size >= mostFailed,
-    add(id) {
-      const failures = (events.get(id)?.failures ?? 0) + 1;
-      const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, 20), longestPauseMs);
+    add(id, { isLasting } = { isLasting: false }) {
+      const failures = isLasting ? mostDoublings : (events.get(id)?.failures ?? 0) + 1;
+      const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
       events.set(id, { failures, retryAtMs: now() + pauseMs });
       return pauseMs;
     },

@@ -26,24 +26,30 @@ export interface PresentedEvent {
 
 interface ReadyEvent {
   readonly event: OutboxEvent;
-  readonly message: OutgoingMessage;
+  /** Undefined where no message may hold the event. */
+  readonly message: OutgoingMessage | undefined;
+  readonly bytes: number;
   readonly span: Span;
 }
 
-/**
- * Publishes events of one resource to the exchange `svc.events`.
- *
- * @returns Ids of the events that were not published: too large, or not confirmed by the broker.
- */
+/** Ids of the events that were not published. */
+export interface Unpublished {
+  /** Too large for a message. */
+  readonly tooLarge: readonly string[];
+  /** Not confirmed by the broker. */
+  readonly unconfirmed: readonly string[];
+}
+
+/** Publishes events of one resource to the exchange `svc.events`. */
 export async function publishEvents(
   options: PublishOptions,
   resource: string,
   presented: readonly PresentedEvent[],
-): Promise<readonly string[]> {
+): Promise<Unpublished> {
   const { broker, metrics } = options;
   const all = presented.map((one) => toReady(options, one));
-  const ready = all.filter(({ message }) => message.body.length <= maxMessageBytes);
-  const tooLarge = all.filter(({ message }) => message.body.length > maxMessageBytes);
+  const ready = all.flatMap(({ message, ...rest }) => (message === undefined ? [] : [{ ...rest, message }]));
+  const tooLarge = all.filter(({ message }) => message === undefined);
   for (const one of tooLarge) refuseTooLarge(options, resource, one);
   const outcomes = await broker.publish(ready.map(({ message }) => message));
   let reason: string | undefined;
@@ -59,7 +65,7 @@ export async function publishEvents(
     return [event];
   });
   if (unconfirmed.length > 0) reportUnconfirmed(options, resource, unconfirmed, reason);
-  return [...tooLarge.map(({ event }) => event.id), ...unconfirmed.map(({ id }) => id)];
+  return { tooLarge: tooLarge.map(({ event }) => event.id), unconfirmed: unconfirmed.map(({ id }) => id) };
 }
 
 function toReady(
@@ -69,15 +75,19 @@ function toReady(
   const span = beginPublish(tracing, event);
   const json = JSON.stringify(data ?? null);
   const old = previous === undefined ? undefined : JSON.stringify(previous);
+  const bytes = Buffer.byteLength(json);
+  // Found before the message is made and signed, which would take tens of ms.
+  if (bytes > maxMessageBytes) return { event, span, bytes, message: undefined };
   const parts = { event, data: json, traceparent: span.traceparent, seal };
-  const message = eventMessage({ ...parts, previous: old });
-  const isTooLarge = old !== undefined && message.body.length > maxMessageBytes;
-  return { event, span, message: isTooLarge ? eventMessage(parts) : message };
+  const both = eventMessage({ ...parts, previous: old });
+  const message = old === undefined || both.body.length <= maxMessageBytes ? both : eventMessage(parts);
+  const { length } = message.body;
+  return { event, span, bytes: length, message: length > maxMessageBytes ? undefined : message };
 }
 
 /** Such a message would make the broker close the channel, and lose everything that is on it. */
 function refuseTooLarge({ metrics, log }: PublishOptions, resource: string, ready: ReadyEvent): void {
-  const { event, message, span } = ready;
+  const { event, bytes, span } = ready;
   span.end("too_large");
   metrics.postponed("refused", 1);
   log.error(
@@ -85,7 +95,7 @@ function refuseTooLarge({ metrics, log }: PublishOptions, resource: string, read
       event: "relay.too_large",
       resource,
       eventUuid: event.uuid,
-      bytes: message.body.length,
+      bytes,
       most: maxMessageBytes,
     },
     "an event is too large for the broker; it waits until its resource's transform makes less of it",

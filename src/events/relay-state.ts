@@ -94,12 +94,17 @@ export function isNew({ window, failed }: RelayState, { id }: OutboxEvent): bool
   return !window.has(id) && !failed.has(id);
 }
 
-/** Plans the retry of an event that failed. */
-export function retryLater(state: RelayState, id: string): void {
+/**
+ * Plans the retry of an event that failed.
+ *
+ * @param isLasting Whether it fails until its resource is mended, so that the first wait is the
+ *   longest: an event of 17 MB takes 100 ms of the one thread.
+ */
+export function retryLater(state: RelayState, id: string, { isLasting = false } = {}): void {
   const { window, failed, resting } = state;
   const event = window.get(id);
   window.leave(id);
-  if (!failed.isFull() || failed.has(id)) failed.add(id);
+  if (!failed.isFull() || failed.has(id)) failed.add(id, { isLasting });
   else if (event !== undefined) {
     // Too many failed events to plan each by itself: their resource pauses instead.
     giveBack(state, event);

@@ -27,12 +27,6 @@ const checkMs = 1_000;
 const urgentCheckMs = 10;
 /** Limit of one read: an event is in memory as text, record, JSON and message at the same time. */
 const mostBytesRead = 1024 ** 2;
-/**
- * Most events of a read that takes old ones. With 200, a batch kept all processes busy for so long
- * that the p99 of another user's events was 190 to 260 ms on two cores; with 70 it is 95. The rate
- * is the same.
- */
-const mostToCatchUp = 70;
 /** With an empty queue of the fan-out, an event still in the outbox after this time was lost. */
 const lostAfterMs = 5_000;
 /**
@@ -194,14 +188,12 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
   // Also with none readable: the cursor must learn which transactions become visible now.
-  const withLeftOver = window.hasRoomToCatchUp();
-  const scans = cursor.scans(readable, { withLeftOver });
-  const most = withLeftOver && cursor.hasLeftOver(readable) ? mostToCatchUp : options.batchSize;
+  const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
   const { session, snapshot, events, scanned } = await options.outbox.read({
     scans,
     share,
     known: window.idsSince(cursor.firstNew()),
-    limit: Math.max(1, Math.min(most, room.events)),
+    limit: Math.max(1, Math.min(options.batchSize, room.events)),
     maxBytes: Math.min(room.bytes, mostBytesRead),
   });
   if (!sessions.has(session)) {
@@ -217,9 +209,9 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const fresh = events.filter((event) => isNew(state, event));
   pace.note(fresh.length);
   for (const [resource, group] of groupByResource(fresh)) {
-    const fitting = window.roomOf(resource);
-    for (const event of group.slice(fitting)) giveBack(state, event);
-    if (fitting > 0) begin(state, resource, group.slice(0, fitting));
+    const most = window.roomOf(resource);
+    for (const event of group.slice(most)) giveBack(state, event);
+    if (most > 0) begin(state, resource, group.slice(0, most));
   }
   const idle = readable.filter(isReadable);
   return window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
@@ -285,14 +277,15 @@ async function publish(state: RelayState, group: Group): Promise<void> {
     return answer?.kind === "presented" ? [{ event, data: answer.data, previous: answer.previous }] : [];
   });
   const wanted = await stillWaiting(state, ready, group.readAtMs);
-  const unpublished = await publishEvents(state.options, resource, wanted);
-  for (const id of unpublished) retryLater(state, id);
+  const { tooLarge, unconfirmed } = await publishEvents(state.options, resource, wanted);
+  for (const id of unconfirmed) retryLater(state, id);
+  for (const id of tooLarge) retryLater(state, id, { isLasting: true });
   log.info(
     {
       event: "relay.turn",
       resource,
       read: events.length,
-      published: wanted.length - unpublished.length,
+      published: wanted.length - tooLarge.length - unconfirmed.length,
       eventUuids: uuidsOf(events),
       oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
       publishMs: Math.round(now() - startedAt),

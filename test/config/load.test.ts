@@ -57,7 +57,7 @@ describe("loadConfig", () => {
       log: { level: "info" },
       metrics: { host: "127.0.0.1", port: 9090 },
       tracing: undefined,
-      relay: { pollIntervalMs: 100, batchSize: 200 },
+      relay: { pollIntervalMs: 100, batchSize: 70 },
       webhooks: {
         timeoutMs: 30_000,
         maxAttempts: 10,

@@ -20,6 +20,15 @@ describe("createFailedEvents", () => {
     expect(fail("a", 100).at(-1)).to.equal(300_000);
   });
 
+  it("lets a lasting failure wait the longest, whatever came before", () => {
+    fail("b");
+    expect([room.add("a", { isLasting: true }), room.add("b", { isLasting: true })]).to.deep.equal([
+      300_000, 300_000,
+    ]);
+    nowMs += 300_000;
+    expect(room.take(10), "one at a time").to.have.length(1);
+  });
+
   it("gives each when its time has come, and once", () => {
     fail("a");
     nowMs += 999;

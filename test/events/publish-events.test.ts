@@ -25,6 +25,7 @@ describe("publishEvents", () => {
     ["publishes both rows of an update", "new", "old", [',"previous":"old"}']],
     ["leaves out an old row that makes the message too large", large, large, ['Z"}']],
     ["publishes none of an event that is too large by itself", large + large, undefined, []],
+    ["publishes none that is too large with its envelope", "x".repeat(16 * 1024 ** 2 - 100), undefined, []],
   ] as const) {
     it(fact, async () => {
       const sent: OutgoingMessage[] = [];
@@ -46,7 +47,7 @@ describe("publishEvents", () => {
       expect(sent.map(({ body }) => body.toString("utf8", body.length - published[0]!.length))).to.deep.equal(
         published,
       );
-      expect(left).to.deep.equal(published.length === 0 ? ["1"] : []);
+      expect(left).to.deep.equal({ tooLarge: published.length === 0 ? ["1"] : [], unconfirmed: [] });
     });
   }
 });

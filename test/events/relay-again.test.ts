@@ -40,12 +40,12 @@ describe("createRelay", () => {
       ["since the database is away", { kind: "none", reason: "cut", isPassing: true }],
     ] as const) {
       it(`rests, ${what}, holds back no other, and loses none of a bulk`, async () => {
-        await addEvents(60);
+        await addEvents(40);
         await addEvents(3, "papers");
         let isBroken = true;
         let tries = 0;
         start({
-          batchSize: 50,
+          batchSize: 30,
 
           async present(resource, events) {
             if (resource !== "notes" || !isBroken) return present(resource, events);
@@ -67,8 +67,8 @@ describe("createRelay", () => {
         isBroken = false;
         scene.skewMs += 2_000;
 
-        await untilPublished(63);
-        expect(published().slice(3).toSorted()).to.deep.equal(numbers(60).toSorted());
+        await untilPublished(43);
+        expect(published().slice(3).toSorted()).to.deep.equal(numbers(40).toSorted());
         expect(scene.lines.some(({ event }) => event === "relay.recovered")).to.equal(true);
       });
     }
