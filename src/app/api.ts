@@ -31,7 +31,7 @@ import { createRouter, type ApiContext, type ApiRouter } from "../http/state.ts"
 import { createAnswerPost } from "../http/idempotency.ts";
 import { createExpiry } from "../http/idempotency-keys.ts";
 import { createUrlOf } from "../http/url-of.ts";
-import { createEventPresenter } from "../events/event-presenter.ts";
+import { createEventPresenter, isShownAsCaptured } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions } from "../resources/access.ts";
@@ -195,8 +195,9 @@ function createRelayOf(
   names: (text: string) => string | undefined,
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
+  const shownAsCaptured = [...definitions.values()].filter(isShownAsCaptured).map(({ name }) => name);
   return createRelay({
-    outbox: createOutbox({ sql }),
+    outbox: createOutbox({ sql, shownAsCaptured }),
     shares: createRelayShares({ sql, name: database.name }),
     resources: [...new Set([...definitions.keys(), serviceResource])],
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),

@@ -155,6 +155,12 @@ function createPresenter({
   };
 }
 
+/** Returns whether messages show each captured field as it is: they are no smaller than the row. */
+export function isShownAsCaptured({ code, transform, fields }: Definition): boolean {
+  const isFlat = fields.every(({ type, isList }) => type !== "Json" && !isList);
+  return code.transform === undefined && transform === undefined && isFlat;
+}
+
 type Attempted<T> =
   | { readonly kind: "done"; readonly value: T }
   | { readonly kind: "failed"; readonly reason: string };

@@ -1,3 +1,4 @@
+import { maxMessageBytes } from "../broker/message-limit.ts";
 import type { Sql } from "../db/sql.ts";
 import type { EventKind } from "./event.ts";
 import {
@@ -41,12 +42,17 @@ export interface Share {
   readonly index: number;
 }
 
+/** An event of which no message may hold the record has no snapshot: it is not read. */
+export interface FoundEvent extends Omit<OutboxEvent, "snapshot"> {
+  readonly snapshot: OutboxEvent["snapshot"] | null;
+}
+
 export interface OutboxRead {
   /** Process of PostgreSQL that ran the statement. */
   readonly session: number;
   readonly snapshot: TransactionSnapshot;
   /** Each event once. */
-  readonly events: readonly OutboxEvent[];
+  readonly events: readonly FoundEvent[];
   readonly scanned: readonly Scanned[];
 }
 
@@ -67,7 +73,7 @@ export interface Outbox {
     readonly maxBytes: number;
   }): Promise<OutboxRead>;
   /** Returns the events with these ids that are still in the outbox. */
-  find(ids: readonly string[]): Promise<readonly OutboxEvent[]>;
+  find(ids: readonly string[]): Promise<readonly FoundEvent[]>;
   /** Returns the ids that are still in the outbox. */
   waiting(ids: readonly string[]): Promise<ReadonlySet<string>>;
   /** Returns every resource that has events in the outbox. */
@@ -75,13 +81,25 @@ export interface Outbox {
 }
 
 /**
- * Reads the event of a row. Its `LIMIT` keeps PostgreSQL from making a join of it. A join that was
- * planned while the table was empty read all events for each row: 80 ms with 4,000 of them.
+ * Above this size, a record that is shown as it was captured makes no message. JSONB takes more
+ * than its text only for numbers: some 12 bytes of each field.
  */
-function eventOf(row: string): string {
+const surelyTooLarge = maxMessageBytes + 64 * 1024;
+
+/**
+ * Reads the event of a row, without a record that is surely too large: one of 17 MB took 100 ms of
+ * the relay's only thread. An old row in `previous` counts too, and may be left out of the message.
+ *
+ * Its `LIMIT` keeps PostgreSQL from making a join of it. A join that was
+ * planned while the table was empty read all events for each row: 80 ms with 4,000 of them.
+ *
+ * @param shownAsCaptured Parameter with the names of such resources.
+ */
+function eventOf(row: string, shownAsCaptured: string): string {
   return `
     SELECT event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-      event.snapshot, event.previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
+      CASE WHEN ${row}.bytes <= ${surelyTooLarge} OR event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[])
+        THEN event.snapshot END AS snapshot, event.previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
     FROM svc.events AS event WHERE event.id = ${row}.event_id LIMIT 1`;
 }
 
@@ -111,12 +129,12 @@ const readText = `
   SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
   FROM (VALUES (1)) AS one LEFT JOIN (
     SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, event.*
-    FROM chosen LEFT JOIN LATERAL (${eventOf("chosen")}) AS event ON true
+    FROM chosen LEFT JOIN LATERAL (${eventOf("chosen", "$13")}) AS event ON true
     WHERE chosen.before < $12
   ) AS taken ON true
   ORDER BY taken.place, taken.number`;
 
-interface ReadRow extends Omit<OutboxEvent, "uuid"> {
+interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly uuid: string | null;
   readonly readIn: string;
   readonly session: number;
@@ -129,7 +147,7 @@ interface ReadRow extends Omit<OutboxEvent, "uuid"> {
 
 const findText = `
   SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, event.*
-  FROM svc.outbox AS entry CROSS JOIN LATERAL (${eventOf("entry")}) AS event
+  FROM svc.outbox AS entry CROSS JOIN LATERAL (${eventOf("entry", "$2")}) AS event
   WHERE entry.event_id = ANY($1::bigint[])
   ORDER BY entry.event_id`;
 
@@ -145,7 +163,14 @@ const resourcesText = `
   )
   SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
-export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
+/** @param shownAsCaptured Names of resources of which messages show each field as it is. */
+export function createOutbox({
+  sql,
+  shownAsCaptured = [],
+}: {
+  readonly sql: Sql;
+  readonly shownAsCaptured?: readonly string[];
+}): Outbox {
   return {
     async read({ scans, share, known, limit, maxBytes }) {
       const rows = await sql<ReadRow>(readText, [
@@ -161,6 +186,7 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
         known,
         limit,
         maxBytes,
+        shownAsCaptured,
       ]);
       const [first] = rows;
       if (first === undefined) throw new Error("The statement returned no row.");
@@ -181,7 +207,9 @@ export function createOutbox({ sql }: { readonly sql: Sql }): Outbox {
       return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
     },
     async find(ids) {
-      return ids.length === 0 ? [] : sql<OutboxEvent>(findText, [ids]);
+      return ids.length === 0
+        ? []
+        : sql<FoundEvent & Record<string, unknown>>(findText, [ids, shownAsCaptured]);
     },
     async waiting(ids) {
       if (ids.length === 0) return new Set();

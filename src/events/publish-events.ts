@@ -50,7 +50,10 @@ export async function publishEvents(
   const all = presented.map((one) => toReady(options, one));
   const ready = all.flatMap(({ message, ...rest }) => (message === undefined ? [] : [{ ...rest, message }]));
   const tooLarge = all.filter(({ message }) => message === undefined);
-  for (const one of tooLarge) refuseTooLarge(options, resource, one);
+  for (const { event, bytes, span } of tooLarge) {
+    span.end("too_large");
+    refuseTooLarge(options, event, bytes);
+  }
   const outcomes = await broker.publish(ready.map(({ message }) => message));
   let reason: string | undefined;
   const unconfirmed = ready.flatMap(({ event, span }, index) => {
@@ -86,18 +89,14 @@ function toReady(
 }
 
 /** Such a message would make the broker close the channel, and lose everything that is on it. */
-function refuseTooLarge({ metrics, log }: PublishOptions, resource: string, ready: ReadyEvent): void {
-  const { event, bytes, span } = ready;
-  span.end("too_large");
+export function refuseTooLarge(
+  { metrics, log }: Pick<PublishOptions, "metrics" | "log">,
+  { uuid, resource }: Pick<OutboxEvent, "uuid" | "resource">,
+  bytes: number,
+): void {
   metrics.postponed("refused", 1);
   log.error(
-    {
-      event: "relay.too_large",
-      resource,
-      eventUuid: event.uuid,
-      bytes,
-      most: maxMessageBytes,
-    },
+    { event: "relay.too_large", resource, eventUuid: uuid, bytes, most: maxMessageBytes },
     "an event is too large for the broker; it waits until its resource's transform makes less of it",
   );
 }

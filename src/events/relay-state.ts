@@ -90,15 +90,15 @@ export function readWhole(state: RelayState): void {
 }
 
 /** Returns whether an event is neither in flight nor waiting for its retry. */
-export function isNew({ window, failed }: RelayState, { id }: OutboxEvent): boolean {
+export function isNew({ window, failed }: RelayState, { id }: Pick<OutboxEvent, "id">): boolean {
   return !window.has(id) && !failed.has(id);
 }
 
 /**
  * Plans the retry of an event that failed.
  *
- * @param isLasting Whether it fails until its resource is mended, so that the first wait is the
- *   longest: an event of 17 MB takes 100 ms of the one thread.
+ * @param isLasting Whether only a change of its resource helps. The first wait is then the longest:
+ *   an event of 17 MB takes 100 ms of the only thread.
  */
 export function retryLater(state: RelayState, id: string, { isLasting = false } = {}): void {
   const { window, failed, resting } = state;

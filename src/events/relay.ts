@@ -1,8 +1,9 @@
 import { queues } from "../broker/topology.ts";
+import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
-import type { OutboxEvent, Share } from "./outbox.ts";
-import { publishEvents, uuidsOf, type PresentedEvent } from "./publish-events.ts";
+import type { FoundEvent, OutboxEvent, Share } from "./outbox.ts";
+import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
 import { isSameShare } from "./relay-shares.ts";
 import {
   createRelayState,
@@ -139,7 +140,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   const { failed, options } = state;
   const ids = failed.take(options.batchSize);
   if (ids.length === 0) return;
-  let events: readonly OutboxEvent[];
+  let events: readonly FoundEvent[];
   try {
     events = await options.outbox.find(ids);
   } catch (error) {
@@ -148,7 +149,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   }
   const found = new Set(events.map(({ id }) => id));
   for (const id of ids) if (!found.has(id)) failed.forget(id);
-  for (const [resource, group] of groupByResource(events)) begin(state, resource, group);
+  for (const [resource, group] of groupBy(events, resourceOf)) begin(state, resource, group);
 }
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
@@ -208,7 +209,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   cursor.advance(snapshot, scanned);
   const fresh = events.filter((event) => isNew(state, event));
   pace.note(fresh.length);
-  for (const [resource, group] of groupByResource(fresh)) {
+  for (const [resource, group] of groupBy(fresh, resourceOf)) {
     const most = window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);
     if (most > 0) begin(state, resource, group.slice(0, most));
@@ -221,13 +222,19 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
 function begin(
   state: RelayState,
   resource: string,
-  events: readonly OutboxEvent[],
+  found: readonly FoundEvent[],
   { isProbe } = { isProbe: false },
 ): void {
   const { window, busy, underWay, options } = state;
   const readAtMs = now();
+  for (const event of found) window.enter(event);
+  for (const event of found.filter(({ snapshot }) => snapshot === null)) {
+    refuseTooLarge(options, event, event.bytes);
+    retryLater(state, event.id, { isLasting: true });
+  }
+  const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
+  if (events.length === 0) return;
   busy.add(resource);
-  for (const event of events) window.enter(event);
   const done = options
     .present(resource, events)
     .finally(() => busy.delete(resource))
@@ -318,12 +325,6 @@ function isFailing({ failed }: RelayState, { events, presented, isProbe }: Group
   return isProbe || presented.kind === "none" || events.length >= failingFrom || failed.isFull();
 }
 
-function groupByResource(events: readonly OutboxEvent[]): ReadonlyMap<string, readonly OutboxEvent[]> {
-  const groups = new Map<string, OutboxEvent[]>();
-  for (const event of events) {
-    const group = groups.get(event.resource);
-    if (group === undefined) groups.set(event.resource, [event]);
-    else group.push(event);
-  }
-  return groups;
+function resourceOf({ resource }: FoundEvent): string {
+  return resource;
 }

@@ -125,16 +125,16 @@ describe("createEventPresenter", () => {
    */
   async function captured(): Promise<readonly OutboxEvent[]> {
     const resources = [...base.keys()];
-    const { events } = await createOutbox({
-      sql: createSql({ pool: database.pool, isEmbedded: false }),
-    }).read({
+    const sql = createSql({ pool: database.pool, isEmbedded: false });
+    const { events } = await createOutbox({ sql }).read({
       scans: createOutboxCursor(resources).scans(resources),
       share: { name: "svc", others: [], index: 0 },
       known: [],
       limit: 100,
       maxBytes: 1024 ** 2,
     });
-    return events.toSorted((one, other) => Number(one.id) - Number(other.id));
+    const found = events.filter((event): event is OutboxEvent => event.snapshot !== null);
+    return found.toSorted((one, other) => Number(one.id) - Number(other.id));
   }
 
   /** Presents those of one resource as the relay does, all together. */

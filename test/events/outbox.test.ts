@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createOutbox, type Outbox, type OutboxEvent, type Share } from "../../src/events/outbox.ts";
+import { createOutbox, type Outbox, type FoundEvent, type Share } from "../../src/events/outbox.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -12,10 +12,10 @@ const alone: Share = { name: "svc", others: [], index: 0 };
 const resources = ["notes", "papers"];
 const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', $1, '{}')`;
 
-const recordsOf = (events: readonly OutboxEvent[]): readonly string[] =>
+const recordsOf = (events: readonly FoundEvent[]): readonly string[] =>
   events.map(({ recordId }) => recordId);
 
-const countOf = (events: readonly OutboxEvent[], resource: string): number =>
+const countOf = (events: readonly FoundEvent[], resource: string): number =>
   events.filter((event) => event.resource === resource).length;
 
 describe("createOutbox", () => {
@@ -69,7 +69,7 @@ describe("createOutbox", () => {
     readonly limit?: number;
     readonly maxBytes?: number;
     readonly from?: OutboxCursor;
-  } = {}): Promise<readonly OutboxEvent[]> {
+  } = {}): Promise<readonly FoundEvent[]> {
     const { snapshot, events, scanned } = await outbox.read({
       scans: from.scans(of),
       share,
@@ -172,6 +172,21 @@ describe("createOutbox", () => {
       });
       expect(event?.bytes).to.be.above(10);
       expect(await read()).to.deep.equal([]);
+    });
+
+    it("leaves out a record that no message may hold, but not for its old row", async () => {
+      const large = { text: "a".repeat(17_000_000) };
+      await work.addEvent({ snapshot: large });
+      await work.addEvent({ trigger: "on_update", snapshot: { text: "new" }, previous: large });
+      const own = createOutbox({ sql: core.sql, shownAsCaptured: ["notes"] });
+
+      const ids = (await work.events()).map(({ id }) => String(id));
+      const found = await own.find(ids);
+
+      expect(found.map(({ snapshot }) => snapshot)).to.deep.equal([null, { text: "new" }]);
+      expect(found[0]?.bytes).to.be.within(17_000_000, 17_001_000);
+      const [whole] = await outbox.find(ids);
+      expect(whole?.snapshot).to.deep.equal(large);
     });
 
     it("counts the bytes of a snapshot before they are compressed", async () => {
@@ -318,7 +333,7 @@ describe("createOutbox", () => {
           }
         }
       });
-      const read1000 = async (): Promise<readonly OutboxEvent[]> => {
+      const read1000 = async (): Promise<readonly FoundEvent[]> => {
         const events = await read({ limit: 1_000, maxBytes: 8 * 1024 ** 2 });
         const ids = events.map(({ id }) => id);
         await core.sql("DELETE FROM svc.outbox WHERE event_id = ANY($1::bigint[])", [ids]);

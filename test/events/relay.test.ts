@@ -11,6 +11,13 @@ const refused: Presented = { kind: "refused", reason: "no price for this one" };
 describe("createRelay", () => {
   const scene = useRelayScene();
   const { start, addEvents, fanOut, published, untilPublished, untilLine, untilTurns } = scene;
+  const addLarge = (resource: string): Promise<unknown> =>
+    scene.core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       VALUES ($1, 'on_create', 'large', jsonb_build_object('text', repeat('x', 17000000)))`,
+      [resource],
+    );
+  const tooLarge = (): number => scene.lines.filter(({ event }) => event === "relay.too_large").length;
   const routingKeys = (): readonly string[] => scene.broker.published.map(({ routingKey }) => routingKey);
 
   it("publishes an event as the sealed envelope of the contract, once", async () => {
@@ -145,6 +152,52 @@ describe("createRelay", () => {
       scene.skewMs += 4_000;
       await untilPublished(3);
       expect(published()).to.deep.equal(["1", "3", "2"]);
+    });
+
+    describe("since no message may hold it", () => {
+      it("is not read where it is shown as it was captured, and tried again after five minutes", async () => {
+        const shown: string[] = [];
+        await addLarge("papers");
+        await addEvents(2, "papers");
+        start({
+          present(resource, events) {
+            shown.push(...events.map(({ recordId }) => recordId));
+            return present(resource, events);
+          },
+        });
+        await untilPublished(2);
+        expect(await untilLine("relay.too_large")).to.deep.include({
+          resource: "papers",
+          most: 16 * 1024 ** 2,
+        });
+
+        scene.skewMs += 299_000;
+        await untilTurns(3);
+        expect(tooLarge()).to.equal(1);
+        scene.skewMs += 1_000;
+        await until(() => tooLarge() === 2, { what: "the next try" });
+        expect(shown).to.deep.equal(["1", "2"]);
+        expect(await scene.work.outbox()).to.have.length(3);
+      });
+
+      it("is read where a transform may make less of it, and published when it does", async () => {
+        let most = 20_000_000;
+        await addLarge("notes");
+        start({
+          present: async (_, events) => ({
+            kind: "each",
+            answers: events.map(({ snapshot }) =>
+              presented({ text: String(snapshot["text"]).slice(0, most) }),
+            ),
+          }),
+        });
+        await untilLine("relay.too_large");
+
+        most = 10;
+        scene.skewMs += 300_000;
+        await untilPublished(1);
+        expect(published()).to.deep.equal(["large"]);
+      });
     });
 
     it("waits when its resource is not in the mapping files, which the log says", async () => {

@@ -134,7 +134,10 @@ export function useRelayScene(): RelayScene {
     // One connection: a second session that answers would make the relay read everything again.
     pool = new Pool({ connectionString: scene.core.url, max: 1 });
     pool.on("error", () => undefined);
-    scene.outbox = createOutbox({ sql: createSql({ pool, isEmbedded: false }) });
+    scene.outbox = createOutbox({
+      sql: createSql({ pool, isEmbedded: false }),
+      shownAsCaptured: ["papers"],
+    });
   });
   beforeEach(() => {
     scene.stoppedAtMs = undefined;
