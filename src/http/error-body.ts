@@ -1,5 +1,6 @@
 import { Stream } from "node:stream";
 import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
+import { LargeAnswer, sendLarge } from "./large-answer.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 export interface ErrorBody {
@@ -49,6 +50,11 @@ export function createErrorRenderer({
 /** Done here and not by Koa, so that a value that JSON cannot hold is an error like any other. */
 function serialise(ctx: ApiContext): void {
   const { body } = ctx;
+  if (body instanceof LargeAnswer) {
+    account(ctx, { size: body.bytes, memory: body.bytes });
+    sendLarge(ctx, body);
+    return;
+  }
   const isText = typeof body === "string";
   if (!isText && (typeof body !== "object" || body === null)) return;
   if (Buffer.isBuffer(body) || body instanceof Stream) return;
@@ -56,7 +62,7 @@ function serialise(ctx: ApiContext): void {
   if (!isText) ctx.type = "json";
   // As text, a slow reader's answer would be held three times: with its head, and as bytes.
   ctx.body = text.length > longestText ? Buffer.from(text) : text;
-  account(ctx, text);
+  account(ctx, { size: text.length, memory: memoryOfAnswer(text) });
 }
 
 /** Answers of more characters become bytes at once. Shorter ones go out faster as text. */
@@ -76,11 +82,13 @@ export function memoryOfAnswer(text: string): number {
  * is refused where it has no room; a write may be committed. A refused request has a small answer,
  * and may have no reservation yet.
  */
-function account({ state, method }: ApiContext, text: string): void {
+function account(
+  { state, method }: ApiContext,
+  { size, memory: bytes }: { readonly size: number; readonly memory: number },
+): void {
   const { memory, turn, errorCode } = state as Partial<typeof state>;
   if (errorCode !== undefined) return;
-  if (turn !== undefined) turn.madeBytes = text.length;
-  const bytes = memoryOfAnswer(text);
+  if (turn !== undefined) turn.madeBytes = size;
   if (method === "GET" || method === "HEAD") memory?.settle(bytes);
   else memory?.hold(bytes);
 }

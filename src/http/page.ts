@@ -136,12 +136,9 @@ export function envelope<T>({
   };
 }
 
-/** The same as JSON, of records that are JSON already. */
-export function envelopeText(
-  records: readonly string[],
-  page: Omit<Parameters<typeof envelope>[0], "data">,
-): string {
-  return textOf(records, envelope({ ...page, data: [] }));
+/** Returns the JSON of the members after `data`, without the opening brace. */
+export function envelopeRest(page: Omit<Parameters<typeof envelope>[0], "data">): string {
+  return restOf(envelope({ ...page, data: [] }));
 }
 
 /** Wraps one page of a list that is read by cursor; undefined for a page that is not there. */
@@ -170,16 +167,13 @@ export function cursorEnvelope<T>({
   };
 }
 
-/** The same as JSON, of records that are JSON already. */
-export function cursorEnvelopeText(
-  records: readonly string[],
-  page: Omit<Parameters<typeof cursorEnvelope>[0], "data">,
-): string {
-  return textOf(records, cursorEnvelope({ ...page, data: [] }));
+/** Does the same for a page that is read by cursor. */
+export function cursorEnvelopeRest(page: Omit<Parameters<typeof cursorEnvelope>[0], "data">): string {
+  return restOf(cursorEnvelope({ ...page, data: [] }));
 }
 
-function textOf(records: readonly string[], { data: _none, ...rest }: { readonly data: unknown }): string {
-  return `{"data":[${records.join(",")}],${JSON.stringify(rest).slice(1)}`;
+function restOf({ data: _none, ...rest }: { readonly data: unknown }): string {
+  return JSON.stringify(rest).slice(1);
 }
 
 function urlOfPage(url: URL, perPage: number, [name, value]: readonly [string, string]): string {

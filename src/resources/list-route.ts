@@ -1,5 +1,6 @@
 import { validationError } from "../kit/errors.ts";
-import { cursorEnvelopeText, envelopeText, smallerPage } from "../http/page.ts";
+import type { LargeAnswer } from "../http/large-answer.ts";
+import { cursorEnvelopeRest, envelopeRest, smallerPage } from "../http/page.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
@@ -14,6 +15,7 @@ import type { AccessConditions } from "./access.ts";
 import { baseQueryOf, listQuery } from "./query.ts";
 import type { ListQuery, RecordStore } from "./record-store.ts";
 import { createRelatedLists } from "./related-lists.ts";
+import { pageAnswer } from "./write-page.ts";
 
 /**
  * Bytes set aside for each record of a list before it is read, enough for a small one. The answer
@@ -54,8 +56,8 @@ export function createListOperation(options: ListOptions): (ctx: ApiContext) => 
     ctx.type = "json";
     ctx.body =
       paging.kind === "page"
-        ? await pageText(context, ctx, { asked, query, paging })
-        : await cursorPageText(context, ctx, { asked, query, paging });
+        ? await pageOf(context, ctx, { asked, query, paging })
+        : await cursorPageOf(context, ctx, { asked, query, paging });
   };
 }
 
@@ -68,11 +70,11 @@ interface AskedList<Kind extends Paging["kind"]> {
   readonly paging: Extract<Paging, { kind: Kind }>;
 }
 
-async function pageText(
+async function pageOf(
   { definition, store, pageSizes, urlOf }: Context,
   ctx: ApiContext,
   { asked: { count = definition.count }, query, paging }: AskedList<"page">,
-): Promise<string> {
+): Promise<string | LargeAnswer> {
   const { perPage: take, skip, page } = paging;
   const { id: userId } = ctx.state.caller;
   const likely = pageSizes.likely(userId);
@@ -83,14 +85,15 @@ async function pageText(
   pageSizes.note(userId, { asked: take, size: found.size });
   const part =
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
-  return envelopeText(found.records.slice(0, part.perPage), { ...found, ...part, url: urlOf(ctx) });
+  const rest = envelopeRest({ ...found, ...part, url: urlOf(ctx) });
+  return pageAnswer(found.records.slice(0, part.perPage), rest);
 }
 
-async function cursorPageText(
+async function cursorPageOf(
   { definition, store, pageSizes, urlOf, cursors }: Context,
   ctx: ApiContext,
   { asked, query, paging }: AskedList<"cursor">,
-): Promise<string> {
+): Promise<string | LargeAnswer> {
   const { perPage: take, cursor } = paging;
   const { id: userId } = ctx.state.caller;
   const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
@@ -101,12 +104,13 @@ async function cursorPageText(
       ? { records: [], size: take, next: undefined, previous: undefined }
       : await store.listByCursor(query, { from, take, likely });
   pageSizes.note(userId, { asked: take, size: found.size });
-  return cursorEnvelopeText(found.records, {
+  const rest = cursorEnvelopeRest({
     next: found.next && sealed(cursors, found.next, binding),
     previous: found.previous && sealed(cursors, found.previous, binding),
     perPage: take,
     url: urlOf(ctx),
   });
+  return pageAnswer(found.records, rest);
 }
 
 /**

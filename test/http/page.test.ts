@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import {
   cursorEnvelope,
-  cursorEnvelopeText,
+  cursorEnvelopeRest,
   envelope,
   lastOf,
   pageOf,
@@ -162,6 +162,6 @@ describe("cursorEnvelope", () => {
       next_page_url: "https://api.example.com/orders?per_page=10&cursor=abc&sort=id",
       prev_page_url: null,
     });
-    expect(JSON.parse(cursorEnvelopeText(['"x"'], page))).to.deep.equal(cursorEnvelope(page));
+    expect(JSON.parse(`{"data":["x"],${cursorEnvelopeRest(page)}`)).to.deep.equal(cursorEnvelope(page));
   });
 });

@@ -73,6 +73,28 @@ describe("GET /resources/{name} of large records", () => {
     expect(ids).to.deep.equal(Array.from({ length: 40 }, (_, i) => i + 1));
   });
 
+  it("sends a large page with its length, to HEAD too, and one log line each", async () => {
+    const [large, small] = [
+      await ask(api, "root", "GET /notices?per_page=10"),
+      await ask(api, "root", "GET /notices?per_page=1"),
+    ];
+    const from = api.lines.length;
+    const head = await ask(api, "root", "HEAD /notices?per_page=10");
+
+    const shown = envelopeOf(large);
+    expect(shown.data).to.have.length(10);
+    expect(shown.data[0]).to.deep.equal(envelopeOf(small).data[0]);
+    expect(JSON.stringify(shown)).to.equal(large.text);
+    expect(large.text.length).to.be.above(900_000);
+    for (const { headers } of [large, head])
+      expect([headers["content-type"], headers["content-length"]]).to.deep.equal([
+        "application/json; charset=utf-8",
+        String(large.text.length),
+      ]);
+    expect([head.status, head.text]).to.deep.equal([200, ""]);
+    expect(api.lines.slice(from).filter(({ msg }) => msg === "request").length).to.equal(1);
+  });
+
   it("answers 500 when one record alone is too large, and names what bounds it in the log", async () => {
     await served.sql("INSERT INTO notices (id, text) VALUES (0, repeat('a', 2000000))");
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { writePage } from "../../src/resources/write-page.ts";
+import { LargeAnswer } from "../../src/http/large-answer.ts";
+import { pageAnswer, writePage } from "../../src/resources/write-page.ts";
 
 const large = "x".repeat(300_000);
 
@@ -44,5 +45,34 @@ describe("writePage", () => {
 
     expect(error).to.be.instanceOf(Error);
     expect(await writePage([[large]], () => "written")).to.deep.equal(["written"]);
+  });
+});
+
+describe("pageAnswer", () => {
+  const rest = '"total":1}';
+
+  it("puts a small page together", async () => {
+    expect(await pageAnswer([], rest)).to.equal('{"data":[],"total":1}');
+    expect(await pageAnswer(["1", "2"], rest)).to.equal('{"data":[1,2],"total":1}');
+  });
+
+  it("encodes a large one in pieces, in turns of the event loop", async () => {
+    let turns = 0;
+    let isDone = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    count();
+    const records = ["é", large, "x"].map((text) => JSON.stringify(text));
+
+    const answer = (await pageAnswer(records, rest)) as LargeAnswer;
+    isDone = true;
+
+    expect(answer).to.be.instanceOf(LargeAnswer);
+    const bytes = Buffer.concat(answer.pieces);
+    expect(bytes.toString()).to.equal(`{"data":[${records.join(",")}],"total":1}`);
+    expect(answer.bytes).to.equal(bytes.length);
+    expect(turns).to.be.above(1);
   });
 });
