@@ -11,6 +11,7 @@ import { attacks } from "./attacks/attacks.ts";
 import { measure, type Outcome } from "./attacks/measure.ts";
 import { containerBytes, createScene } from "./attacks/scene.ts";
 import type { VictimReport } from "./attacks/victim.ts";
+import { createYardstick } from "./attacks/yardstick.ts";
 import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
 
 const megabytes = (bytes: number | undefined): string =>
@@ -46,6 +47,7 @@ async function main(atEnd: AtEnd): Promise<number> {
   const scene = await createScene({ databaseUrl: postgres.url, amqpUrl: rabbitMq.url });
   atEnd(() => scene.dispose());
   await scene.observe(2000);
+  const yardstick = createYardstick(atEnd);
   // An attacker has a machine of its own: here it takes what the others leave.
   setPriority(19);
 
@@ -56,7 +58,9 @@ async function main(atEnd: AtEnd): Promise<number> {
     "| attack | the attacker's requests | p99 of the other user, ms: before / during / after | its failures | lost | peak MB | recovered after |",
   );
   console.log("|---|---|---|---|---|---|---|");
-  for (const attack of attacks.filter(({ name }) => only.some((part) => name.includes(part)))) {
+  for (const attack of [yardstick, ...attacks].filter(({ name }) =>
+    only.some((part) => name.includes(part)),
+  )) {
     progress(attack.name);
     const outcome = await measure(scene, attack, durationMs);
     console.log(rowOf(outcome));

@@ -119,7 +119,11 @@ describe("POST /webhooks/{id}/replay", () => {
 
     await receiver.waitFor(before + 1);
     expect(texts().slice(before)).to.deep.equal(["bad"]);
-    const again = await untilDelivery(ada, id, "delivered");
+    // The receiver has it before its outcome is written.
+    const again = await until(
+      async () => [await untilDelivery(ada, id, "delivered")].find((one) => one.parent_delivery_id !== null),
+      { what: "the child to be delivered" },
+    );
     expect(again).to.include({ parent_delivery_id: failed.id, root_delivery_id: failed.id });
     await untilState(await started(id, { since, status: ["delivered"] }), "done");
     await receiver.waitFor(before + 3);
