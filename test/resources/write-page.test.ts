@@ -4,6 +4,17 @@ import { pageAnswer, writePage } from "../../src/resources/write-page.ts";
 
 const large = "x".repeat(300_000);
 
+/** Counts the turns of the event loop until it is stopped. */
+function countTurns(): { count: number; isStopped: boolean } {
+  const turns = { count: 0, isStopped: false };
+  const next = (): void => {
+    turns.count += 1;
+    if (!turns.isStopped) setImmediate(next);
+  };
+  next();
+  return turns;
+}
+
 describe("writePage", () => {
   it("writes the records in their order", async () => {
     const raws = [["a"], [large], [null], ["b"], [large], ["c", "d"]];
@@ -14,15 +25,9 @@ describe("writePage", () => {
 
   it("writes a small page at once, and the records of large pages in turns of the event loop", async () => {
     const turns: number[] = [];
-    let turn = 0;
-    let isDone = false;
-    const count = (): void => {
-      turn += 1;
-      if (!isDone) setImmediate(count);
-    };
-    count();
+    const counter = countTurns();
     const write = (): string => {
-      turns.push(turn);
+      turns.push(counter.count);
       return "";
     };
 
@@ -31,7 +36,7 @@ describe("writePage", () => {
 
     turns.length = 0;
     await Promise.all([writePage([[large], [large]], write), writePage([[large], ["x"], [large]], write)]);
-    isDone = true;
+    counter.isStopped = true;
     // The small one goes with a large one.
     expect(turns).to.have.length(5);
     expect(new Set(turns).size).to.equal(4);
@@ -57,22 +62,16 @@ describe("pageAnswer", () => {
   });
 
   it("encodes a large one in pieces, in turns of the event loop", async () => {
-    let turns = 0;
-    let isDone = false;
-    const count = (): void => {
-      turns += 1;
-      if (!isDone) setImmediate(count);
-    };
-    count();
+    const turns = countTurns();
     const records = ["é", large, "x"].map((text) => JSON.stringify(text));
 
     const answer = (await pageAnswer(records, rest)) as LargeAnswer;
-    isDone = true;
+    turns.isStopped = true;
 
     expect(answer).to.be.instanceOf(LargeAnswer);
     const bytes = Buffer.concat(answer.pieces);
     expect(bytes.toString()).to.equal(`{"data":[${records.join(",")}],"total":1}`);
     expect(answer.bytes).to.equal(bytes.length);
-    expect(turns).to.be.above(1);
+    expect(turns.count).to.be.above(1);
   });
 });
