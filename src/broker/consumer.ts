@@ -1,11 +1,13 @@
 import type { Channel, ConsumeMessage } from "amqplib";
 import type { Log } from "../telemetry/log.ts";
+import { createAcknowledgements, type Acknowledgements } from "./acknowledgements.ts";
 import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
 interface ActiveConsumer {
   readonly channel: Channel;
+  readonly acknowledgements: Acknowledgements;
   readonly consumerTag: string;
 }
 
@@ -42,6 +44,8 @@ export function startConsumption({
       if (isStopped) throw new Error("stopped");
       inFlight = 0;
       let isAlive = true;
+      const most = Math.max(1, Math.floor(options.prefetch / 10));
+      const acknowledgements = createAcknowledgements(channel, most);
       channel.once("close", () => {
         isAlive = false;
         active = undefined;
@@ -53,12 +57,10 @@ export function startConsumption({
         // channel closed.
         if (!isAlive) return;
         inFlight -= 1;
-        try {
-          act();
-        } catch {
-          // The channel is closing, and RabbitMQ requeues the message.
-        }
-        if (isStopped && inFlight === 0) void kept.stop();
+        act();
+        if (!isStopped || inFlight > 0) return;
+        acknowledgements.flush();
+        void kept.stop();
       };
 
       await channel.prefetch(options.prefetch);
@@ -70,10 +72,11 @@ export function startConsumption({
           channel.nack(delivery, false, true);
         } else {
           inFlight += 1;
-          handOut({ message: toIncoming({ channel, delivery, settle }), options, log });
+          acknowledgements.open(delivery);
+          handOut({ message: toIncoming({ acknowledgements, delivery, settle }), options, log });
         }
       });
-      active = { channel, consumerTag };
+      active = { channel, acknowledgements, consumerTag };
     },
   });
 
@@ -81,24 +84,27 @@ export function startConsumption({
     async stop() {
       isStopped = true;
       if (active === undefined) return kept.stop();
-      const { channel, consumerTag } = active;
+      const { channel, acknowledgements, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
       // Otherwise the last message in flight closes the channel.
-      if (inFlight === 0) await kept.stop();
+      if (inFlight > 0) return;
+      acknowledgements.flush();
+      await kept.stop();
     },
     async close() {
       isStopped = true;
+      active?.acknowledgements.flush();
       await kept.stop();
     },
   };
 }
 
 function toIncoming({
-  channel,
+  acknowledgements,
   delivery,
   settle,
 }: {
-  readonly channel: Channel;
+  readonly acknowledgements: Acknowledgements;
   readonly delivery: ConsumeMessage;
   readonly settle: (act: () => void) => void;
 }): IncomingMessage {
@@ -115,7 +121,7 @@ function toIncoming({
     body: delivery.content,
     headers: delivery.properties.headers ?? {},
     isRedelivered: delivery.fields.redelivered,
-    ack: () => once(() => channel.ack(delivery)),
-    requeue: () => once(() => channel.nack(delivery, false, true)),
+    ack: () => once(() => acknowledgements.ack(delivery)),
+    requeue: () => once(() => acknowledgements.requeue(delivery)),
   };
 }
