@@ -4,6 +4,8 @@ export interface RelayPace {
   note(events: number): void;
   /** In ms; 0 for at once. */
   waitMs(): number;
+  /** Returns whether events come so fast that they are gathered. */
+  isBusy(): boolean;
 }
 
 /**
@@ -21,7 +23,9 @@ export function createRelayPace({ now }: { readonly now: () => number }): RelayP
   /** Events of the last `measuredMs`; earlier ones count ever less. */
   let recent = 0;
   const recentAt = (at: number): number => recent * Math.exp((readAt - at) / measuredMs);
+  const isBusyAt = (at: number): boolean => recentAt(at) >= (gathering.fromPerSecond * measuredMs) / 1_000;
   return {
+    isBusy: () => isBusyAt(now()),
     note(events) {
       const at = now();
       recent = recentAt(at) + events;
@@ -29,8 +33,7 @@ export function createRelayPace({ now }: { readonly now: () => number }): RelayP
     },
     waitMs() {
       const at = now();
-      const isBusy = recentAt(at) >= (gathering.fromPerSecond * measuredMs) / 1_000;
-      return isBusy ? Math.max(0, readAt + gathering.everyMs - at) : 0;
+      return isBusyAt(at) ? Math.max(0, readAt + gathering.everyMs - at) : 0;
     },
   };
 }
