@@ -7,6 +7,8 @@ const mostAtOnce = 256 * 1024;
 
 /** All large pages of the process: their parts take turns. */
 const parts = createTurns<"all">(1);
+/** What the last part took. */
+let lastTookMs = 0;
 
 /**
  * Writes each record of a page. Lets other requests in between the parts of a large page: all share
@@ -46,13 +48,16 @@ async function inParts<T, R>(
   while (results.length < items.length) {
     await parts.take("all");
     try {
-      // After the part before it, of this page or another, the event loop has a turn.
-      await new Promise((resolve) => setImmediate(resolve));
+      // After the part before it, of this page or another, the others have as long. The event loop
+      // has many turns then, and Node.js accepts one connection in each.
+      await new Promise((resolve) => setTimeout(resolve, lastTookMs));
+      const startedAt = performance.now();
       for (let left = mostAtOnce; left > 0 && results.length < items.length;) {
         const item = items[results.length] as T;
         results.push(act(item));
         left -= sizeOfItem(item);
       }
+      lastTookMs = performance.now() - startedAt;
     } finally {
       parts.leave("all");
     }

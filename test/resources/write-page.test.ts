@@ -42,6 +42,19 @@ describe("writePage", () => {
     expect(new Set(turns).size).to.equal(4);
   });
 
+  it("leaves others as much time as the parts of large pages take", async () => {
+    let workMs = 0;
+    const startedAt = performance.now();
+    await writePage([[large], [large], [large], [large], [large]], () => {
+      const began = performance.now();
+      while (performance.now() - began < 20);
+      workMs += performance.now() - began;
+      return "";
+    });
+    // The last part needs no pause behind it.
+    expect(performance.now() - startedAt).to.be.at.least(workMs * 1.75);
+  });
+
   it("goes on after a record that cannot be written", async () => {
     const failing = writePage([[large]], () => {
       throw new Error("no");
