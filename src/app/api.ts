@@ -78,7 +78,7 @@ export function createApi({
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
-    database: createRecordDatabase(infrastructure, { models, names, listTurns, relay }),
+    database: createRecordDatabase(infrastructure, { models, names, listTurns }),
     ...posts,
     ...lists,
     recordTurns: createTurns(mostOf(database.pool)),
@@ -166,18 +166,16 @@ function createRecordDatabase(
     models,
     names,
     listTurns,
-    relay,
   }: {
     readonly models: Configuration["models"];
     readonly names: (text: string) => string | undefined;
     readonly listTurns: Turns;
-    readonly relay: Relay;
   },
 ): RecordDatabase {
   return {
     records: createTextSql(pool, names),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
-    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes", last: relay.ownEvents }),
+    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: lists,
       names,

@@ -5,7 +5,6 @@ import {
   isStalePlan,
   sentOf,
   tryBatch,
-  type AskedStatement,
   type BatchFault,
   type SentValue,
   type Statement,
@@ -35,19 +34,6 @@ export interface BatchedSqlOptions<Holder> {
    * once.
    */
   readonly kind: "reads" | "equal reads" | "writes";
-  readonly last?: LastStatement;
-}
-
-/** A statement that reads what the writes of a batch have caused, within their transaction. */
-export interface LastStatement {
-  /** Returns the statement for a batch that goes out now; undefined for none. */
-  next(): AskedStatement | undefined;
-  /**
-   * Takes its rows when the transaction has committed.
-   *
-   * @param writes How many the batch had.
-   */
-  onRows(rows: readonly TextRow[], writes: number): void;
 }
 
 /**
@@ -72,7 +58,7 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * was asked for.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, kind, last, inTurn = (_holder, act) => act() } = options;
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
   const alone = createTextSql(pool, names);
   const open = new Map<string, { readonly batcher: Batcher<Values, Outcome>; count: number }>();
   const pace = createPace();
@@ -80,11 +66,8 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
   async function runTogether(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
     const before = kind === "writes" && batch.length > 1 ? shortLocks : undefined;
-    const after = last?.next();
-    const end = await tryBatch(pool, { ...statement, values: batch, before, after });
-    const { results, fault } = end;
+    const { results, fault } = await tryBatch(pool, { ...statement, values: batch, before });
     pace.note(statement.name, (performance.now() - startedAt) / batch.length);
-    if (after !== undefined && fault === undefined) last?.onRows(end.last, batch.length);
     if (fault !== undefined && batch.length === 1)
       return [isStalePlan(fault.error) ? "again" : { error: fault.error }];
     return results.map((rows, index) => (fault === undefined ? { rows } : outcomeOf(rows, fault, index)));

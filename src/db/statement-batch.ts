@@ -25,13 +25,6 @@ export interface StatementBatch extends Statement {
   readonly values: readonly (readonly SentValue[])[];
   /** The statement that runs first, without values. Its rows are left out. */
   readonly before?: Statement | undefined;
-  /** The statement that runs last. */
-  readonly after?: AskedStatement | undefined;
-}
-
-/** A statement with its values: what pg can write, lists too. */
-export interface AskedStatement extends Statement {
-  readonly values: readonly unknown[];
 }
 
 /** Returns what pg would send; undefined for values that pg has to write, such as lists. */
@@ -63,16 +56,14 @@ export async function runBatch(
 /** The rows of each list of values, and what failed. */
 export interface BatchEnd<Row> {
   readonly results: readonly Row[][];
-  /** Those of the statement that runs last. */
-  readonly last: readonly Row[];
   readonly fault: BatchFault | undefined;
 }
 
 export interface BatchFault {
   readonly error: Error;
   /**
-   * Place of the execution that failed: behind all of them when their commit or `after` failed,
-   * negative when `before` did.
+   * Place of the execution that failed: behind all of them when their commit failed, negative when
+   * `before` did.
    */
   readonly at: number;
 }
@@ -222,12 +213,11 @@ function parse(sender: Sender, { statements }: Prepared, { name, text }: Stateme
 }
 
 function createQuery<Row>(
-  { name, text, values, before, after, isDescribed = false }: SentBatch,
+  { name, text, values, before, isDescribed = false }: SentBatch,
   readRow: ReadRow<Row>,
   done: (end: BatchEnd<Row>) => void,
 ): Submittable {
   const results: Row[][] = values.map(() => []);
-  const last: Row[] = [];
   let known: Prepared | undefined;
   let shape: Shape | undefined;
   let current = before === undefined ? 0 : -1;
@@ -239,12 +229,11 @@ function createQuery<Row>(
       // The client reports a time limit twice.
       if (isDone) return;
       isDone = true;
-      const state = error === null ? "parsed" : isStalePlan(error) ? "unsure" : undefined;
-      if (state !== undefined) {
-        for (const one of [before, after]) if (one !== undefined) known?.statements.set(one.name, { state });
-        known?.statements.set(name, { state, shape: error === null ? shape : undefined });
-      }
-      done({ results, last, fault: error === null ? undefined : { error, at: current } });
+      if (error === null) {
+        known?.statements.set(name, { state: "parsed", shape });
+        if (before !== undefined) known?.statements.set(before.name, { state: "parsed" });
+      } else if (isStalePlan(error)) known?.statements.set(name, { state: "unsure" });
+      done({ results, fault: error === null ? undefined : { error, at: current } });
     },
     submit(connection) {
       known = preparedOf(connection);
@@ -264,14 +253,6 @@ function createQuery<Row>(
           if (isDescribed && shape === undefined) sender.describe({ type: "P", name: "" });
           sender.execute({ portal: "" });
         }
-        if (after !== undefined) {
-          parse(sender, known, after);
-          sender.bind({
-            statement: after.name,
-            values: after.values.map((value) => utils.prepareValue(value)),
-          });
-          sender.execute({ portal: "" });
-        }
         sender.sync();
       } finally {
         sender.stream.uncork();
@@ -284,7 +265,7 @@ function createQuery<Row>(
     handleDataRow(message) {
       // The caller is pg's parser, which what is thrown here would leave in the middle.
       try {
-        if (current >= 0) (results[current] ?? last).push(readRow(message, shape));
+        results[current]?.push(readRow(message, shape));
       } catch (error) {
         unreadable = error as Error;
       }

@@ -96,18 +96,10 @@ const surelyTooLarge = maxMessageBytes + 64 * 1024;
  * @param shownAsCaptured Parameter with the names of such resources.
  */
 function eventOf(row: string, shownAsCaptured: string): string {
-  return eventText(
-    row,
-    `CASE WHEN ${row}.bytes <= ${surelyTooLarge} OR event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[])
-        THEN event.snapshot END`,
-  );
-}
-
-/** Reads the columns of the event of a row. */
-export function eventText(row: string, snapshot = "event.snapshot"): string {
   return `
     SELECT event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
-      ${snapshot} AS snapshot, event.previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
+      CASE WHEN ${row}.bytes <= ${surelyTooLarge} OR event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[])
+        THEN event.snapshot END AS snapshot, event.previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp
     FROM svc.events AS event WHERE event.id = ${row}.event_id LIMIT 1`;
 }
 

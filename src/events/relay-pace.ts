@@ -4,8 +4,6 @@ export interface RelayPace {
   note(events: number): void;
   /** In ms; 0 for at once. */
   waitMs(): number;
-  /** Returns whether events come so fast that they are gathered. */
-  isBusy(): boolean;
 }
 
 /**
@@ -23,9 +21,7 @@ export function createRelayPace({ now }: { readonly now: () => number }): RelayP
   /** Events of the last `measuredMs`; earlier ones count ever less. */
   let recent = 0;
   const recentAt = (at: number): number => recent * Math.exp((readAt - at) / measuredMs);
-  const isBusyAt = (at: number): boolean => recentAt(at) >= (gathering.fromPerSecond * measuredMs) / 1_000;
   return {
-    isBusy: () => isBusyAt(now()),
     note(events) {
       const at = now();
       recent = recentAt(at) + events;
@@ -33,7 +29,8 @@ export function createRelayPace({ now }: { readonly now: () => number }): RelayP
     },
     waitMs() {
       const at = now();
-      return isBusyAt(at) ? Math.max(0, readAt + gathering.everyMs - at) : 0;
+      const isBusy = recentAt(at) >= (gathering.fromPerSecond * measuredMs) / 1_000;
+      return isBusy ? Math.max(0, readAt + gathering.everyMs - at) : 0;
     },
   };
 }

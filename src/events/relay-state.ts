@@ -40,7 +40,6 @@ export interface RelayState {
   readonly underWay: Set<Promise<void>>;
   /** Processes of PostgreSQL that have answered reads. */
   readonly sessions: Set<number>;
-  isRunning: boolean;
   cursor: OutboxCursor;
   share: Share | undefined;
   nextBeatMs: number;
@@ -73,7 +72,6 @@ export function createRelayState(options: RelayOptions): RelayState {
     busy: new Set(),
     underWay: new Set(),
     sessions: new Set(),
-    isRunning: false,
     cursor: createOutboxCursor(options.resources),
     share: undefined,
     nextBeatMs: 0,

@@ -1,10 +1,8 @@
 import { queues } from "../broker/topology.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import type { LastStatement } from "../db/batched-sql.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent, Share } from "./outbox.ts";
-import { createOwnEvents } from "./own-events.ts";
 import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
 import { isSameShare } from "./relay-shares.ts";
 import {
@@ -20,13 +18,8 @@ import {
 } from "./relay-state.ts";
 
 export interface Relay extends Worker {
-  /**
-   * Starts a turn after a write, unless `ownEvents` has its events. Without it the next poll finds
-   * the same events.
-   */
+  /** Starts a turn at once. Without it the next poll finds the same events. */
   wake(): void;
-  /** Reads the events of this process's writes in their own transactions. */
-  readonly ownEvents: LastStatement;
 }
 
 const beatMs = 1_000;
@@ -57,22 +50,12 @@ export function createRelay(options: RelayOptions): Relay {
   const { broker, shares, log, pollIntervalMs } = options;
   const alarm = createAlarm();
   const state = createRelayState(options);
-  const ownEvents = createOwnEvents({
-    resources: options.resources,
-    writer: () => (canTakeOwn(state) ? state.share?.name : undefined),
-    take: (events) => takeOwn(state, events),
-  });
   return {
     name: "relay",
-    ownEvents,
-    wake() {
-      if (!ownEvents.isTaken()) alarm.wake();
-    },
+    wake: () => alarm.wake(),
     async run(signal) {
-      state.isRunning = true;
       while (!signal.aborted) {
         let hasMore = false;
-        ownEvents.reset();
         try {
           // Without a broker the relay reads nothing and sends no beat, so that the other relays
           // take over its share.
@@ -87,7 +70,6 @@ export function createRelay(options: RelayOptions): Relay {
         const gatherMs = state.pace.waitMs();
         if (gatherMs > 0) await pause(gatherMs, signal);
       }
-      state.isRunning = false;
       await Promise.all(state.underWay);
       await shares.leave().catch(() => undefined);
     },
@@ -234,26 +216,6 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   }
   const idle = readable.filter(isReadable);
   return window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
-}
-
-/** Returns whether new events can be published at once. At high rates, one read gathers many. */
-function canTakeOwn(state: RelayState): boolean {
-  const { isRunning, window, pace, options } = state;
-  return isRunning && options.broker.isConnected() && window.hasRoom() && !isHeldUp(state) && !pace.isBusy();
-}
-
-/** Publishes events that were read with their writes. Returns whether none is left to the relay. */
-function takeOwn(state: RelayState, events: readonly OutboxEvent[]): boolean {
-  const { window, busy, resting, pace } = state;
-  let isAll = canTakeOwn(state);
-  const fresh = events.filter((event) => isNew(state, event));
-  pace.note(fresh.length);
-  for (const [resource, group] of isAll ? groupBy(fresh, resourceOf) : []) {
-    const isTaken = !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) >= group.length;
-    if (isTaken) begin(state, resource, group);
-    else isAll = false;
-  }
-  return isAll;
 }
 
 /** Presents and publishes events of one resource, without waiting for it. */
