@@ -1,0 +1,132 @@
+/** When the database gave an answer: what a later statement needs to see whether it still holds. */
+export interface KnownAt {
+  /** The answer's snapshot, as PostgreSQL writes one. */
+  readonly snapshot: string;
+  /** The database's time of day before the snapshot, in ms since 1970. */
+  readonly readAtMs: number;
+}
+
+/** Rows that the database gave for some questions, and when. */
+export interface KnownRows<Row> {
+  readonly rows: readonly Row[];
+  /** That of the oldest of the answers. */
+  readonly knownAt: KnownAt;
+}
+
+/** Answers to questions by their keys, in memory. Bounded in time, entries and bytes. */
+export interface KnownSubscribers<Row> {
+  /** Returns the rows of all answers, each once; undefined where an answer is not known. */
+  find(keys: readonly string[]): KnownRows<Row> | undefined;
+  /**
+   * Keeps the answers that are small.
+   *
+   * @param askedAtMs By the clock of this process, before the database was asked.
+   */
+  keep(
+    answers: Iterable<readonly [key: string, rows: readonly Row[]]>,
+    given: { readonly knownAt: KnownAt; readonly askedAtMs: number },
+  ): void;
+  forget(): void;
+}
+
+/**
+ * The write makes sure that no subscription and no user has changed. What it does not see are times
+ * that have come: of a previous secret, and of holding for a subscription that is off. Both are
+ * hours, for which a second is nothing.
+ */
+const keepForMs = 1_000;
+const mostRows = 100;
+const mostEntries = 5_000;
+const mostBytes = 16 * 1024 ** 2;
+/** What an entry without rows takes, roughly. */
+const entryBytes = 300;
+
+interface Entry<Row> {
+  readonly rows: readonly Row[];
+  readonly bytes: number;
+  readonly knownAt: KnownAt;
+  readonly age: SnapshotAge;
+  readonly endsAtMs: number;
+}
+
+/** Creates an empty memory, of one configuration: another one asks other questions. */
+export function createKnownSubscribers<Row>({
+  idOf,
+  bytesOf,
+  now,
+}: {
+  readonly idOf: (row: Row) => number;
+  /** Memory that a row takes, roughly. */
+  readonly bytesOf: (row: Row) => number;
+  /** In ms, never going back. */
+  readonly now: () => number;
+}): KnownSubscribers<Row> {
+  // An answer that is read again goes to the end: the first are the oldest.
+  const entries = new Map<string, Entry<Row>>();
+  let bytes = 0;
+
+  function drop(key: string): void {
+    bytes -= entries.get(key)?.bytes ?? 0;
+    entries.delete(key);
+  }
+
+  function dropOldest(): void {
+    for (const key of entries.keys()) {
+      if (entries.size <= mostEntries && bytes <= mostBytes) return;
+      drop(key);
+    }
+  }
+
+  return {
+    find(keys) {
+      const nowMs = now();
+      let oldest: Entry<Row> | undefined;
+      const rows = new Map<number, Row>();
+      for (const key of keys) {
+        const entry = entries.get(key);
+        if (entry === undefined || entry.endsAtMs <= nowMs) return undefined;
+        if (oldest === undefined || isOlder(entry.age, oldest.age)) oldest = entry;
+        for (const row of entry.rows) rows.set(idOf(row), row);
+      }
+      if (oldest === undefined) return undefined;
+      const inOrder = [...rows].toSorted(([one], [other]) => one - other).map(([, row]) => row);
+      return { rows: inOrder, knownAt: oldest.knownAt };
+    },
+    keep(answers, { knownAt, askedAtMs }) {
+      const age = ageOf(knownAt.snapshot);
+      for (const [key, rows] of answers) {
+        drop(key);
+        if (rows.length > mostRows) continue;
+        const size = rows.reduce((sum, row) => sum + bytesOf(row), entryBytes + 2 * key.length);
+        entries.set(key, { rows, bytes: size, knownAt, age, endsAtMs: askedAtMs + keepForMs });
+        bytes += size;
+      }
+      dropOldest();
+    },
+    forget() {
+      entries.clear();
+      bytes = 0;
+    },
+  };
+}
+
+interface SnapshotAge {
+  /** The first transaction that had not begun. */
+  readonly end: bigint;
+  /** How many of those before it were running. */
+  readonly running: number;
+}
+
+/** @param snapshot As PostgreSQL writes it: `10:20:10,14,15`. */
+function ageOf(snapshot: string): SnapshotAge {
+  const [, end = "0", running = ""] = snapshot.split(":");
+  return { end: BigInt(end), running: running === "" ? 0 : running.split(",").length };
+}
+
+/**
+ * Compares snapshots of one database. The older sees a part of what the other sees, since fewer
+ * transactions have ended for it. Its end is lower, or more of those below the end were running.
+ */
+function isOlder(one: SnapshotAge, other: SnapshotAge): boolean {
+  return one.end === other.end ? one.running > other.running : one.end < other.end;
+}
