@@ -1,3 +1,4 @@
+import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
 import type { SealedSigning } from "../subscriptions/signing.ts";
 import { erasedReason } from "./delivery.ts";
 import type { TakenDelivery } from "./store.ts";
@@ -13,15 +14,33 @@ const withoutWaiting = "(SELECT set_config('synchronous_commit', 'off', true)) I
 export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
+ * Says whether subscribers that were known at the snapshot `$17` may have changed since. It looks
+ * up the transactions that the snapshot does not see: those that were running, and those after it.
+ * Changes before are not read, however many there are and however long a transaction runs. What a
+ * dump of another database has brought has numbers that no transaction had yet. What was read more
+ * than 5 s ago, at `$18`, is not believed: a change since may be pruned already.
+ */
+const knownCtes = `${sessionCte}, known AS MATERIALIZED (
+    SELECT $17::pg_snapshot IS NOT NULL AND (${isBeforeSession("$18")} OR session.now_ms - $18::float8 > 5000
+      OR EXISTS (SELECT FROM svc.subscription_changes WHERE transaction_id >= pg_snapshot_xmax($17::pg_snapshot)::text::bigint
+        AND transaction_id < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+      OR EXISTS (SELECT FROM svc.subscription_changes WHERE transaction_id = ANY(ARRAY(SELECT pg_snapshot_xip($17::pg_snapshot)::text::bigint)))
+    ) AS is_stale
+    FROM session
+  )`;
+
+/**
  * The outbox row lets in one fan-out at a time, and none after it: another fan-out that holds the
  * row makes the same deliveries. A portion waits for that other fan-out, which may still fail.
- * Without the wait, its deliveries would be missing when the last portion removes the row.
+ * Without the wait, its deliveries would be missing when the last portion removes the row. Nothing
+ * is taken for subscribers that may have changed, and so nothing is written.
  */
 const insertText = (isComplete: boolean): string => `
-  WITH due AS MATERIALIZED (
+  WITH ${knownCtes}, due AS MATERIALIZED (
     SELECT event_id FROM svc.outbox WHERE event_id = ANY(ARRAY(
       SELECT id FROM unnest($1::bigint[], $14::uuid[]) AS given (id, uuid)
-      WHERE (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
+      WHERE NOT (SELECT is_stale FROM known)
+        AND (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
     ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
   ), ${
     isComplete
@@ -53,10 +72,11 @@ const insertText = (isComplete: boolean): string => `
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
     SELECT id, subscription_id, user_id, false FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
-  SELECT events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+  SELECT (SELECT is_stale FROM known) AS "isStale", events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
     (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
   FROM (SELECT count(*)::int AS count FROM taken) AS events LEFT JOIN (fresh JOIN inserted USING (id)) ON true`;
 export interface InsertedRow {
+  readonly isStale: boolean;
   readonly events: number;
   /** Null, like the UUID, when nothing was written: the row only counts. */
   readonly id: string | null;

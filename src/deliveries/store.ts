@@ -1,5 +1,6 @@
 import type { Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
+import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import type { SealedSigning } from "../subscriptions/signing.ts";
 import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
@@ -206,13 +207,18 @@ export interface DeliveryStore {
    * UUID.
    *
    * @param isComplete False when more deliveries of the same events follow.
+   * @param knownAt When the subscribers were read, where that is a while ago. Nothing is written
+   *   when a subscription may have changed since.
    */
   insert(options: {
     readonly events: readonly FannedOutEvent[];
     readonly deliveries: readonly NewDelivery[];
     readonly isComplete: boolean;
     readonly flightMs: number;
+    readonly knownAt?: KnownAt | undefined;
   }): Promise<{
+    /** Whether nothing was written, since the subscribers may be others now. */
+    readonly isStale: boolean;
     /** How many of the events were in the outbox. */
     readonly eventCount: number;
     readonly flightId: string | undefined;
@@ -357,7 +363,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
 
 async function insert(
   sql: Sql,
-  { events, deliveries, isComplete, flightMs }: Parameters<DeliveryStore["insert"]>[0],
+  { events, deliveries, isComplete, flightMs, knownAt }: Parameters<DeliveryStore["insert"]>[0],
 ): ReturnType<DeliveryStore["insert"]> {
   const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
     events.map(({ id }) => id),
@@ -376,8 +382,11 @@ async function insert(
     events.map(({ uuid }) => uuid),
     events.map(({ previous }) => previous ?? null),
     deliveries.map(({ hasPrevious }) => (hasPrevious === true ? true : null)),
+    knownAt?.snapshot ?? null,
+    knownAt?.readAtMs ?? null,
   ]);
   return {
+    isStale: rows[0]?.isStale === true,
     eventCount: rows[0]?.events ?? 0,
     flightId: rows[0]?.flightId ?? undefined,
     databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
