@@ -22,6 +22,7 @@ import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
+import { createChangesPruner } from "../subscriptions/prune-changes.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
 
@@ -95,7 +96,7 @@ export function createDispatcher({
     onParked: () => sweep.onQueued(undefined),
     tracing,
   });
-  const keepers = [health, figures, ...admission.workers, retentionOf(infrastructure, configuration)];
+  const keepers = [health, figures, ...admission.workers, ...prunersOf(infrastructure, configuration)];
   // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
   const takeOver = (): void => {
     metrics.receivers.watchBreakers(() => admission.breakerCounts());
@@ -147,9 +148,13 @@ function createAdmissionOf(
   });
 }
 
-function retentionOf({ database, log }: Infrastructure, { config }: Configuration): Worker {
+function prunersOf(
+  { database, dispatcherSql: sql, log }: Infrastructure,
+  { config }: Configuration,
+): readonly Worker[] {
   const keepForMs = config.retention.days * 24 * 3_600_000;
-  return createRetention({ transact: createTransact(database.pool), keepForMs, log });
+  const transact = createTransact(database.pool);
+  return [createRetention({ transact, keepForMs, log }), createChangesPruner({ sql, log })];
 }
 
 /** What the lanes beside fresh deliveries and retries may use of a dispatcher. */

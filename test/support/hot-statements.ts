@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { PrismaClient } from "../../src/db/generated/client.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
@@ -6,7 +5,7 @@ import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { pruneEvents } from "../../src/deliveries/prune.ts";
-import { createDeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
+import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import { readOutboxBacklog } from "../../src/events/outbox-backlog.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox } from "../../src/events/outbox.ts";
@@ -14,6 +13,8 @@ import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/own-subscriptions.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { figureWorks } from "./hot-figures.ts";
+import { insertWorks } from "./hot-inserts.ts";
+import { knownNow } from "./known-subscribers.ts";
 import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 
 /** Statements that the service runs on a long history (`makeLongHistory`). */
@@ -69,7 +70,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       run: (sql) => createOutbox({ sql }).resources(),
     },
     { name: "outbox: backlog", pool: "pool", mostRead: 10_010, isByIndex: true, run: readOutboxBacklog },
-    { name: "insert", pool: "dispatcher", mostRead: 1_200, run: (sql) => insert(sql, captured) },
+    ...insertWorks(captured, await knownNow(plain)),
     {
       name: "takeDue",
       pool: "dispatcher",
@@ -333,31 +334,6 @@ async function readOutbox(sql: Sql): Promise<void> {
     });
     cursor.advance(snapshot, scanned);
   }
-}
-
-function insert(
-  sql: Sql,
-  events: readonly { readonly id: string; readonly uuid: string }[],
-): Promise<unknown> {
-  const deliveries = events.flatMap((event) =>
-    [1, 2].map((subscriptionId): NewDelivery => ({
-      uuid: randomUUID(),
-      eventId: event.id,
-      eventUuid: event.uuid,
-      subscriptionId,
-      userId: 1,
-      resource: "orders",
-      url: "http://127.0.0.1:9/",
-      maxAttempts: 3,
-      isTaken: subscriptionId === 1,
-    })),
-  );
-  return createDeliveryStore({ sql }).insert({
-    events: events.map(({ id, uuid }) => ({ id, uuid, data: "{}" })),
-    deliveries,
-    isComplete: true,
-    flightMs,
-  });
 }
 
 /** The store works through Prisma; this answers for it. */

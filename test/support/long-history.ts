@@ -16,6 +16,9 @@ export const parkedSubscription = 2;
 /** Of all flights together, 20 in each. */
 export const inHand = 400;
 
+/** Rows of `svc.subscription_changes` that an insert has no business with, of each kind. */
+const changes = 100_000;
+
 /**
  * Makes it by SQL, in a database that has the service's tables and nothing in them. PostgreSQL's statistics are those of the empty tables
  * until `learnStatistics`.
@@ -60,6 +63,9 @@ export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory
     "UPDATE svc.subscription_state SET failing_since = now() - subscription_id * interval '1 minute' WHERE subscription_id % 3 > 0",
   );
   await sql("UPDATE svc.subscriptions SET is_active = false WHERE id % 3 = 1");
+  // As many before every transaction of the test; and what a dump has brought, of long after.
+  await sql(`INSERT INTO svc.subscription_changes
+    SELECT sign * number FROM generate_series(1000000001, 1000000000 + ${changes}) AS number CROSS JOIN (VALUES (-1), (1)) AS kind (sign)`);
   await sql(`INSERT INTO svc.figures
     SELECT user_id, width, date_trunc(width, now() - number * ('1 ' || width)::interval), 5, 4, 1
     FROM generate_series(0, 200) AS user_id CROSS JOIN (VALUES ('minute', 120), ('hour', 192)) AS kept (width, count)
@@ -77,6 +83,7 @@ export async function keepStatistics(sql: Sql): Promise<void> {
     "flights",
     "attempts",
     "figures",
+    "subscription_changes",
   ]) {
     await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
     await sql(`ANALYZE svc.${table}`);
@@ -94,6 +101,7 @@ export async function learnStatistics(sql: Sql): Promise<void> {
     "flights",
     "attempts",
     "figures",
+    "subscription_changes",
   ])
     await sql(`VACUUM (ANALYZE) svc.${table}`);
 }
