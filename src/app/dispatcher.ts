@@ -40,6 +40,7 @@ export function createDispatcher({
   const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox, sharedSlots } = infrastructure;
   const { config, definitions } = configuration;
   const { webhooks } = config;
+  const { holdForMs } = webhooks;
   const sender = createDeliverySender(webhooks);
   const later: Later = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
   const admission = createAdmissionOf(infrastructure, configuration, later);
@@ -90,7 +91,7 @@ export function createDispatcher({
   const fanOut = createFanOut({
     ...handing,
     seal,
-    findSubscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs: webhooks.holdForMs }),
+    subscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs, now: nowMs }),
     isCostly: (resource) => eligibility.isCostly(resource),
     figures,
     onParked: () => sweep.onQueued(undefined),

@@ -2,12 +2,12 @@ import { createBatcher } from "../kit/batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
-import { eventOf, type PublishedEvent } from "../events/event-message.ts";
+import { eventOf } from "../events/event-message.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { EventMetrics } from "../telemetry/metrics/events.ts";
-import type { Subscriber } from "../subscriptions/find-subscribers.ts";
+import type { SubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
@@ -15,15 +15,12 @@ import type { Figures } from "./figures.ts";
 import { deadMessage, type Announce } from "./messages.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
 import { beginFanOut } from "./attempt/spans.ts";
-import { writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
+import { isOnePortion, writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
 
 export interface FanOutOptions extends WriteOptions {
   readonly broker: Broker;
   readonly seal: Seal;
-  /** Returns the matching subscriptions of each event, in the events' order. */
-  readonly findSubscribers: (
-    events: readonly Pick<PublishedEvent, "id" | "event" | "resource" | "owner_id" | "data">[],
-  ) => Promise<readonly (readonly Subscriber[])[]>;
+  readonly subscribers: SubscriberFinder;
   /** Whether the events of a resource take turns of their own, since one may take long. */
   readonly isCostly: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
@@ -173,12 +170,11 @@ async function fanOutOrHalve(
 }
 
 async function fanOut(options: FanOutOptions, messages: readonly Received[]): Promise<void> {
-  const { findSubscribers, figures, onParked, announce, metrics, log } = options;
+  const { figures, onParked, announce, metrics, log } = options;
   const startedAt = performance.now();
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
-  const subscribers = await findSubscribers(batch.map(({ event }) => event));
-  const { written, eventCount } = await writeDeliveries(options, batch, subscribers);
+  const { written, eventCount } = await findAndWrite(options, batch);
   // Of a batch in which some were fanned out before, it may count other owners than theirs.
   figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
@@ -199,6 +195,25 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
     },
     "fan-out turn",
   );
+}
+
+/**
+ * Writes for the subscribers that are known, where they are. When one may have changed since, the
+ * statement has written nothing, and the database is asked.
+ */
+async function findAndWrite(
+  options: FanOutOptions,
+  batch: readonly Received[],
+): ReturnType<typeof writeDeliveries> {
+  const { subscribers } = options;
+  const events = batch.map(({ event }) => event);
+  const known = await subscribers.findKnown(events);
+  if (known !== undefined && isOnePortion(known.subscribers)) {
+    const result = await writeDeliveries(options, batch, known);
+    if (!result.isStale) return result;
+    subscribers.forget();
+  }
+  return writeDeliveries(options, batch, { subscribers: await subscribers.find(events) });
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import type { PublishedEvent } from "../events/event-message.ts";
 import type { Subscriber } from "../subscriptions/find-subscribers.ts";
+import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { Span } from "../telemetry/tracing.ts";
 import type { Admission, Place } from "./admission/admission.ts";
@@ -49,18 +50,32 @@ interface Planned {
 /** Most deliveries of one statement. */
 const portionSize = 500;
 
+/** Who gets the events of a batch. */
+export interface Recipients {
+  /** Those of each event, in the events' order. */
+  readonly subscribers: readonly (readonly Subscriber[])[];
+  /** When they were read, where that is a while ago. Only for one portion of deliveries. */
+  readonly knownAt?: KnownAt | undefined;
+}
+
+/** Whether the deliveries are written by one statement. */
+export function isOnePortion(subscribers: Recipients["subscribers"]): boolean {
+  return subscribers.reduce((sum, own) => sum + own.length, 0) <= portionSize;
+}
+
 /**
  * Writes the deliveries of events in portions, and starts the attempts of each portion when it is
  * written.
  *
- * @param subscribers Of each event, in the events' order.
- * @returns The new deliveries, and how many of the events were still in the outbox.
+ * @returns The new deliveries, and how many of the events were still in the outbox. When the
+ *   subscribers may be others since `knownAt`, nothing was written and no slot is held. What their
+ *   rate limits have given is then lost: those deliveries wait for the next attempt that may begin.
  */
 export async function writeDeliveries(
   options: WriteOptions,
   batch: readonly Received[],
-  subscribers: readonly (readonly Subscriber[])[],
-): Promise<{ readonly written: readonly Written[]; readonly eventCount: number }> {
+  { subscribers, knownAt }: Recipients,
+): Promise<{ readonly written: readonly Written[]; readonly eventCount: number; readonly isStale: boolean }> {
   const mayReadOld = await oldReaders(options, batch, subscribers);
   const planned = await holdToRates(
     options,
@@ -72,18 +87,25 @@ export async function writeDeliveries(
   );
   const written: Written[] = [];
   let eventCount = 0;
+  let isStale = false;
   for (let start = 0; start === 0 || start < planned.length; start += portionSize) {
     const portion = planned.slice(start, start + portionSize);
     const isComplete = start + portionSize >= planned.length;
     try {
       // The last portion counts all of the events.
-      ({ eventCount } = await writePortion(options, { batch, portion, isComplete, written }));
+      ({ eventCount, isStale } = await writePortion(options, {
+        batch,
+        portion,
+        isComplete,
+        written,
+        knownAt,
+      }));
     } catch (error) {
       for (const { place } of planned.slice(start)) place?.leave();
       throw error;
     }
   }
-  return { written, eventCount };
+  return { written, eventCount, isStale };
 }
 
 function keyOf({ id }: PublishedEvent, { user }: Subscriber): string {
@@ -164,17 +186,19 @@ async function writePortion(
     portion,
     isComplete,
     written,
+    knownAt,
   }: {
     readonly batch: readonly Received[];
     readonly portion: readonly Planned[];
     /** Whether this is the last portion, which takes the events out of the outbox. */
     readonly isComplete: boolean;
     readonly written: Written[];
+    readonly knownAt: KnownAt | undefined;
   },
-): Promise<{ readonly eventCount: number }> {
+): Promise<{ readonly eventCount: number; readonly isStale: boolean }> {
   const { store, attempts, scheduleOf, flightMs } = options;
   const withDeliveries = new Set(portion.map(({ received }) => received));
-  const { flightId, ids, databaseTimeMs, eventCount } = await store.insert({
+  const { flightId, ids, databaseTimeMs, eventCount, isStale } = await store.insert({
     events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
       id: received.event.id,
       uuid: received.event.event_id,
@@ -184,6 +208,7 @@ async function writePortion(
     deliveries: portion.map((one) => toNewDelivery(one, scheduleOf)),
     isComplete,
     flightMs,
+    knownAt,
   });
   const flight: Flight = {
     id: flightId ?? "",
@@ -200,7 +225,7 @@ async function writePortion(
       attempts.start(toDelivery(one, { id, flight, happenedAtMs }, scheduleOf), one.place);
     }
   }
-  return { eventCount };
+  return { eventCount, isStale };
 }
 
 function toNewDelivery(

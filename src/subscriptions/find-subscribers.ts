@@ -6,6 +6,7 @@ import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { matchOff, offText } from "./find-off.ts";
+import { createKnownSubscribers, type KnownAt } from "./known-subscribers.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
 import { everyResource } from "./subscription.ts";
@@ -24,9 +25,11 @@ export interface Subscriber {
 }
 
 type Found = Candidate & Subscriber & { readonly filter: string | null };
-type FoundRow = Omit<Found, "user" | "signing"> &
-  Omit<Caller, "id"> &
-  SealedSigning & { readonly userId: number };
+interface FoundRow extends Omit<Found, "user" | "signing">, Omit<Caller, "id">, SealedSigning {
+  readonly userId: number;
+}
+/** An answer without a subscription has one row, which says when it was read. */
+type AnswerRow = KnownAt & (FoundRow | { readonly subscriptionId: null });
 
 const columns = `subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
@@ -37,6 +40,10 @@ const findText = `
   SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
   UNION ALL
   SELECT ${columns}, false FROM (${offText("$6", "$7")}) AS off`;
+// `now()` is before the statement's snapshot.
+const answerText = `
+  SELECT (SELECT pg_current_snapshot()::text) AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs", found.*
+  FROM (SELECT 1) AS always LEFT JOIN (${findText}) AS found ON true`;
 
 /**
  * A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience.
@@ -49,52 +56,166 @@ type Question = readonly [
   email: string | null,
 ];
 
-/**
- * Finds the subscriptions that get each event of a batch, in the events' order and each answer by
- * id. One statement narrows: it goes from the distinct owners, readers and admins to their
- * subscriptions. That takes 3 to 10 ms for 200 users, however many users subscribe to the resource.
- * `matchEvents` then decides. A resource with a filter in `access.read` takes one more, see
- * `findReaders`.
- *
- * Where code decides who is an admin, and where everyone reads, the statement reads all active
- * subscriptions to the triggers. That takes 1 to 3 s for 100,000.
- */
-export function createSubscriberFinder({
-  sql,
-  eligibility,
-  filters,
-  holdForMs,
-}: {
+type FinderEvent = MatchedEvent & FilteredEvent;
+
+/** Who gets each event of a batch: in the events' order, and each answer by id. */
+type Subscribers = readonly (readonly Subscriber[])[];
+
+export interface SubscriberFinder {
+  /** Asks the database, and keeps what it answers for `findKnown`. */
+  find(events: readonly FinderEvent[]): Promise<Subscribers>;
+  /**
+   * Answers from memory, without a statement; undefined where it cannot. What is done with the
+   * answer must make sure that no subscription has changed since `knownAt`.
+   */
+  findKnown(
+    events: readonly FinderEvent[],
+  ): Promise<{ readonly subscribers: Subscribers; readonly knownAt: KnownAt } | undefined>;
+  /** Drops what is in memory: something has changed. */
+  forget(): void;
+}
+
+export interface SubscriberFinderOptions {
   readonly sql: Sql;
-  readonly eligibility: Pick<Eligibility, "circleOf" | "judge">;
+  readonly eligibility: Pick<Eligibility, "isCostly" | "circleOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   /** How long a subscription that is off still gets deliveries. */
   readonly holdForMs: number;
-}): (events: readonly (MatchedEvent & FilteredEvent)[]) => Promise<readonly (readonly Subscriber[])[]> {
-  return async (events) => {
-    if (events.length === 0) return [];
-    const circles = new Map<string, Circle>();
-    for (const [resource, own] of groupBy(events, (event) => event.resource))
-      circles.set(resource, await eligibility.circleOf(resource, own));
-    const questions = questionsOf(events, circles);
-    const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
-    const rows = await sql<FoundRow & Record<string, unknown>>(findText, [
-      ...asked,
-      holdForMs,
-      [...circles.keys()],
-    ]);
-    const found = rows.map(foundOf);
-    const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
-    const off = found.filter(({ isActive }) => !isActive);
-    if (off.length === 0) return filters.passing(events, active);
-    const held = await matchOff({ events, off, eligibility });
-    const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
-    return filters.passing(events, matched);
+  /** In ms, never going back. */
+  readonly now: () => number;
+}
+
+/**
+ * Finds the subscriptions that get each event of a batch. One statement narrows: it goes from the
+ * distinct owners, readers and admins to their subscriptions. That takes 3 to 10 ms for 200 users,
+ * however many users subscribe to the resource. `matchEvents` then decides. A resource with a
+ * filter in `access.read` takes one more, see `findReaders`.
+ *
+ * Where code decides who is an admin, and where everyone reads, the statement reads all active
+ * subscriptions to the triggers. That takes 1 to 3 s for 100,000. Such answers are not kept.
+ */
+export function createSubscriberFinder(options: SubscriberFinderOptions): SubscriberFinder {
+  const { sql, eligibility, holdForMs, now } = options;
+  const known = createKnownSubscribers<Found>({
+    idOf: ({ subscriptionId }) => subscriptionId,
+    bytesOf,
+    now,
+  });
+  const isKept = (events: readonly FinderEvent[]): boolean =>
+    events.length > 0 && !events.some(({ resource }) => eligibility.isCostly(resource));
+  return {
+    async find(events) {
+      if (events.length === 0) return [];
+      const circles = await circlesOf(options, events);
+      const questions = questionsOf(events, circles);
+      const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
+      const values = [...asked, holdForMs, [...circles.keys()]];
+      if (!isKept(events)) {
+        const rows = await sql<FoundRow & Row>(findText, values);
+        return choose(options, { events, circles, found: rows.map(foundOf) });
+      }
+      const askedAtMs = now();
+      const answer = await sql<AnswerRow & Row>(answerText, values);
+      const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
+      const answers = answersTo(questions, [...circles.keys()], found);
+      if (answer[0] !== undefined) {
+        const { snapshot, readAtMs } = answer[0];
+        known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
+      }
+      return choose(options, { events, circles, found });
+    },
+    async findKnown(events) {
+      if (!isKept(events)) return undefined;
+      const circles = await circlesOf(options, events);
+      const keys = [...questionsOf(events, circles).map(keyOf), ...[...circles.keys()].map(offKeyOf)];
+      const answer = known.find(keys);
+      if (answer === undefined) return undefined;
+      const subscribers = await choose(options, { events, circles, found: answer.rows });
+      return { subscribers, knownAt: answer.knownAt };
+    },
+    forget: () => known.forget(),
   };
 }
 
-function foundOf(row: FoundRow): Found {
+type Row = Record<string, unknown>;
+
+async function circlesOf(
+  { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
+  events: readonly FinderEvent[],
+): Promise<ReadonlyMap<string, Circle>> {
+  const circles = new Map<string, Circle>();
+  for (const [resource, own] of groupBy(events, (event) => event.resource))
+    circles.set(resource, await eligibility.circleOf(resource, own));
+  return circles;
+}
+
+/** Decides who of the found ones gets each event. */
+async function choose(
+  { eligibility, filters }: Pick<SubscriberFinderOptions, "eligibility" | "filters">,
+  {
+    events,
+    circles,
+    found,
+  }: {
+    readonly events: readonly FinderEvent[];
+    readonly circles: ReadonlyMap<string, Circle>;
+    readonly found: readonly Found[];
+  },
+): Promise<Subscribers> {
+  const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
+  const off = found.filter(({ isActive }) => !isActive);
+  if (off.length === 0) return filters.passing(events, active);
+  const held = await matchOff({ events, off, eligibility });
+  const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
+  return filters.passing(events, matched);
+}
+
+const keyOf = (question: Question): string => JSON.stringify(question);
+const offKeyOf = (resource: string): string => JSON.stringify(["off", resource]);
+
+/**
+ * Returns which subscriptions answer each of the questions, and which are off. It compares as
+ * `matchEvents` does, so that none is missing that would be chosen.
+ */
+function* answersTo(
+  questions: readonly Question[],
+  resources: readonly string[],
+  found: readonly Found[],
+): Generator<readonly [key: string, found: readonly Found[]]> {
+  const active = found.filter(({ isActive }) => isActive);
+  const off = found.filter(({ isActive }) => !isActive);
+  const byUser = groupBy(active, ({ user }) => user.id);
+  const byEmail = groupBy(active, ({ user }) => user.email.toLowerCase());
+  const flagged = active.filter(({ user }) => user.isAdmin);
+  for (const question of questions) {
+    const [resource, trigger, kind, userId, email] = question;
+    if (kind === "everybody") continue;
+    const ofEmail = (): readonly Found[] => byEmail.get(email ?? "") ?? [];
+    const ofOwner = (): readonly Found[] => byUser.get(userId ?? 0) ?? [];
+    const theirs = kind === "flag" ? flagged : kind === "email" ? ofEmail() : ofOwner();
+    const names = resource === serviceResource ? [resource] : [resource, everyResource];
+    const own = theirs.filter((one) => names.includes(one.resource) && one.events.includes(trigger));
+    yield [keyOf(question), own];
+  }
+  for (const resource of resources) {
+    const names = [resource, everyResource];
+    yield [offKeyOf(resource), off.filter((one) => names.includes(one.resource))];
+  }
+}
+
+/** Roughly, in memory. */
+function bytesOf({ url, filter, signing }: Found): number {
+  const { encryptedSecret, encryptedHeaders, encryptedPrevious } = signing;
+  const sealed = [encryptedSecret, encryptedHeaders, encryptedPrevious];
+  return 1_000 + 2 * (url.length + (filter?.length ?? 0)) + sum(sealed.map((one) => one?.length ?? 0));
+}
+
+const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
+
+function foundOf(row: FoundRow & Partial<KnownAt>): Found {
   const {
+    snapshot: _snapshot,
+    readAtMs: _readAtMs,
     userId: id,
     name,
     email,

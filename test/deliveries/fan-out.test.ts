@@ -180,9 +180,13 @@ describe("createFanOut", () => {
     const gate = new Promise<void>((resolve) => (open = resolve));
     start({
       isCostly: (resource) => resource === "slow",
-      async findSubscribers(events) {
-        if (events.some(({ id }) => slowIds.has(id))) await gate;
-        return events.map(() => []);
+      subscribers: {
+        findKnown: async () => undefined,
+        async find(events) {
+          if (events.some(({ id = "" }) => slowIds.has(id))) await gate;
+          return events.map(() => []);
+        },
+        forget: () => undefined,
       },
     });
 

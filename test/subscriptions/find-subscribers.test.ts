@@ -93,7 +93,8 @@ describe("createSubscriberFinder", () => {
       eligibility,
       filters: unfiltered,
       holdForMs,
-    })(events);
+      now: () => 0,
+    }).find(events);
     return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
   }
 
@@ -124,9 +125,10 @@ describe("createSubscriberFinder", () => {
       eligibility: eligibilityBy(nobody),
       filters: unfiltered,
       holdForMs: 604_800_000,
+      now: () => 0,
     });
 
-    expect(await finder([event()])).to.deep.equal([
+    expect(await finder.find([event()])).to.deep.equal([
       [
         {
           subscriptionId,
@@ -196,9 +198,10 @@ describe("createSubscriberFinder", () => {
         eligibility: eligibilityBy(nobody),
         filters: unfiltered,
         holdForMs: 604_800_000,
+        now: () => 0,
       });
 
-      const [found = []] = await finder([event()]);
+      const [found = []] = await finder.find([event()]);
 
       expect(found.map(({ subscriptionId }) => subscriptionId)).to.have.members([id, other]);
       await core.sql("DELETE FROM svc.subscriptions");
@@ -317,11 +320,12 @@ describe("createSubscriberFinder", () => {
           eligibility: eligibilityBy(admins),
           filters: unfiltered,
           holdForMs: 604_800_000,
+          now: () => 0,
         });
         const events = Array.from({ length: owners }, (_, index) =>
           event({ owner_id: String(index * 7 + 1) }),
         );
-        if (isPlannedEmpty) for (let turn = 0; turn < 10; turn++) await finder(events);
+        if (isPlannedEmpty) for (let turn = 0; turn < 10; turn++) await finder.find(events);
         // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all
         // the rest. On a connection of its own: the setting makes a session forget its plans.
         await fresh.database.pool.query(`
@@ -333,8 +337,8 @@ describe("createSubscriberFinder", () => {
           SELECT n, 'http://localhost', 'orders', '{on_create}', '', 'abcd' FROM generate_series(1, 20000) AS n;
           COMMIT`);
         if (isAnalysed) await client.query("ANALYZE");
-        await finder(events);
-        const found = await finder(events);
+        await finder.find(events);
+        const found = await finder.find(events);
         return { blocks, found: found.flat().length };
       } finally {
         client.release();

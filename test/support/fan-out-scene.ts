@@ -65,11 +65,12 @@ export function useFanOutScene(): FanOutScene {
         seal,
         store: scene.store,
         eligibility,
-        findSubscribers: createSubscriberFinder({
+        subscribers: createSubscriberFinder({
           sql: scene.core.sql,
           eligibility,
           filters: unfiltered,
           holdForMs: 604_800_000,
+          now: () => performance.now(),
         }),
         isCostly: () => false,
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),

@@ -1,0 +1,111 @@
+import { expect } from "chai";
+import type { EventModel } from "../../src/db/generated/models.ts";
+import type { FanOutOptions } from "../../src/deliveries/fan-out.ts";
+import type { AdminRule } from "../../src/mapping/definition.ts";
+import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
+import { createSubscriberFinder, type SubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
+import type { Mutable } from "./core-scene.ts";
+import { messageOf, useFanOutScene, type FanOutScene } from "./fan-out-scene.ts";
+import { agePool } from "./known-subscribers.ts";
+import { notesEligibility } from "./notes-eligibility.ts";
+import { until } from "./wait.ts";
+import { unfiltered } from "./work.ts";
+
+export const nobody: AdminRule = { kind: "nobody" };
+
+/** A fan-out of which it is seen when it asks the database for subscribers, and for which it writes. */
+export interface KnownScene extends FanOutScene {
+  /** Stands still, so that a slow machine forgets nothing. */
+  nowMs: number;
+  readonly lookUps: number;
+  /** Of each statement that was to write: whether the subscribers were known or asked for, and whether they were stale. */
+  readonly inserts: readonly string[];
+  /** Runs once, before the next insert for known subscribers. */
+  meanwhile: (() => Promise<unknown>) | undefined;
+  readonly finderFor: (eligibility: Eligibility) => SubscriberFinder;
+  readonly startKnown: (rule?: AdminRule, overrides?: Partial<FanOutOptions>) => void;
+  readonly fanOut: (event: EventModel) => Promise<void>;
+  /** The event of the scene is asked for; another one of the same owner follows, which is returned. */
+  readonly fanOutTwo: (change?: () => Promise<unknown>) => Promise<EventModel>;
+  /** Fans out two events together: one of the scene's owner, and one of another. */
+  readonly fanOutTogether: (ownerId: number) => Promise<readonly [EventModel, EventModel]>;
+  /** Subscription, last part of the URL and status of each delivery of the event. */
+  readonly deliveriesOf: (event: EventModel) => Promise<readonly unknown[]>;
+  /** Each delivery has one slot and one attempt, and no slot is held for nothing. */
+  readonly expectWhole: () => Promise<void>;
+}
+
+/** Registers the hooks of the `describe` around it. */
+export function useKnownScene(): KnownScene {
+  const scene: Mutable<KnownScene> = Object.assign(useFanOutScene() as KnownScene, {
+    finderFor: (eligibility: Eligibility) =>
+      createSubscriberFinder({
+        sql: (text, values) => {
+          scene.lookUps += 1;
+          return scene.core.sql(text, values);
+        },
+        eligibility,
+        filters: unfiltered,
+        holdForMs: 604_800_000,
+        now: () => scene.nowMs,
+      }),
+    startKnown(rule: AdminRule = nobody, overrides: Partial<FanOutOptions> = {}) {
+      const eligibility = notesEligibility(rule);
+      const subscribers = scene.finderFor(eligibility);
+      scene.start({ eligibility, subscribers, store: watchedStore(scene), ...overrides });
+    },
+    async fanOut(event: EventModel) {
+      await scene.broker.publish([messageOf(event)]);
+      await until(() => scene.lines.some(({ eventUuids }) => String(eventUuids) === event.uuid), {
+        what: "the turn's end",
+      });
+      expect(await scene.work.outbox()).not.to.include(event.id);
+    },
+    async fanOutTwo(change?: () => Promise<unknown>) {
+      const [next] = await scene.addEvents(1);
+      await scene.fanOut(scene.event);
+      scene.meanwhile = change;
+      await scene.fanOut(next as EventModel);
+      return next as EventModel;
+    },
+    async fanOutTogether(ownerId: number) {
+      const [one] = await scene.addEvents(1);
+      const both = [one as EventModel, await scene.work.addEvent({ ownerId: String(ownerId) })] as const;
+      await scene.broker.publish(both.map(messageOf));
+      await until(async () => (await scene.work.outbox()).length === 0, { what: "both" });
+      return both;
+    },
+    deliveriesOf: async ({ id }: EventModel) =>
+      (await scene.work.deliveries())
+        .filter(({ eventId }) => eventId === id)
+        .toSorted((one, other) => one.subscriptionId - other.subscriptionId)
+        .map(({ subscriptionId, url, status }) => [subscriptionId, url.split("/").at(-1), status]),
+    async expectWhole() {
+      const taken = (await scene.work.flights()).flatMap(({ deliveryIds }) => deliveryIds.map(String));
+      expect(scene.started.map(({ id }) => id)).to.have.members(taken);
+      expect(new Set(taken).size).to.equal(taken.length);
+      expect(scene.admission.held).to.equal(taken.length);
+    },
+  });
+  beforeEach(async () => {
+    await agePool(scene.core.sql);
+    Object.assign(scene, { nowMs: 0, lookUps: 0, inserts: [], meanwhile: undefined });
+  });
+  return scene;
+}
+
+function watchedStore(scene: Mutable<KnownScene>): FanOutOptions["store"] {
+  return {
+    async insert(options) {
+      const isKnown = options.knownAt !== undefined;
+      if (isKnown) {
+        const change = scene.meanwhile;
+        scene.meanwhile = undefined;
+        await change?.();
+      }
+      const { isStale, ...answer } = await scene.store.insert(options);
+      scene.inserts = [...scene.inserts, `${isKnown ? "known" : "asked"}${isStale ? ", stale" : ""}`];
+      return { isStale, ...answer };
+    },
+  };
+}
