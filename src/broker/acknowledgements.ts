@@ -31,14 +31,6 @@ export function createAcknowledgements(
   let waiting: ConsumeMessage[] = [];
   let timer: NodeJS.Timeout | undefined;
 
-  function send(act: () => void): void {
-    try {
-      act();
-    } catch {
-      // The channel is closed, and RabbitMQ hands the messages out again.
-    }
-  }
-
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -67,6 +59,14 @@ export function createAcknowledgements(
     },
     flush,
   };
+}
+
+function send(act: () => void): void {
+  try {
+    act();
+  } catch {
+    // The channel is closed, and RabbitMQ hands the messages out again.
+  }
 }
 
 function tagOf({ fields }: ConsumeMessage): number {
