@@ -15,7 +15,7 @@ import type { Figures } from "./figures.ts";
 import { deadMessage, type Announce } from "./messages.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
 import { beginFanOut } from "./attempt/spans.ts";
-import { isOnePortion, writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
+import { portionSize, writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
 
 export interface FanOutOptions extends WriteOptions {
   readonly broker: Broker;
@@ -207,8 +207,8 @@ async function findAndWrite(
 ): ReturnType<typeof writeDeliveries> {
   const { subscribers } = options;
   const events = batch.map(({ event }) => event);
-  const known = await subscribers.findKnown(events);
-  if (known !== undefined && isOnePortion(known.subscribers)) {
+  const known = await subscribers.findKnown(events, portionSize);
+  if (known !== undefined) {
     const result = await writeDeliveries(options, batch, known);
     if (!result.isStale) return result;
     subscribers.forget();

@@ -48,7 +48,7 @@ interface Planned {
 }
 
 /** Most deliveries of one statement. */
-const portionSize = 500;
+export const portionSize = 500;
 
 /** Who gets the events of a batch. */
 export interface Recipients {
@@ -56,11 +56,6 @@ export interface Recipients {
   readonly subscribers: readonly (readonly Subscriber[])[];
   /** When they were read, where that is a while ago. Only for one portion of deliveries. */
   readonly knownAt?: KnownAt | undefined;
-}
-
-/** Whether the deliveries are written by one statement. */
-export function isOnePortion(subscribers: Recipients["subscribers"]): boolean {
-  return subscribers.reduce((sum, own) => sum + own.length, 0) <= portionSize;
 }
 
 /**

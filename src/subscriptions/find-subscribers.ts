@@ -67,9 +67,12 @@ export interface SubscriberFinder {
   /**
    * Answers from memory, without a statement; undefined where it cannot. What is done with the
    * answer must make sure that no subscription has changed since `knownAt`.
+   *
+   * @param most Gives no answer with more subscribers than this, before their filters.
    */
   findKnown(
     events: readonly FinderEvent[],
+    most: number,
   ): Promise<{ readonly subscribers: Subscribers; readonly knownAt: KnownAt } | undefined>;
   /** Drops what is in memory: something has changed. */
   forget(): void;
@@ -112,7 +115,8 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const values = [...asked, holdForMs, [...circles.keys()]];
       if (!isKept(events)) {
         const rows = await sql<FoundRow & Row>(findText, values);
-        return choose(options, { events, circles, found: rows.map(foundOf) });
+        const matched = await match(options, { events, circles, found: rows.map(foundOf) });
+        return options.filters.passing(events, matched);
       }
       const askedAtMs = now();
       const answer = await sql<AnswerRow & Row>(answerText, values);
@@ -122,16 +126,18 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
         const { snapshot, readAtMs } = answer[0];
         known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
       }
-      return choose(options, { events, circles, found });
+      return options.filters.passing(events, await match(options, { events, circles, found }));
     },
-    async findKnown(events) {
+    async findKnown(events, most) {
       if (!isKept(events)) return undefined;
       const circles = await circlesOf(options, events);
       const keys = [...questionsOf(events, circles).map(keyOf), ...[...circles.keys()].map(offKeyOf)];
       const answer = known.find(keys);
       if (answer === undefined) return undefined;
-      const subscribers = await choose(options, { events, circles, found: answer.rows });
-      return { subscribers, knownAt: answer.knownAt };
+      const matched = await match(options, { events, circles, found: answer.rows });
+      // Filters are the costly part: they are not applied for nothing.
+      if (sum(matched.map(({ length }) => length)) > most) return undefined;
+      return { subscribers: await options.filters.passing(events, matched), knownAt: answer.knownAt };
     },
     forget: () => known.forget(),
   };
@@ -149,9 +155,9 @@ async function circlesOf(
   return circles;
 }
 
-/** Decides who of the found ones gets each event. */
-async function choose(
-  { eligibility, filters }: Pick<SubscriberFinderOptions, "eligibility" | "filters">,
+/** Decides who of the found ones gets each event, but for their filters. */
+async function match(
+  { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
   {
     events,
     circles,
@@ -161,13 +167,12 @@ async function choose(
     readonly circles: ReadonlyMap<string, Circle>;
     readonly found: readonly Found[];
   },
-): Promise<Subscribers> {
+): Promise<readonly (readonly Found[])[]> {
   const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
   const off = found.filter(({ isActive }) => !isActive);
-  if (off.length === 0) return filters.passing(events, active);
+  if (off.length === 0) return active;
   const held = await matchOff({ events, off, eligibility });
-  const matched = active.map((own, index) => [...own, ...(held[index] ?? [])]);
-  return filters.passing(events, matched);
+  return active.map((own, index) => [...own, ...(held[index] ?? [])]);
 }
 
 const keyOf = (question: Question): string => JSON.stringify(question);

@@ -18,6 +18,8 @@ export interface KnownScene extends FanOutScene {
   /** Stands still, so that a slow machine forgets nothing. */
   nowMs: number;
   readonly lookUps: number;
+  /** How often filters were applied to a batch. */
+  readonly filterings: number;
   /** Of each statement that was to write: whether the subscribers were known or asked for, and whether they were stale. */
   readonly inserts: readonly string[];
   /** Runs once, before the next insert for known subscribers. */
@@ -45,7 +47,12 @@ export function useKnownScene(): KnownScene {
           return scene.core.sql(text, values);
         },
         eligibility,
-        filters: unfiltered,
+        filters: {
+          passing(...given) {
+            scene.filterings += 1;
+            return unfiltered.passing(...given);
+          },
+        },
         holdForMs: 604_800_000,
         now: () => scene.nowMs,
       }),
@@ -89,7 +96,7 @@ export function useKnownScene(): KnownScene {
   });
   beforeEach(async () => {
     await agePool(scene.core.sql);
-    Object.assign(scene, { nowMs: 0, lookUps: 0, inserts: [], meanwhile: undefined });
+    Object.assign(scene, { nowMs: 0, lookUps: 0, filterings: 0, inserts: [], meanwhile: undefined });
   });
   return scene;
 }
