@@ -26,6 +26,7 @@ export interface KnownSubscribers<Row> {
     answers: Iterable<readonly [key: string, rows: readonly Row[]]>,
     given: { readonly knownAt: KnownAt; readonly askedAtMs: number },
   ): void;
+  /** Forgets all, and answers nothing for a moment: who changes a webhook may go on so. */
   forget(): void;
 }
 
@@ -35,6 +36,11 @@ export interface KnownSubscribers<Row> {
  * hours, for which a second is nothing.
  */
 const keepForMs = 1_000;
+/**
+ * After a change. A user who changes webhooks without end would else have each write of everybody
+ * fail once.
+ */
+const restMs = 100;
 const mostRows = 100;
 const mostEntries = 5_000;
 const mostBytes = 16 * 1024 ** 2;
@@ -64,6 +70,7 @@ export function createKnownSubscribers<Row>({
   // An answer that is read again goes to the end: the first are the oldest.
   const entries = new Map<string, Entry<Row>>();
   let bytes = 0;
+  let restsUntilMs = -Infinity;
 
   function drop(key: string): void {
     bytes -= entries.get(key)?.bytes ?? 0;
@@ -80,6 +87,7 @@ export function createKnownSubscribers<Row>({
   return {
     find(keys) {
       const nowMs = now();
+      if (nowMs < restsUntilMs) return undefined;
       let oldest: Entry<Row> | undefined;
       const rows = new Map<number, Row>();
       for (const key of keys) {
@@ -106,6 +114,7 @@ export function createKnownSubscribers<Row>({
     forget() {
       entries.clear();
       bytes = 0;
+      restsUntilMs = now() + restMs;
     },
   };
 }

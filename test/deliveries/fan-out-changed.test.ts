@@ -215,6 +215,8 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     await sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/new'");
     await turn(0, events[1]);
     await turn(1, events[2]);
+    // After a change, nothing is believed for 100 ms.
+    scene.nowMs += 100;
     await turn(0, events[3]);
 
     expect(scene.inserts).to.deep.equal([

@@ -113,6 +113,16 @@ describe("createKnownSubscribers", () => {
     known.forget();
     expect(idsOf("a")).to.equal(undefined);
     for (const key of ["d", "e", "f"]) keep(key, large(1));
+    nowMs += 100;
     expect(idsOf("d", "e", "f")).to.deep.equal([1]);
+  });
+
+  it("answers nothing for 100 ms after it was made to forget, however often that is", () => {
+    known.forget();
+    keep("a", []);
+    nowMs += 99;
+    expect(idsOf("a")).to.equal(undefined);
+    nowMs += 1;
+    expect(idsOf("a")).to.deep.equal([]);
   });
 });
