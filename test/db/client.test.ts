@@ -14,7 +14,7 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
     await pool.query(
       `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
         current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name,
-          current_setting('enable_seqscan') AS scans`,
+          current_setting('enable_seqscan') AS scans, current_setting('plan_cache_mode') AS plans`,
     )
   ).rows[0];
 describe("openDatabase", () => {
@@ -38,14 +38,15 @@ describe("openDatabase", () => {
       idle: "1min",
       name: database.name,
       scans: "on",
+      plans: "auto",
     });
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
   // PGlite loops for ever once its own limit of idle transactions is over.
-  for (const [isEmbedded, scans, idle] of [
-    [false, "off", "1min"],
-    [true, "on", "0"],
+  for (const [isEmbedded, scans, idle, plans] of [
+    [false, "off", "1min", "force_generic_plan"],
+    [true, "on", "0", "auto"],
   ] as const) {
     it(`has connections of its own for the relay and the dispatcher, ${isEmbedded ? "as the planner likes" : "which read by index"} (embedded: ${isEmbedded})`, async () => {
       const limits = { poolSize: 1, relays: true, dispatches: true, isEmbedded } as const;
@@ -58,9 +59,9 @@ describe("openDatabase", () => {
         const name = other.name;
         // The outbox tells by the name whose events are whose.
         expect(settings).to.deep.equal([
-          { zone: "UTC", statement: "30s", idle, name, scans: "on" },
-          { zone: "UTC", statement: "2s", idle, name, scans },
-          { zone: "UTC", statement: "30s", idle, name, scans },
+          { zone: "UTC", statement: "30s", idle, name, scans: "on", plans: "auto" },
+          { zone: "UTC", statement: "2s", idle, name, scans, plans },
+          { zone: "UTC", statement: "30s", idle, name, scans, plans },
         ]);
         expect(name)
           .to.match(/^svc all [0-9a-f]{8}$/)
