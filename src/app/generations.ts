@@ -13,6 +13,9 @@ import type { Log } from "../telemetry/log.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
+/** With more, nothing was gained beside 200 new connections of one client. */
+const acceptors = 8;
+
 /** A running program, on one configuration at a time. */
 export interface Program {
   /** Port of the API; undefined without one. */
@@ -107,7 +110,12 @@ export async function startProgram({
   const server: HttpServer | undefined =
     name === "dispatcher"
       ? undefined
-      : await startServer(handover.listener, { ...configuration.config.http, log, setting: "SVC_PORT" });
+      : await startServer(handover.listener, {
+          ...configuration.config.http,
+          acceptors,
+          log,
+          setting: "SVC_PORT",
+        });
   run(context, current);
   return {
     port: server?.port,

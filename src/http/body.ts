@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { unknownField } from "../kit/did-you-mean.ts";
 import { AppError, messageOf, validationError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
+import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
@@ -20,6 +21,12 @@ const firstReservation = 16 * 1024;
 
 /** How much of a body that is refused is still read, and for how long. */
 const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
+
+/**
+ * How many of a user are read at one time. When the memory is full, hundreds are refused at once.
+ * To read them all together takes the network, the kernel and the thread from everybody.
+ */
+const drains = createTurns(4);
 
 /** Deep enough for every real document, shallow enough for whatever recurses over it later. */
 const maxDepth = 64;
@@ -95,7 +102,7 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
       // What is left unread would stand before the next request on the connection.
       res.setHeader("Connection", "close");
       // A client that has left sends nothing more, and ends nothing.
-      if (isComing && !res.destroyed) await drain(req);
+      if (isComing && !res.destroyed) await drainInTurn(ctx);
     }
     throw error;
   }
@@ -177,6 +184,16 @@ function createFailing({ req, res }: ApiContext): Failing {
     },
     end: () => void res.off("close", leave),
   };
+}
+
+async function drainInTurn({ req, res, state }: ApiContext): Promise<void> {
+  const { id } = state.caller;
+  if (!(await drains.takeWithin(id, drainLimit.ms))) return;
+  try {
+    if (!res.destroyed) await drain(req);
+  } finally {
+    drains.leave(id);
+  }
 }
 
 /** Drops the rest of a body, within limits, so that its sender reads the answer and not a reset. */

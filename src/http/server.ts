@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket, Server as NetServer } from "node:net";
 import { OperatorError, messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { answerClientErrors } from "./refusal.ts";
@@ -52,6 +54,7 @@ const fewConnections = 1000;
  *
  * @param setting What to change when the port cannot be had, for the message.
  * @param log Gets the requests that never reach the listener.
+ * @param acceptors How many new connections are accepted in one turn of the event loop.
  * @param changes For tests: other limits.
  * @throws OperatorError when the address cannot be had.
  */
@@ -62,6 +65,7 @@ export async function startServer(
     port,
     setting,
     log,
+    acceptors: acceptorCount = 1,
     maxConnections = fewConnections,
     maxConnectionsPerAddress = maxConnections,
     trustedProxies = [],
@@ -71,6 +75,7 @@ export async function startServer(
     readonly port: number;
     readonly setting?: string;
     readonly log?: Log;
+    readonly acceptors?: number;
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
     /** CIDRs that may open any number of connections. */
@@ -83,16 +88,15 @@ export async function startServer(
   // A request without a host is refused by the listener (app.ts), with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listen);
   server.timeout = stallTimeout;
-  server.maxConnections = maxConnections;
   // The listener asks for the body when it wants it (body.ts). A client that is refused earlier
   // keeps it.
   server.on("checkContinue", listen);
   // RFC 9110, 10.1.1: other expectations may be disregarded.
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });
-  reportDropped(server, log);
   const addresses = createClientAddresses(trustedProxies);
   limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
+  limitAll(server, { limit: maxConnections, log });
   await new Promise<void>((resolve, reject) => {
     // Stays for good: later errors are connections that could not be accepted, and must not end the
     // process.
@@ -104,10 +108,11 @@ export async function startServer(
     });
     server.listen(port, host, resolve);
   });
+  const acceptors = acceptorCount > 1 ? await addAcceptors(server, { count: acceptorCount - 1, log }) : [];
   const address = server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
-    close: ({ limitMs = 10_000 } = {}) => drain(server, limitMs),
+    close: ({ limitMs = 10_000 } = {}) => drain(server, acceptors, limitMs),
   };
 }
 
@@ -120,29 +125,49 @@ function bounded(listener: Listener, limitMs: number): Listener {
   };
 }
 
+/** Closes connections beyond `limit`, whichever handle has accepted them. */
+function limitAll(
+  server: Server,
+  { limit, log }: { readonly limit: number; readonly log: Log | undefined },
+): void {
+  const report = createDropReport(log, limit);
+  let open = 0;
+  server.prependListener("connection", (socket: Socket) => {
+    if (open >= limit) {
+      socket.destroy();
+      report();
+      return;
+    }
+    open += 1;
+    socket.once("close", () => (open -= 1));
+  });
+}
+
 /** One line a second at most, however many there are. */
-function reportDropped(server: Server, log: Log | undefined): void {
+function createDropReport(log: Log | undefined, maxConnections: number): () => void {
   let dropped = 0;
-  server.on("drop", () => {
+  return () => {
     dropped += 1;
     if (dropped > 1) return;
     const report = (): void => {
       log?.warn(
-        { event: "connections.dropped", dropped, maxConnections: server.maxConnections },
+        { event: "connections.dropped", dropped, maxConnections },
         "connections closed: there are too many",
       );
       dropped = 0;
     };
     setTimeout(report, 1000).unref();
-  });
+  };
 }
 
-async function drain(server: Server, limitMs: number): Promise<void> {
+async function drain(server: Server, acceptors: readonly NetServer[], limitMs: number): Promise<void> {
   // A connection whose last answer goes out while draining turns idle only later.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = setTimeout(() => server.closeAllConnections(), limitMs);
   try {
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    await Promise.all(
+      [server, ...acceptors].map((one) => new Promise<void>((resolve) => one.close(() => resolve()))),
+    );
   } finally {
     clearInterval(sweep);
     clearTimeout(deadline);

@@ -53,12 +53,16 @@ export function createUserTurns({
     }
     open.set(id, count + 1);
     presence.note(id);
+    let isRefused = false;
     const turn: Turn = {
       madeBytes: 0,
       async pause(act) {
         turns.leave(id);
         try {
           return await act();
+        } catch (error) {
+          isRefused = true;
+          throw error;
         } finally {
           await turns.take(id);
         }
@@ -76,7 +80,8 @@ export function createUserTurns({
       if (left > 0) open.set(id, left);
       else open.delete(id);
       const leave = (): void => turns.leave(id);
-      if (isFree) leave();
+      // To hold the place of a client that has left, unserved, would spare the others nothing.
+      if (isFree || (isRefused && ctx.res.destroyed)) leave();
       // Until then the answer is made, and its size known.
       else setImmediate(() => leaveAfter(holdMsOf(ctx), leave));
     }

@@ -5,7 +5,7 @@ import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
-import { openRaw } from "../support/raw.ts";
+import { openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 import { pause } from "../../src/kit/worker.ts";
 
@@ -23,10 +23,13 @@ describe("createUserTurns", () => {
   let held: (() => void)[];
   /** Users, in the order in which their requests began. */
   let started: number[];
+  /** Bodies that were begun to be read. */
+  let read = 0;
 
-  const start = async (alone?: number, memoryBudgetBytes?: number): Promise<void> => {
+  const start = async (alone?: number, memoryBudgetBytes?: number, limit = 4): Promise<void> => {
     held = [];
     started = [];
+    read = 0;
     const router = createRouter("");
     router.get("/held", async (ctx) => {
       if (memoryBudgetBytes !== undefined) await ctx.state.memory.reserve(memoryBudgetBytes);
@@ -38,6 +41,7 @@ describe("createUserTurns", () => {
       ctx.body = { text: "a".repeat(1_000_000) };
     });
     router.post("/echo", async (ctx) => {
+      read += 1;
       ctx.body = await readJsonBody(ctx, 1000);
     });
     const app = createApp({
@@ -47,7 +51,7 @@ describe("createUserTurns", () => {
       router,
       isUnavailable: () => false,
       memoryBudgetBytes,
-      userTurns: { atWork: 2, limit: 4, ...(alone === undefined ? {} : { alone }) },
+      userTurns: { atWork: 2, limit, ...(alone === undefined ? {} : { alone }) },
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
   };
@@ -151,6 +155,45 @@ describe("createUserTurns", () => {
 
     while (held.length > 0) held.pop()?.();
     await Promise.all([first, other, waiting]);
+  });
+
+  /** Sends the head of a body that is too large, and `sent` bytes of it. */
+  const sendLarge = async (user: number, sent: number): Promise<RawConnection> => {
+    const connection = await openRaw(server.port);
+    connection.send(
+      `POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: ${user}\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n`,
+    );
+    connection.send("a".repeat(sent));
+    return connection;
+  };
+
+  it("reads what is left of four refused bodies of a user at one time, and of another's meanwhile", async () => {
+    await server.close();
+    await start(undefined, undefined, 10);
+    const stuck = await Promise.all([1, 2, 3, 4].map(() => sendLarge(1, 1000)));
+    const [fifth, other] = [await sendLarge(1, 500_000), await sendLarge(2, 500_000)];
+
+    await other.untilAnswers(1);
+    expect(fifth.received()).to.equal("");
+    for (const { socket } of stuck) socket.destroy();
+    const [answer] = await fifth.untilAnswers(1);
+    expect(answer?.status).to.equal(413);
+  });
+
+  it("holds no place of a client that has left while its body was refused", async () => {
+    await server.close();
+    await start(undefined, undefined, 60);
+    const other = get(2);
+    await until(() => held.length === 1, { what: "the other user" });
+    const gone = await Promise.all(Array.from({ length: 40 }, () => sendLarge(1, 1000)));
+    await until(() => read === gone.length, { what: "their bodies" });
+    for (const { socket } of gone) socket.destroy();
+
+    const next = get(1);
+    // 40 places of 0.2 s each, two at a time, would be 4 s.
+    await until(() => held.length === 2, { what: "the user's next request", timeoutMs: 2000 });
+    while (held.length > 0) held.pop()?.();
+    expect([(await next).status, (await other).status]).to.deep.equal([200, 200]);
   });
 
   it("holds nothing while a user is alone", async () => {
