@@ -44,6 +44,8 @@ export interface RelayState {
   share: Share | undefined;
   nextBeatMs: number;
   checkedAtMs: number;
+  /** Checks of what is in flight alone, in a row, after which none of it had left the outbox. */
+  checksInVain: number;
   /** When all of the window was checked, also what has left the outbox. */
   checkedAllAtMs: number;
   nextDepthMs: number;
@@ -76,6 +78,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     share: undefined,
     nextBeatMs: 0,
     checkedAtMs: -Infinity,
+    checksInVain: 0,
     checkedAllAtMs: -Infinity,
     nextDepthMs: 0,
     nextStrangersMs: 0,

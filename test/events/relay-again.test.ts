@@ -130,6 +130,29 @@ describe("createRelay", () => {
     expect(new Set(published())).to.deep.equal(new Set([...numbers(1_300), "new"]));
   });
 
+  it("looks for room more rarely when nothing leaves the outbox, and often again from the first that does", async () => {
+    scene.stoppedAtMs = performance.now();
+    start({ batchSize: 100 });
+    await addEvents(500);
+    await untilPublished(100);
+    /** Checks in so many steps of 10 ms. */
+    const checksIn = async (steps: number): Promise<number> => {
+      const before = scene.checks();
+      for (let step = 0; step < steps; step += 1) {
+        scene.skewMs += 10;
+        await untilTurns(2);
+      }
+      return scene.checks() - before;
+    };
+    expect(await checksIn(20)).to.be.within(19, 21);
+    await checksIn(12);
+    expect(await checksIn(10)).to.be.within(0, 2);
+
+    await scene.core.sql("DELETE FROM svc.outbox WHERE event_id = (SELECT min(event_id) FROM svc.outbox)");
+    await checksIn(10);
+    expect(await checksIn(10)).to.be.within(9, 11);
+  });
+
   it("looks for room soon after it has none, however lately it looked before", async () => {
     scene.stoppedAtMs = performance.now();
     start({ batchSize: 100 });

@@ -45,6 +45,8 @@ export interface RelayScene extends WorkerScene {
   readonly untilLine: (name: string) => Promise<Record<string, unknown>>;
   /** Waits for reads of the outbox. */
   readonly untilTurns: (count: number) => Promise<unknown>;
+  /** Checks of what is in flight so far. */
+  readonly checks: () => number;
   /** Waits for checks of what is in flight, on a clock that goes on meanwhile. */
   readonly untilChecks: (count: number) => Promise<unknown>;
 }
@@ -103,6 +105,7 @@ export function useRelayScene(): RelayScene {
       const goal = reads + count;
       return until(() => reads >= goal, { what: `${count} turns` });
     },
+    checks: () => checks,
     untilChecks(count: number) {
       const goal = checks + count;
       return until(
