@@ -27,8 +27,8 @@ const checkMs = 1_000;
 /** Interval of checks of what is in flight, while something waits for room. */
 const urgentCheckMs = 10;
 /**
- * The interval after so many checks in vain. Without a dispatcher, checks of a thousand events
- * every 10 ms took 0.1 of a core of PostgreSQL and 0.2 here.
+ * The interval after so many checks in vain: no dispatcher runs. Checks of a thousand events every
+ * 10 ms took 0.1 of a core of PostgreSQL, and 0.2 here.
  */
 const [idleCheckMs, idleFrom] = [100, 30];
 /** Limit of one read: an event is in memory as text, record, JSON and message at the same time. */

@@ -7,6 +7,7 @@ import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext } from "./state.ts";
+import type { Turn } from "./user-turns.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -117,7 +118,7 @@ async function parse(
   { limitBytes, reserved: reservedBefore }: { readonly limitBytes: number; readonly reserved: number },
 ): Promise<unknown> {
   const { req } = ctx;
-  const { memory } = ctx.state;
+  const { memory, turn } = ctx.state;
   const chunks: Buffer[] = [];
   const body = createBodyWeight();
   let received = 0;
@@ -127,6 +128,7 @@ async function parse(
   const keep = (chunk: Buffer): void => {
     chunks.push(chunk);
     received += chunk.length;
+    turn.readBytes += chunk.length;
     if (received > limitBytes) return;
     const weight = body.add(chunk);
     if (weight <= reserved) return;
@@ -190,14 +192,14 @@ async function drainInTurn({ req, res, state }: ApiContext): Promise<void> {
   const { id } = state.caller;
   if (!(await drains.takeWithin(id, drainLimit.ms))) return;
   try {
-    if (!res.destroyed) await drain(req);
+    if (!res.destroyed) await drain(req, state.turn);
   } finally {
     drains.leave(id);
   }
 }
 
 /** Drops the rest of a body, within limits, so that its sender reads the answer and not a reset. */
-function drain(req: IncomingMessage): Promise<void> {
+function drain(req: IncomingMessage, turn: Turn): Promise<void> {
   return new Promise((resolve) => {
     let left = drainLimit.bytes;
     const end = (): void => {
@@ -207,6 +209,7 @@ function drain(req: IncomingMessage): Promise<void> {
     };
     const count = (chunk: Buffer): void => {
       left -= chunk.length;
+      turn.readBytes += chunk.length;
       if (left < 0) end();
     };
     const timer = setTimeout(end, drainLimit.ms);

@@ -1,9 +1,11 @@
 import { AppError } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
-import type { ApiContext, ApiMiddleware } from "./state.ts";
+import type { ApiMiddleware } from "./state.ts";
 
 /** A request's place among those of its user that are at work. */
 export interface Turn {
+  /** Bytes of the body that have come, even if they were then dropped. */
+  readBytes: number;
   /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
   madeBytes: number;
   /** Runs something that waits for the client, such as reading a slow body, without the place. */
@@ -53,16 +55,13 @@ export function createUserTurns({
     }
     open.set(id, count + 1);
     presence.note(id);
-    let isRefused = false;
     const turn: Turn = {
+      readBytes: 0,
       madeBytes: 0,
       async pause(act) {
         turns.leave(id);
         try {
           return await act();
-        } catch (error) {
-          isRefused = true;
-          throw error;
         } finally {
           await turns.take(id);
         }
@@ -80,10 +79,9 @@ export function createUserTurns({
       if (left > 0) open.set(id, left);
       else open.delete(id);
       const leave = (): void => turns.leave(id);
-      // To hold the place of a client that has left, unserved, would spare the others nothing.
-      if (isFree || (isRefused && ctx.res.destroyed)) leave();
+      if (isFree) leave();
       // Until then the answer is made, and its size known.
-      else setImmediate(() => leaveAfter(holdMsOf(ctx), leave));
+      else setImmediate(() => leaveAfter(holdMsOf(turn), leave));
     }
   };
 }
@@ -108,10 +106,8 @@ function createPresence(now: () => number): Presence {
   };
 }
 
-/** By the size of its body and its answer. */
-function holdMsOf({ req, state }: ApiContext): number {
-  const received = Number(req.headers["content-length"] ?? 0);
-  return (received + state.turn.madeBytes - holding.freeBytes) / holding.bytesPerMs;
+function holdMsOf({ readBytes, madeBytes }: Turn): number {
+  return (readBytes + madeBytes - holding.freeBytes) / holding.bytesPerMs;
 }
 
 function leaveAfter(holdMs: number, leave: () => void): void {

@@ -140,6 +140,26 @@ describe("createUserTurns", () => {
     expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
   });
 
+  it("holds them by what has come of a body, whose length nobody gave", async () => {
+    await call(server.port, "/large", { headers: { Authorization: "2" } });
+    const size = 500_000;
+    const sent = await Promise.all([1, 2].map(() => openRaw(server.port)));
+    for (const connection of sent)
+      connection.send(
+        `POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${size.toString(16)}\r\n${"a".repeat(size)}\r\n0\r\n\r\n`,
+      );
+    for (const connection of sent) await connection.untilAnswers(1);
+
+    const waiting = get(1);
+    const other = get(2);
+    await until(() => started.length > 0, { what: "the other user's request" });
+    expect(started).to.deep.equal([2]);
+
+    await until(() => started.length === 2, { what: "the request that waited" });
+    while (held.length > 0) held.pop()?.();
+    expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
+  });
+
   it("holds the place of one whose large answer has no memory, too", async () => {
     await server.close();
     await start(undefined, 1_000_000);
@@ -180,7 +200,7 @@ describe("createUserTurns", () => {
     expect(answer?.status).to.equal(413);
   });
 
-  it("holds no place of a client that has left while its body was refused", async () => {
+  it("holds no place for a body of which little has come, whatever its length", async () => {
     await server.close();
     await start(undefined, undefined, 60);
     const other = get(2);
