@@ -13,8 +13,8 @@ import type { Log } from "../telemetry/log.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
-/** With more, nothing was gained beside 200 new connections of one client. */
-const acceptors = 8;
+/** More of them cost CPU for each connection: with 32 it is a tenth. */
+const acceptors = 16;
 
 /** A running program, on one configuration at a time. */
 export interface Program {
