@@ -91,6 +91,11 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
+/** Resolves when no colour is on its way to another: axe would see dark text before its ground is dark. */
+const transitionsEnd = `Promise.allSettled(
+  document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished),
+)`;
+
 /** Whether the page is wider than its window when its times are as wide as they can be. */
 const isWiderAtItsWorst = `() => {
   const isWider = () => document.documentElement.scrollWidth > document.documentElement.clientWidth;
@@ -110,6 +115,7 @@ const isWiderAtItsWorst = `() => {
 export async function expectSound(shown: ConsolePage): Promise<void> {
   const { page } = shown;
   await page.evaluate(await axe);
+  await page.evaluate(transitionsEnd);
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
     readonly violations: readonly Violation[];
   };
