@@ -124,12 +124,8 @@ describe("createUserTurns", () => {
       await until(() => connection.received().includes('{"a":1}'), { what: "its answer" });
   });
 
-  it("holds the places of large requests for a while when other users are about, and lets these pass", async () => {
-    const large = (user: number): Promise<Answer> =>
-      call(server.port, "/large", { headers: { Authorization: String(user) } });
-    await call(server.port, "/large", { headers: { Authorization: "2" } });
-    await Promise.all([large(1), large(1)]);
-
+  /** Expects a request of user 1 to wait while one of user 2 passes it, and both to be served. */
+  const expectHeld = async (): Promise<void> => {
     const waiting = get(1);
     const other = get(2);
     await until(() => started.length > 0, { what: "the other user's request" });
@@ -138,6 +134,15 @@ describe("createUserTurns", () => {
     await until(() => started.length === 2, { what: "the request that waited" });
     while (held.length > 0) held.pop()?.();
     expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
+  };
+
+  it("holds the places of large requests for a while when other users are about, and lets these pass", async () => {
+    const large = (user: number): Promise<Answer> =>
+      call(server.port, "/large", { headers: { Authorization: String(user) } });
+    await call(server.port, "/large", { headers: { Authorization: "2" } });
+    await Promise.all([large(1), large(1)]);
+
+    await expectHeld();
   });
 
   it("holds them by what has come of a body, whose length nobody gave", async () => {
@@ -150,14 +155,7 @@ describe("createUserTurns", () => {
       );
     for (const connection of sent) await connection.untilAnswers(1);
 
-    const waiting = get(1);
-    const other = get(2);
-    await until(() => started.length > 0, { what: "the other user's request" });
-    expect(started).to.deep.equal([2]);
-
-    await until(() => started.length === 2, { what: "the request that waited" });
-    while (held.length > 0) held.pop()?.();
-    expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
+    await expectHeld();
   });
 
   it("holds the place of one whose large answer has no memory, too", async () => {
