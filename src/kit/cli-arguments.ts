@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import { durationMsOf } from "./duration.ts";
+import { durationMsOf, durationsText } from "./duration.ts";
 import { idOf } from "./ids.ts";
 
 /** Parses the id of a user or a token. Throws commander's usage error for anything else. */
@@ -8,10 +8,7 @@ export const parseId = argument(idOf, "An id is a positive whole number.");
 /**
  * Parses `365d`, `12h` or `30m` to milliseconds. Throws commander's usage error for anything else.
  */
-export const parseDuration = argument(
-  durationMsOf,
-  "A duration is a whole number and d, h or m, such as 365d.",
-);
+export const parseDuration = argument(durationMsOf, durationsText);
 
 /**
  * Parses a UTC time such as `2026-03-28T14:30`, or a duration such as `24h`: so long ago. Throws

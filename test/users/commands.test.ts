@@ -121,6 +121,7 @@ describe("user commands", () => {
       ["an empty name", ["create-user", "--name", " ", "--email", "a@b.c"], "A name is needed."],
       ["a bad address", ["create-user", "--name", "A", "--email", "nonsense"], "An e-mail address is needed"],
       ["a bad duration", [...ada, "--expires-in", "soon"], "A duration is a whole number"],
+      ["a duration of more than a century", [...ada, "--expires-in", "36501d"], "at most 36500d"],
       ["--no-token with --expires-in", [...ada, "--no-token", "--expires-in", "1d"], "cannot be used"],
       ["--no-token with --token-name", [...ada, "--no-token", "--token-name", "x"], "cannot be used"],
       ["an unknown option", [...ada, "--nonsense"], "unknown option"],
