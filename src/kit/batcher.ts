@@ -1,6 +1,8 @@
+import { pause } from "./worker.ts";
+
 /**
  * Gathers items while as many batches run as may. Batches grow with the load, and a single item
- * does not wait.
+ * does not wait, unless a batch began right before.
  */
 export interface Batcher<Item, Result> {
   /**
@@ -24,6 +26,7 @@ interface Waiting<Item, Result> {
  * @param maxItems Most items of one batch.
  * @param maxWeight Most weight of one batch, unless its first item is heavier.
  * @param atWork How many batches run at one time.
+ * @param everyMs Least time between the starts of two batches, unless the next one is full.
  * @param inTurn Runs a batch when it has its turn; items that come meanwhile join it.
  */
 export function createBatcher<Item, Result>({
@@ -32,6 +35,7 @@ export function createBatcher<Item, Result>({
   maxWeight = Infinity,
   weightOf = () => 0,
   atWork = 1,
+  everyMs = 0,
   inTurn = (act) => act(),
 }: {
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -39,6 +43,7 @@ export function createBatcher<Item, Result>({
   readonly maxWeight?: number;
   readonly weightOf?: (item: Item) => number;
   readonly atWork?: number;
+  readonly everyMs?: number;
   readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
 }): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
@@ -46,9 +51,28 @@ export function createBatcher<Item, Result>({
   let running = 0;
   /** Whether the next batch is still being gathered. */
   let isGathering = false;
+  let lastStartMs = -Infinity;
+  let endGathering: (() => void) | undefined;
+
+  function mostItems(): number {
+    return typeof maxItems === "number" ? maxItems : maxItems();
+  }
+
+  async function gather(): Promise<void> {
+    const waitMs = lastStartMs + everyMs - performance.now();
+    if (waitMs <= 0 || waiting.length >= mostItems()) {
+      // Lets everything that became ready in this turn of the event loop join the first batch.
+      await new Promise((resolve) => setImmediate(resolve));
+      return;
+    }
+    const end = new AbortController();
+    endGathering = () => end.abort();
+    await pause(waitMs, end.signal);
+    endGathering = undefined;
+  }
 
   function takeBatch(): readonly Waiting<Item, Result>[] {
-    const most = typeof maxItems === "number" ? maxItems : maxItems();
+    const most = mostItems();
     let count = 0;
     let weight = 0;
     for (const { item } of waiting) {
@@ -60,8 +84,8 @@ export function createBatcher<Item, Result>({
   }
 
   async function run(): Promise<void> {
-    // Lets everything that became ready in this turn of the event loop join the first batch.
-    await new Promise((resolve) => setImmediate(resolve));
+    await gather();
+    lastStartMs = performance.now();
     await inTurn(runBatches);
     running -= 1;
     // An item may have come after the last look at `waiting`.
@@ -80,6 +104,7 @@ export function createBatcher<Item, Result>({
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
+      if (everyMs > 0) return;
     }
   }
 
@@ -96,6 +121,7 @@ export function createBatcher<Item, Result>({
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
         startOneMore();
+        if (endGathering !== undefined && waiting.length >= mostItems()) endGathering();
       });
     },
     async drain() {

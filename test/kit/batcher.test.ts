@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createBatcher, type Batcher } from "../../src/kit/batcher.ts";
+import { pause } from "../../src/kit/worker.ts";
 
 /** A batcher that doubles numbers, one batch at each `release`. */
 function createGated(
@@ -112,6 +113,50 @@ describe("createBatcher", () => {
     await results;
 
     expect(batches).to.deep.equal([[1], [2], [3]]);
+  });
+
+  it("starts a batch at once, and the next no sooner than `everyMs` after it", async () => {
+    const startedAtMs: number[] = [];
+    const batches: (readonly number[])[] = [];
+    const batcher = createBatcher<number, number>({
+      maxItems: 3,
+      everyMs: 60,
+      async handle(items) {
+        startedAtMs.push(performance.now());
+        batches.push(items);
+        await pause(20, new AbortController().signal);
+        return items;
+      },
+    });
+
+    const first = batcher.add(1);
+    await pause(10, new AbortController().signal);
+    const second = batcher.add(2);
+    await Promise.all([first, second, first.then(() => batcher.add(3))]);
+
+    expect(batches).to.deep.equal([[1], [2, 3]]);
+    expect((startedAtMs[1] ?? 0) - (startedAtMs[0] ?? 0)).to.be.at.least(59);
+  });
+
+  it("ends the wait of a batch that is full", async () => {
+    const batches: (readonly number[])[] = [];
+    const batcher = createBatcher<number, number>({
+      maxItems: 3,
+      everyMs: 3_600_000,
+      async handle(items) {
+        batches.push(items);
+        return Promise.resolve(items);
+      },
+    });
+    await batcher.add(1);
+
+    const second = batcher.add(2);
+    await pause(20, new AbortController().signal);
+    expect(batches).to.deep.equal([[1]]);
+    await Promise.all([second, ...[3, 4, 5, 6, 7].map((item) => batcher.add(item))]);
+    await batcher.drain();
+
+    expect(batches).to.deep.equal([[1], [2, 3, 4], [5, 6, 7]]);
   });
 
   it("drains what waits and what is added meanwhile", async () => {
