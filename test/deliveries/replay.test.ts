@@ -234,6 +234,11 @@ describe("POST /webhooks/{id}/replay", () => {
     await receiver.waitFor(4);
     await untilState(job, "done");
     expect((await move("cancel")).body.code).to.equal("replay.conflict");
+    await until(
+      async () =>
+        (await ada.request("GET", `/webhook-deliveries?webhook_id=${id}&status=delivered`)).body.total === 4,
+      { what: "the outcomes to be written" },
+    );
 
     // Another dispatcher sends what is held, and does not.
     await service.infrastructure.sql(
