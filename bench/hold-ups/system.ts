@@ -56,6 +56,7 @@ export interface Wanted {
   readonly port: number;
   readonly resource?: string;
   readonly events?: readonly string[];
+  readonly filter?: object;
 }
 
 export async function startSystem(place: Place, atEnd: AtEnd): Promise<System> {
@@ -122,9 +123,9 @@ export async function startSystem(place: Place, atEnd: AtEnd): Promise<System> {
         count: async () => (await receivers.ask({ kind: "look", port })).count,
       };
     },
-    async subscribe(user, { port, resource = "notes", events = ["on_create"] }) {
+    async subscribe(user, { port, resource = "notes", events = ["on_create"], filter = null }) {
       const url = `http://127.0.0.1:${port}/`;
-      return Number((await ask(user, "POST", "/webhooks", { url, resource, events }))["id"]);
+      return Number((await ask(user, "POST", "/webhooks", { url, resource, events, filter }))["id"]);
     },
     ask,
   };

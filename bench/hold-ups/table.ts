@@ -1,5 +1,6 @@
 import { markdownTable, type Row } from "../markdown.ts";
 import { bulk, dump, hanging, slow } from "./bursts.ts";
+import { filters } from "./filters.ts";
 import type { HoldUp } from "./hold-up.ts";
 import { largeCreate, largeRows, tooLarge } from "./large.ts";
 import type { Outcome } from "./measure.ts";
@@ -20,6 +21,7 @@ export const holdUps: readonly HoldUp[] = [
   dump,
   bulk,
   tooLarge,
+  filters,
 ];
 
 const head = [
@@ -47,7 +49,7 @@ export function holdUpRow(outcome: Outcome): string {
 
 function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: Outcome): Row {
   const spread = (key: "p50" | "p99"): string =>
-    phases.map((phase) => victim.phases[phase].latencyMs[key].toFixed(0)).join(" / ");
+    phases.map((phase) => (victim.phases[phase].latencyMs[key] ?? Infinity).toFixed(0)).join(" / ");
   const { cameMeanwhile, made } = victim.phases.during;
   const died = endings.length === 0 ? "" : `, DIED ${endings.length} times`;
   return [

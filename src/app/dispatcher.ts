@@ -7,6 +7,7 @@ import { createFigures, type Figures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
+import { createFairBudget } from "../kit/fair-budget.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
@@ -18,6 +19,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
+import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
@@ -60,7 +62,8 @@ export function createDispatcher({
   const flightMs = flightMsOf(webhooks.timeoutMs);
   const access = createAccessConditions(definitions);
   const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
-  const filters = createWebhookFilters({ definitions, log });
+  const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
+  const filters = createWebhookFilters({ definitions, log, budget });
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, later);
   const attempts: Attempts = createAttempts({
     ...shared,

@@ -19,16 +19,22 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * Creates a batcher.
- *
- * @param handle Returns one result per item, in the items' order.
- * @param maxItems Most items of one batch.
- * @param maxWeight Most weight of one batch, unless its first item is heavier.
- * @param atWork How many batches run at one time.
- * @param everyMs Least time between the starts of two batches, unless the next one is full.
- * @param inTurn Runs a batch when it has its turn; items that come meanwhile join it.
- */
+export interface BatcherOptions<Item, Result> {
+  /** Returns one result per item, in the items' order. */
+  readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** Most items of one batch. */
+  readonly maxItems: number | (() => number);
+  /** Most weight of one batch, unless its first item is heavier. */
+  readonly maxWeight?: number;
+  readonly weightOf?: (item: Item) => number;
+  /** How many batches run at one time. */
+  readonly atWork?: number;
+  /** Least time between the starts of two batches, unless the next one is full. */
+  readonly everyMs?: number;
+  /** Runs a batch when it has its turn; items that come meanwhile join it. */
+  readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
+}
+
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
@@ -37,39 +43,14 @@ export function createBatcher<Item, Result>({
   atWork = 1,
   everyMs = 0,
   inTurn = (act) => act(),
-}: {
-  readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
-  readonly maxItems: number | (() => number);
-  readonly maxWeight?: number;
-  readonly weightOf?: (item: Item) => number;
-  readonly atWork?: number;
-  readonly everyMs?: number;
-  readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
-}): Batcher<Item, Result> {
+}: BatcherOptions<Item, Result>): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
   const runs = new Set<Promise<void>>();
   let running = 0;
   /** Whether the next batch is still being gathered. */
   let isGathering = false;
-  let lastStartMs = -Infinity;
-  let endGathering: (() => void) | undefined;
-
-  function mostItems(): number {
-    return typeof maxItems === "number" ? maxItems : maxItems();
-  }
-
-  async function gather(): Promise<void> {
-    const waitMs = lastStartMs + everyMs - performance.now();
-    if (waitMs <= 0 || waiting.length >= mostItems()) {
-      // Lets everything that became ready in this turn of the event loop join the first batch.
-      await new Promise((resolve) => setImmediate(resolve));
-      return;
-    }
-    const end = new AbortController();
-    endGathering = () => end.abort();
-    await pause(waitMs, end.signal);
-    endGathering = undefined;
-  }
+  const mostItems = (): number => (typeof maxItems === "number" ? maxItems : maxItems());
+  const pace = createPace(everyMs, () => waiting.length >= mostItems());
 
   function takeBatch(): readonly Waiting<Item, Result>[] {
     const most = mostItems();
@@ -84,8 +65,7 @@ export function createBatcher<Item, Result>({
   }
 
   async function run(): Promise<void> {
-    await gather();
-    lastStartMs = performance.now();
+    await pace.gather();
     await inTurn(runBatches);
     running -= 1;
     // An item may have come after the last look at `waiting`.
@@ -121,11 +101,40 @@ export function createBatcher<Item, Result>({
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
         startOneMore();
-        if (endGathering !== undefined && waiting.length >= mostItems()) endGathering();
+        pace.look();
       });
     },
     async drain() {
       while (runs.size > 0) await Promise.all(runs);
+    },
+  };
+}
+
+interface Pace {
+  /** Resolves when the next batch may begin. */
+  gather(): Promise<void>;
+  /** Ends the wait for a batch that has become full. */
+  look(): void;
+}
+
+function createPace(everyMs: number, isFull: () => boolean): Pace {
+  let lastStartMs = -Infinity;
+  let end: AbortController | undefined;
+  return {
+    async gather() {
+      const waitMs = lastStartMs + everyMs - performance.now();
+      if (waitMs > 0 && !isFull()) {
+        end = new AbortController();
+        await pause(waitMs, end.signal);
+        end = undefined;
+      } else {
+        // Lets everything that became ready in this turn of the event loop join the first batch.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      lastStartMs = performance.now();
+    },
+    look() {
+      if (end !== undefined && isFull()) end.abort();
     },
   };
 }

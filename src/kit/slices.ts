@@ -24,17 +24,25 @@ async function rest(): Promise<void> {
   if (tookMs > shortMs) await sleep(tookMs);
 }
 
+/** Work of a bounded share of the time, such as that of a budget, needs no rests. */
+export interface SlicesOptions {
+  readonly rests?: boolean;
+  /** In ms, never going back. */
+  readonly now?: (() => number) | undefined;
+}
+
 /**
- * Cuts long work into slices, so that the process gets to other work between them: half of the
- * time, however many such works there are. They take turns.
+ * Cuts long work into slices, so that the process gets to other work between them. With rests, that
+ * has half of the time, however many such works there are, which then take turns.
  *
- * @param now In ms, never going back.
  * @returns What the work calls before each part, and waits for. Undefined: it may go on at once.
  */
-export function createSlices(now: () => number = () => performance.now()): () => Promise<void> | undefined {
-  let endsAt = -Infinity;
+export function createSlices({ rests = true, now = () => performance.now() }: SlicesOptions = {}): () =>
+  | Promise<void>
+  | undefined {
+  let endsAt = rests ? -Infinity : now() + sliceMs;
   const pause = async (): Promise<void> => {
-    await slice();
+    await (rests ? slice() : nextTurn());
     endsAt = now() + sliceMs;
   };
   return () => (now() < endsAt ? undefined : pause());

@@ -1,4 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
+import type { FairBudget, FairBudgetOptions } from "../kit/fair-budget.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import { createSlices } from "../kit/slices.ts";
 import { createJudgedRecord, type JudgedRecord, type Steps } from "../querying/judged-record.ts";
@@ -25,6 +26,16 @@ export interface Filtered {
 const mostStepsOfFilter = 4_000_000;
 /** Steps that all filters of one user may take for one event. */
 const mostStepsOfUser = 2 * mostStepsOfFilter;
+/** Least that an evaluation takes that ends without a verdict: each condition throws. */
+const stepsOfUnjudged = 20_000;
+/**
+ * Steps of the filters of all users in one dispatcher: a tenth of a core. Without it, 50 costly
+ * filters of one user stopped the fan-out at 40 events a second.
+ */
+export const stepsOfDispatcher: Pick<FairBudgetOptions, "perSecond" | "burst"> = {
+  perSecond: 16_000_000,
+  burst: mostStepsOfUser,
+};
 
 export interface FilterAnswersOptions {
   /** Returns undefined when the steps do not suffice to tell. */
@@ -34,6 +45,8 @@ export interface FilterAnswersOptions {
     steps: Steps,
   ) => boolean | undefined;
   readonly log: Pick<Log, "warn">;
+  /** Steps over time, by user; undefined: as many as the events take. */
+  readonly budget?: FairBudget | undefined;
   /** In ms, never going back. */
   readonly now?: (() => number) | undefined;
 }
@@ -41,8 +54,8 @@ export interface FilterAnswersOptions {
 /**
  * Leaves out the subscriptions whose filter an event does not pass. Each filter text is evaluated
  * once for an event, however many subscriptions have it. A record is parsed once, and only for an
- * event that meets a filter. An event passes a filter that takes more steps than it may, or than
- * are left of its user's.
+ * event that meets a filter. An event passes a filter that takes more steps than it may. It
+ * also does where its user has too few left, for this event or in the budget.
  *
  * @param events Each is asked for when its turn has come. Where they end early, no more are judged.
  * @param answers Of each event, in the events' order.
@@ -50,10 +63,10 @@ export interface FilterAnswersOptions {
 export async function filterAnswers<C extends Filtered>(
   events: Iterable<FilteredEvent>,
   answers: readonly (readonly C[])[],
-  { judge, log, now }: FilterAnswersOptions,
+  { judge, log, budget, now }: FilterAnswersOptions,
 ): Promise<readonly (readonly C[])[]> {
   if (!answers.some((own) => own.some(hasFilter))) return answers;
-  const whenFree = createSlices(now);
+  const whenFree = createSlices({ rests: budget === undefined, now });
   const passed: (readonly C[])[] = [];
   const unjudged: C[] = [];
   const costly = new Set<string>();
@@ -66,7 +79,7 @@ export async function filterAnswers<C extends Filtered>(
       continue;
     }
     const { resource, data } = next.value;
-    const event = { resource, record: createJudgedRecord(parsed(data)) };
+    let record: JudgedRecord | undefined;
     const verdicts = new Map<string, boolean>();
     const left = new Map<number, Steps>();
     const passing: C[] = [];
@@ -75,7 +88,13 @@ export async function filterAnswers<C extends Filtered>(
       let verdict = filter === null || verdicts.get(filter);
       if (verdict === undefined && filter !== null) {
         await whenFree();
-        verdict = judged(judge, { event, filter, total: getOrSet(left, user.id, freshSteps) });
+        // Parsed by the first filter for which there are steps.
+        const event = { resource, record: () => (record ??= createJudgedRecord(parsed(data))) };
+        verdict = judged({ judge, budget }, event, {
+          filter,
+          user,
+          total: getOrSet(left, user.id, freshSteps),
+        });
         if (verdict !== undefined) verdicts.set(filter, verdict);
       }
       if (verdict !== false) passing.push(one);
@@ -101,19 +120,24 @@ function freshSteps(): Steps {
   return { left: mostStepsOfUser };
 }
 
-/** Takes the steps of one evaluation from the total. */
+/** Takes the steps of one evaluation from the total, and from the budget. */
 function judged(
-  judge: FilterAnswersOptions["judge"],
+  { judge, budget }: Pick<FilterAnswersOptions, "judge" | "budget">,
+  { resource, record }: { readonly resource: string; readonly record: () => JudgedRecord },
   {
-    event,
     filter,
+    user,
     total,
-  }: { readonly event: Parameters<typeof judge>[0]; readonly filter: string; readonly total: Steps },
+  }: { readonly filter: string; readonly user: Filtered["user"]; readonly total: Steps },
 ): boolean | undefined {
-  const allowed = Math.min(mostStepsOfFilter, total.left);
+  const budgeted = budget?.left(user.id) ?? Infinity;
+  if (budgeted < stepsOfUnjudged) return undefined;
+  const allowed = Math.min(mostStepsOfFilter, total.left, budgeted);
   const steps = { left: allowed };
-  const verdict = judge(event, filter, steps);
-  total.left -= allowed - steps.left;
+  const verdict = judge({ resource, record: record() }, filter, steps);
+  const spent = allowed - steps.left;
+  total.left -= spent;
+  budget?.spend(user.id, verdict === undefined ? Math.max(spent, stepsOfUnjudged) : spent);
   return verdict;
 }
 

@@ -1,5 +1,6 @@
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { messageOf } from "../kit/errors.ts";
+import type { FairBudget } from "../kit/fair-budget.ts";
 import { compileFilter } from "../querying/evaluate-filter.ts";
 import { outOfSteps, spend, type Judging } from "../querying/judged-record.ts";
 import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.ts";
@@ -57,9 +58,12 @@ type Compiled = (judging: Judging) => boolean | undefined;
 export function createWebhookFilters({
   definitions,
   log,
+  budget,
 }: {
   readonly definitions: Definitions;
   readonly log: Pick<Log, "warn">;
+  /** What `passing` may take over time; undefined: as much as the events take. */
+  readonly budget?: FairBudget;
 }): WebhookFilters {
   const shapes = new Map<string, ListShape | undefined>();
   const compiled = createCache<Compiled>(mostCompiled);
@@ -110,7 +114,7 @@ export function createWebhookFilters({
       }
       return new Map();
     },
-    passing: (events, answers) => filterAnswers(events, answers, { judge, log }),
+    passing: (events, answers) => filterAnswers(events, answers, { judge, log, budget }),
   };
 }
 

@@ -372,17 +372,8 @@ describe("POST /webhooks/{id}/replay", () => {
     const notes = await createNotes(2);
     const { id } = await subscribe(ada, receiver);
 
-    const counted = await run(
-      String(id),
-      "--since",
-      "1h",
-      "--status",
-      "never",
-      "--resource",
-      "notes",
-      "--dry-run",
-      "--json",
-    );
+    const asked = ["--since", "1h", "--status", "never", "--resource", "notes"];
+    const counted = await run(String(id), ...asked, "--dry-run", "--json");
     const { stdout, stderr } = await run(String(id), "--since", "1h", "--status", "never,failed");
 
     // An operator's count is that of every user's events.

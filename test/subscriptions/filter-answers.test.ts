@@ -1,5 +1,7 @@
 import { expect } from "chai";
+import { createFairBudget } from "../../src/kit/fair-budget.ts";
 import { filterAnswers, type Filtered } from "../../src/subscriptions/filter-answers.ts";
+import type { Steps } from "../../src/querying/judged-record.ts";
 import { createWebhookFilters } from "../../src/subscriptions/filters.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
@@ -151,6 +153,71 @@ describe("filterAnswers", () => {
     expect(judgedIn).to.have.length(100);
     const most = Math.max(...judgedIn.map((one) => judgedIn.filter((other) => other === one).length));
     expect(most).to.equal(2);
+  });
+
+  it("has the events pass for whose filters the user's budget has no steps left, and counts them", async () => {
+    let nowMs = 0;
+    const lines: Record<string, unknown>[] = [];
+    const judge = (_event: unknown, _filter: string, steps: Steps): boolean => {
+      steps.left -= 60_000;
+      return false;
+    };
+    const budget = createFairBudget({ perSecond: 1_000_000, burst: 100_000, now: () => nowMs });
+    const own = [
+      ...["a", "b", "c"].map((name) => webhook(name, { status: name })),
+      webhook("theirs", { status: "d" }, 2),
+    ];
+    const passing = async (): Promise<readonly string[]> => {
+      const answers = await filterAnswers([{ resource: "notes", data: {} }], [own], {
+        judge,
+        budget,
+        log: { warn: (line: Record<string, unknown>) => void lines.push(line) },
+      });
+      return answers.flat().map(({ name }) => name);
+    };
+
+    expect(await passing()).to.deep.equal(["c"]);
+    expect(await passing()).to.deep.equal(["a", "b", "c"]);
+    // Both get 60,000 steps: user 1 owes 60,000 again, user 2 owes 60,000.
+    nowMs += 120;
+    expect(await passing()).to.deep.equal(["b", "c"]);
+    expect(lines.map(({ passed, userIds }) => [passed, userIds])).to.deep.equal([
+      [1, ["1"]],
+      [3, ["1"]],
+      [2, ["1"]],
+    ]);
+  });
+
+  it("takes what a filter without a verdict costs beside its steps from the budget", async () => {
+    const budget = createFairBudget({ perSecond: 0, burst: 100_000, now: () => 0 });
+    let judgements = 0;
+    const judge = (): undefined => {
+      judgements += 1;
+    };
+
+    await filterAnswers([{ resource: "notes", data: {} }], [fifty((index) => ({ status: String(index) }))], {
+      judge,
+      budget,
+      log: { warn: () => undefined },
+    });
+
+    expect(judgements).to.equal(5);
+  });
+
+  it("parses a record once, and only for a filter that has steps", async () => {
+    const data = Buffer.from('{"status":"open"}');
+    const records = new Set<unknown>();
+    const judge = ({ record }: { readonly record: unknown }): boolean => records.add(record).size < 0;
+    const webhooks = [webhook("a", { status: "a" }), webhook("b", { status: "b" })];
+    const run = async (perEvent: number, bytes: Uint8Array): Promise<readonly Webhook[]> => {
+      const budget = createFairBudget({ perSecond: 0, burst: perEvent, now: () => 0 });
+      const options = { judge, budget, log: { warn: () => undefined } };
+      return (await filterAnswers([{ resource: "notes", data: bytes }], [webhooks], options)).flat();
+    };
+
+    expect(await run(20_000, data)).to.deep.equal([]);
+    expect(records.size).to.equal(1);
+    expect(await run(19_999, Buffer.from("no JSON"))).to.deep.equal(webhooks);
   });
 
   it("asks for an event when its turn has come", async () => {
