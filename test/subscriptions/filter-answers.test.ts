@@ -31,6 +31,11 @@ const fiftyTexts = (index: number): unknown => ({
   or: Array.from({ length: 50 }, (_, part) => ({ text: { contains: `é ${index} ${part}` } })),
 });
 
+function in60000Steps(_event: unknown, _filter: string, steps: Steps): boolean {
+  steps.left -= 60_000;
+  return false;
+}
+
 /** What is judged of one record, and the lines of the log. */
 async function pass(
   data: object,
@@ -158,10 +163,6 @@ describe("filterAnswers", () => {
   it("has the events pass for whose filters the user's budget has no steps left, and counts them", async () => {
     let nowMs = 0;
     const lines: Record<string, unknown>[] = [];
-    const judge = (_event: unknown, _filter: string, steps: Steps): boolean => {
-      steps.left -= 60_000;
-      return false;
-    };
     const budget = createFairBudget({ perSecond: 1_000_000, burst: 100_000, now: () => nowMs });
     const own = [
       ...["a", "b", "c"].map((name) => webhook(name, { status: name })),
@@ -169,7 +170,7 @@ describe("filterAnswers", () => {
     ];
     const passing = async (): Promise<readonly string[]> => {
       const answers = await filterAnswers([{ resource: "notes", data: {} }], [own], {
-        judge,
+        judge: in60000Steps,
         budget,
         log: { warn: (line: Record<string, unknown>) => void lines.push(line) },
       });
