@@ -1,6 +1,7 @@
 import { markdownTable, type Row } from "../markdown.ts";
 import { bulk, dump, hanging, slow } from "./bursts.ts";
 import { filters } from "./filters.ts";
+import { flood, stream } from "./floods.ts";
 import type { HoldUp } from "./hold-up.ts";
 import { largeCreate, largeRows, tooLarge } from "./large.ts";
 import type { Outcome } from "./measure.ts";
@@ -22,6 +23,8 @@ export const holdUps: readonly HoldUp[] = [
   bulk,
   tooLarge,
   filters,
+  flood,
+  stream,
 ];
 
 const head = [

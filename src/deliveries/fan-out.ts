@@ -1,8 +1,7 @@
-import { createBatcher } from "../kit/batcher.ts";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
-import { eventOf } from "../events/event-message.ts";
+import { eventOf, holderOfMessage, resourceOf } from "../events/event-message.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
@@ -13,7 +12,9 @@ import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { Figures } from "./figures.ts";
 import { deadMessage, type Announce } from "./messages.ts";
+import { createFanOutQueue, type FanOutQueue } from "./fan-out-queue.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
+import { groupBy } from "../kit/group-by.ts";
 import { beginFanOut } from "./attempt/spans.ts";
 import { portionSize, writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
 
@@ -51,25 +52,21 @@ export function createFanOut(options: FanOutOptions): Worker {
   return {
     name: "fan-out",
     async run(signal) {
-      const batcher = createBatcher<IncomingMessage, void>({
-        maxItems: batchSize,
-        maxWeight: batchBytes,
-        weightOf: ({ body }) => body.length,
-        async handle(messages) {
-          await handleMessages(options, messages, signal);
-          return messages.map(() => undefined);
-        },
+      const queue: FanOutQueue = createFanOutQueue({
+        handle: (messages) => handleMessages({ ...options, queue }, messages, signal),
+        mostItems: batchSize,
+        mostCost: portionSize,
       });
       const turns = createFanOutTurns({
-        handle: (messages) => handleMessages(options, messages, signal),
+        handle: (messages) => handleMessages({ ...options, queue }, messages, signal),
         maxItems: batchSize,
         maxBytes: batchBytes,
         mostWaiting: mostCostly,
         now: () => performance.now(),
       });
       const onMessage = (message: IncomingMessage): void => {
-        const resource = resourceOf(message);
-        if (!options.isCostly(resource)) void batcher.add(message);
+        const resource = resourceOf(message.routingKey);
+        if (!options.isCostly(resource)) queue.add(message);
         // The event stays in the outbox, and the relay publishes it again later.
         else if (!turns.add(resource, message)) message.ack();
       };
@@ -77,19 +74,18 @@ export function createFanOut(options: FanOutOptions): Worker {
       const consumption = await broker.consume({ queue: queues.fanout, prefetch, onMessage });
       await aborted(signal);
       await consumption.stop();
-      await Promise.all([batcher.drain(), turns.stop()]);
+      await Promise.all([queue.stop(), turns.stop()]);
       await attempts.drain();
     },
   };
 }
 
-/** Decides on the turn only: the seal says later whose event it is. */
-function resourceOf({ routingKey }: IncomingMessage): string {
-  return routingKey.slice(0, Math.max(0, routingKey.lastIndexOf(".")));
+interface FanOut extends FanOutOptions {
+  readonly queue: Pick<FanOutQueue, "note">;
 }
 
 async function handleMessages(
-  options: FanOutOptions,
+  options: FanOut,
   messages: readonly IncomingMessage[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -130,7 +126,7 @@ async function deadLetter(
  * in the outbox, and the relay publishes them again later.
  */
 async function fanOutOrHalve(
-  options: FanOutOptions,
+  options: FanOut,
   batch: readonly Received[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -169,14 +165,17 @@ async function fanOutOrHalve(
   }
 }
 
-async function fanOut(options: FanOutOptions, messages: readonly Received[]): Promise<void> {
-  const { figures, onParked, announce, metrics, log } = options;
+async function fanOut(options: FanOut, messages: readonly Received[]): Promise<void> {
+  const { figures, onParked, announce, metrics, queue, log } = options;
   const startedAt = performance.now();
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
   const { written, eventCount } = await findAndWrite(options, batch);
   // Of a batch in which some were fanned out before, it may count other owners than theirs.
   figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
+  const deliveries = groupBy(written, ({ received }) => holderOfMessage(received.message));
+  for (const [holder, events] of groupBy(batch, ({ message }) => holderOfMessage(message)))
+    queue.note(holder, { events: events.length, deliveries: deliveries.get(holder)?.length ?? 0 });
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
   const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
   if (parked.length > 0) {
@@ -201,10 +200,7 @@ async function fanOut(options: FanOutOptions, messages: readonly Received[]): Pr
  * Writes for the subscribers that are known, where they are. When one may have changed since, the
  * statement has written nothing, and the database is asked.
  */
-async function findAndWrite(
-  options: FanOutOptions,
-  batch: readonly Received[],
-): ReturnType<typeof writeDeliveries> {
+async function findAndWrite(options: FanOut, batch: readonly Received[]): ReturnType<typeof writeDeliveries> {
   const { subscribers } = options;
   const events = batch.map(({ event }) => event);
   const known = await subscribers.findKnown(events, portionSize);

@@ -30,6 +30,7 @@ export interface Received {
 }
 
 export interface Written {
+  readonly received: Received;
   readonly id: string;
   readonly uuid: string;
   /** Undefined when the delivery waits in the queue, or is held. */
@@ -212,7 +213,13 @@ async function writePortion(
   for (const one of portion) {
     const id = ids.get(one.uuid);
     if (id !== undefined)
-      written.push({ id, uuid: one.uuid, place: one.place, isHeld: !one.subscriber.isActive });
+      written.push({
+        received: one.received,
+        id,
+        uuid: one.uuid,
+        place: one.place,
+        isHeld: !one.subscriber.isActive,
+      });
     if (one.place === undefined) continue;
     if (id === undefined) one.place.leave();
     else {

@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingMessage } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { exchanges } from "../broker/topology.ts";
 import type { EventEnvelope } from "./event.ts";
-import type { OutboxEvent } from "./outbox.ts";
+import { holderOf, type OutboxEvent } from "./outbox.ts";
 
 /**
  * An event as the fan-out receives it: the envelope, with the record as the bytes that every
@@ -19,9 +19,14 @@ export interface PublishedEvent extends Omit<EventEnvelope, "data" | "previous">
 
 /**
  * `id`: row id of the event. `data`: offset and length of the record in the body. `seal`: signature
- * over both and the body.
+ * over both and the body. `owner`: of the record, where it has one, before the body is looked at.
  */
-const headers = { id: "x-svc-id", data: "x-svc-data", seal: "x-svc-seal" } as const;
+const headers = {
+  id: "x-svc-id",
+  data: "x-svc-data",
+  seal: "x-svc-seal",
+  owner: "x-svc-owner",
+} as const;
 
 /**
  * Returns the message of an event. The record is inserted as it is and found by its offset. So a
@@ -61,9 +66,24 @@ export function eventMessage({
       [headers.id]: event.id,
       [headers.data]: place,
       [headers.seal]: seal.sign([event.id, " ", place, " ", body]),
+      ...(event.ownerId === null ? {} : { [headers.owner]: event.ownerId }),
       ...(traceparent === undefined ? {} : { traceparent }),
     },
   };
+}
+
+/**
+ * Returns whose turn a message has: its owner's, or its resource's where records have no owner. It
+ * is not sealed, and decides on the turn only.
+ */
+export function holderOfMessage({ routingKey, headers: given }: IncomingMessage): string {
+  const owner = given[headers.owner];
+  return holderOf({ ownerId: typeof owner === "string" ? owner : null, resource: resourceOf(routingKey) });
+}
+
+/** Returns the resource of a message, which is not sealed either. */
+export function resourceOf(routingKey: string): string {
+  return routingKey.slice(0, Math.max(0, routingKey.lastIndexOf(".")));
 }
 
 /** Returns the event of a message; undefined when this service has not made the message. */

@@ -21,18 +21,20 @@ export interface TransactionSnapshot {
   readonly running: ReadonlySet<bigint>;
 }
 
-/** One read of a resource: at most `limit` of the events in `range`. */
+/** One read of a resource: some of the events in `range`. */
 export interface Scan {
   readonly resource: string;
   readonly range: Range;
+  /** Whether it looks for new events, and not for those left over. */
+  readonly isNew: boolean;
 }
 
 /** Result of a scan. */
 export interface Scanned {
   readonly scan: Scan;
-  /** The last event that was taken; undefined when none was. */
+  /** The last event before which none was passed over; undefined when the first one was. */
   readonly last: Position | undefined;
-  /** Whether the range may hold more visible events. */
+  /** Whether the range may hold more visible events, after `last`. */
   readonly hasMore: boolean;
 }
 
@@ -71,7 +73,7 @@ export interface OutboxCursor {
   /** Returns the first transaction that the next read for new events covers. */
   firstNew(): bigint;
   /** Returns scans of each resource: of new events, and of both ends of those left over. */
-  scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
+  scans(resources: readonly string[]): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Returns scans of the oldest and the newest events that earlier reads left over. */
@@ -100,10 +102,10 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, { withLeftOver } = { withLeftOver: true }) => {
+    scans: (resources) => {
       const fresh = { from: lastBefore(firstYoung(state)), to: end };
       return resources.flatMap((resource) => {
-        return [{ resource, range: fresh }, ...(withLeftOver ? leftOver(state, resource) : [])];
+        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource)];
       });
     },
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
@@ -127,8 +129,7 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   const first = firstYoung(state);
   const read = new Set<string>();
   for (const { scan, last, hasMore } of scanned) {
-    const { resource, range } = scan;
-    const isFresh = range.to === end;
+    const { resource, range, isNew: isFresh } = scan;
     const ranges = rests.get(resource) ?? [];
     const left = hasMore ? restOf(last ?? range.from, isFresh ? visible : range.to) : [];
     if (isFresh) {
@@ -159,7 +160,7 @@ function restOf(from: Position, to: Position): readonly Range[] {
 function leftOver({ rests }: State, resource: string): readonly Scan[] {
   const ranges = rests.get(resource) ?? [];
   const ends = [...new Set([ranges.at(0), ranges.at(-1)])];
-  return ends.flatMap((range) => (range === undefined ? [] : [{ resource, range }]));
+  return ends.flatMap((range) => (range === undefined ? [] : [{ resource, range, isNew: false }]));
 }
 
 /**

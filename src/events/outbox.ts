@@ -47,6 +47,31 @@ export interface FoundEvent extends Omit<OutboxEvent, "snapshot"> {
   readonly snapshot: OutboxEvent["snapshot"] | null;
 }
 
+export interface InFlight {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+/**
+ * How a read shares out its room. A holder may have as much in flight as it leaves free: there is
+ * always some for another. These are dynamic thresholds (Choudhury and Hahne, 1998).
+ */
+export interface ReadShares {
+  /** What holders have in flight already, by `holderOf`. */
+  readonly used: ReadonlyMap<string, InFlight>;
+  readonly free: InFlight;
+  /**
+   * A holder with as much in flight gets none of the events that earlier reads left over. What is
+   * new does not wait behind its holder's backlog then.
+   */
+  readonly catchUpBelow: InFlight;
+}
+
+/** Returns who an event counts for: its owner, or its resource where records have no owner. */
+export function holderOf({ ownerId, resource }: Pick<OutboxEvent, "ownerId" | "resource">): string {
+  return ownerId ?? `resource ${resource}`;
+}
+
 export interface OutboxRead {
   /** Process of PostgreSQL that ran the statement. */
   readonly session: number;
@@ -59,10 +84,11 @@ export interface OutboxRead {
 /** The events that are not fanned out yet. The fan-out removes them; nothing here writes. */
 export interface Outbox {
   /**
-   * Reads all scans in one snapshot. Takes events of all resources in turn, so that a backlog of
-   * one holds up no other.
+   * Reads all scans in one snapshot. Takes events of all holders in turn, so that a backlog of one
+   * holds up no other.
    *
    * @param known Ids to leave out.
+   * @param shares Undefined: a holder may have all.
    * @param maxBytes Limit of the snapshots' sizes; a larger first event is read all the same.
    */
   read(options: {
@@ -71,6 +97,7 @@ export interface Outbox {
     readonly known: readonly string[];
     readonly limit: number;
     readonly maxBytes: number;
+    readonly shares?: ReadShares;
   }): Promise<OutboxRead>;
   /** Returns the events with these ids that are still in the outbox. */
   find(ids: readonly string[]): Promise<readonly FoundEvent[]>;
@@ -103,46 +130,60 @@ function eventOf(row: string, shownAsCaptured: string): string {
     FROM svc.events AS event WHERE event.id = ${row}.event_id LIMIT 1`;
 }
 
+/**
+ * New events that a scan looks at. Among so many, the few of one owner are found behind the many of
+ * another: some 1 ms. More than that of new ones are left over, with what follows.
+ */
+const mostLookedAt = 1_000;
+
 // Positions and not "id > last": ids and transaction ids are given out in another order than
 // commits happen (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
-      AS given (resource, from_transaction, from_event, to_transaction, to_event, number)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[]) WITH ORDINALITY
+      AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, number)
   ), found AS MATERIALIZED (
-    SELECT scan.number, entry.event_id, entry.transaction_id, entry.bytes,
-      row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place,
-      count(*) OVER (PARTITION BY scan.number) AS of_scan
+    SELECT scan.number, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
+      row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place
     FROM scan CROSS JOIN LATERAL (
-      SELECT event_id, transaction_id, bytes FROM svc.outbox
+      SELECT event_id, transaction_id, owner_id, bytes FROM svc.outbox
       WHERE resource = scan.resource
         AND (transaction_id, event_id) > (scan.from_transaction, scan.from_event)
         AND (transaction_id, event_id) <= (scan.to_transaction, scan.to_event)
         AND (writer = $6 OR (writer <> ALL($7::text[]) AND event_id % $8 = $9))
         AND event_id <> ALL($10::bigint[])
       ORDER BY transaction_id, event_id
-      LIMIT $11
+      LIMIT CASE WHEN scan.is_new THEN greatest($11::int, ${mostLookedAt}) ELSE $11::int END
     ) AS entry
+  ), in_turn AS (
+    SELECT *, row_number() OVER own AS turn, sum(bytes) OVER own - bytes AS own_before
+    FROM found WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
   ), chosen AS (
-    SELECT *, sum(bytes) OVER (ORDER BY place, number) - bytes AS before FROM found ORDER BY place, number LIMIT $11
+    SELECT *, sum(bytes) OVER (ORDER BY turn, bytes, number, place) - bytes AS before
+    FROM in_turn LEFT JOIN unnest($15::text[], $16::int[], $17::bigint[]) AS used (holder, used_events, used_bytes) USING (holder)
+    WHERE coalesce(used_events, 0) + 2 * turn - 1 <= $18::int AND coalesce(used_bytes, 0) + 2 * own_before < $19::bigint
+      AND (is_new OR (coalesce(used_events, 0) < $20::int AND coalesce(used_bytes, 0) < $21::bigint))
+    ORDER BY turn, bytes, number, place LIMIT $11::int
   )
-  SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, (SELECT count(*)::int FROM found) AS "foundInAll", taken.*
+  SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, taken.*,
+    (SELECT array_agg((SELECT count(*)::int FROM found WHERE found.number = scan.number) ORDER BY scan.number) FROM scan) AS "foundIn"
   FROM (VALUES (1)) AS one LEFT JOIN (
-    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.of_scan::int AS "ofScan", chosen.transaction_id AS transaction, chosen.bytes, event.*
+    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.turn, chosen.transaction_id AS transaction, chosen.bytes, event.*
     FROM chosen LEFT JOIN LATERAL (${eventOf("chosen", "$13")}) AS event ON true
     WHERE chosen.before < $12
   ) AS taken ON true
-  ORDER BY taken.place, taken.number`;
+  ORDER BY taken.turn, taken.number, taken.place`;
 
 interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly uuid: string | null;
   readonly readIn: string;
   readonly session: number;
-  readonly foundInAll: number;
-  /** Number of the scan, from 1; null when nothing was found. */
+  /** How many events each scan found. */
+  readonly foundIn: readonly number[] | null;
+  /** Number of the scan, from 1; null when nothing was taken. */
   readonly number: number | null;
+  /** Among the events that the scan found, from 1. */
   readonly place: number;
-  readonly ofScan: number;
 }
 
 const findText = `
@@ -163,6 +204,9 @@ const resourcesText = `
   )
   SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
+const endless: InFlight = { events: 2 ** 31 - 1, bytes: Number.MAX_SAFE_INTEGER };
+const unlimited: ReadShares = { used: new Map(), free: endless, catchUpBelow: endless };
+
 /** @param shownAsCaptured Names of resources of which messages show each field as it is. */
 export function createOutbox({
   sql,
@@ -172,7 +216,8 @@ export function createOutbox({
   readonly shownAsCaptured?: readonly string[];
 }): Outbox {
   return {
-    async read({ scans, share, known, limit, maxBytes }) {
+    async read({ scans, share, known, limit, maxBytes, shares = unlimited }) {
+      const holders = [...shares.used];
       const rows = await sql<ReadRow>(readText, [
         scans.map(({ resource }) => resource),
         scans.map(({ range }) => range.from.transaction),
@@ -187,18 +232,28 @@ export function createOutbox({
         limit,
         maxBytes,
         shownAsCaptured,
+        scans.map(({ isNew }) => isNew),
+        holders.map(([holder]) => holder),
+        holders.map(([, { events }]) => events),
+        holders.map(([, { bytes }]) => bytes),
+        shares.free.events,
+        shares.free.bytes,
+        shares.catchUpBelow.events,
+        shares.catchUpBelow.bytes,
       ]);
       const [first] = rows;
       if (first === undefined) throw new Error("The statement returned no row.");
       const found = rows.filter(({ number }) => number !== null);
       const scanned = scans.map((scan, index): Scanned => {
         const own = found.filter(({ number }) => number === index + 1);
-        const end = own.at(-1);
-        const isWhole = end === undefined ? found.length === first.foundInAll : own.length === end.ofScan;
+        const inOrder = own.toSorted((one, other) => one.place - other.place);
+        const end = inOrder.findLast(({ place }, before) => place === before + 1);
+        const foundInScan = first.foundIn?.[index] ?? 0;
+        const looked = scan.isNew ? Math.max(limit, mostLookedAt) : limit;
         return {
           scan,
           last: end && positionOf(end),
-          hasMore: !isWhole || own.length === limit,
+          hasMore: own.length < foundInScan || foundInScan === looked,
         };
       });
       // An event that was deleted by hand has no row.

@@ -1,6 +1,6 @@
-import type { OutboxEvent } from "./outbox.ts";
+import { holderOf, type InFlight, type OutboxEvent, type ReadShares } from "./outbox.ts";
 
-type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "bytes">;
+type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "ownerId" | "bytes">;
 
 /**
  * Events in flight: being published, or published and not known to be fanned out. The others stay
@@ -12,14 +12,11 @@ export interface PublishWindow {
   ids(): readonly string[];
   /** Returns the ids of events that have not been seen to have left the outbox. */
   idsInFlight(): readonly string[];
-  /** Returns the ids of events whose transaction is this one or a later one. */
-  idsSince(transaction: bigint): readonly string[];
+  /** Returns the ids of events in flight, and of those of this transaction or a later one. */
+  idsKnown(transaction: bigint): readonly string[];
   hasRoom(): boolean;
-  /**
-   * Returns whether there is room for old events. Most of the window is for new ones, which would
-   * wait behind a backlog in the broker's one queue.
-   */
-  hasRoomToCatchUp(): boolean;
+  /** Returns how the room is to be shared by what is read next. */
+  shares(): ReadShares;
   /**
    * Returns how many more events of the resource fit. Those of a costly resource have a part of
    * their own: the fan-out may take long over them, and the others do not wait for that.
@@ -103,19 +100,24 @@ export function createPublishWindow({
     ids: () => [...inFlight.keys(), ...gone.keys()],
     idsInFlight: () => [...inFlight.keys()],
     // Asked before each read of the outbox, with up to 2 s of published events in the window.
-    idsSince(least) {
-      const found: string[] = [];
-      for (const entries of [inFlight, gone])
-        for (const [id, { transaction }] of entries) if (transaction >= least) found.push(id);
+    idsKnown(least) {
+      const found = [...inFlight.keys()];
+      for (const [id, { transaction }] of gone) if (transaction >= least) found.push(id);
       return found;
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
-    hasRoomToCatchUp: () => shared.count < mostEvents / 20 && shared.bytes < mostBytes / 8,
+    shares() {
+      return {
+        used: usedBy(inFlight),
+        free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
+        catchUpBelow: { events: mostEvents / 20, bytes: mostBytes / 8 },
+      };
+    },
     roomOf,
     room: () => ({ events: mostEvents - shared.count, bytes: mostBytes - shared.bytes }),
-    enter({ id, uuid, transaction, resource, bytes: size }) {
+    enter({ id, uuid, transaction, resource, ownerId, bytes: size }) {
       leave(id);
-      const event = { id, uuid, transaction, resource, bytes: size };
+      const event = { id, uuid, transaction, resource, ownerId, bytes: size };
       const entry = { event, transaction: BigInt(transaction), sinceMs: now(), goneSinceMs: Infinity };
       inFlight.set(id, entry);
       countIn(entry, 1);
@@ -138,6 +140,16 @@ export function createPublishWindow({
         .filter(([, { event, sinceMs }]) => now() - sinceMs > (own.has(event.resource) ? costlyMs : ms))
         .map(([id]) => id),
   };
+}
+
+function usedBy(inFlight: ReadonlyMap<string, Entry>): ReadonlyMap<string, InFlight> {
+  const used = new Map<string, InFlight>();
+  for (const { event } of inFlight.values()) {
+    const holder = holderOf(event);
+    const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };
+    used.set(holder, { events: events + 1, bytes: bytes + event.bytes });
+  }
+  return used;
 }
 
 interface Parts {

@@ -94,10 +94,9 @@ async function turn(state: RelayState): Promise<boolean> {
 }
 
 /** Returns whether there is something to read, and no room for it. */
-function isHeldUp({ window, cursor, options }: RelayState): boolean {
-  const isFull = (resource: string): boolean => window.roomOf(resource) === 0;
-  const held = window.hasRoomToCatchUp() ? options.resources.filter(isFull) : options.resources;
-  return !window.hasRoom() || cursor.hasLeftOver(held);
+function isHeldUp({ window, cursor, resting, options }: RelayState): boolean {
+  const awake = options.resources.filter((resource) => !resting.has(resource));
+  return !window.hasRoom() || cursor.hasLeftOver(awake);
 }
 
 /** Renews this relay's share of the outbox. A share that has changed is read from its beginning. */
@@ -200,11 +199,12 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
   // Also with none readable: the cursor must learn which transactions become visible now.
-  const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
+  const scans = cursor.scans(readable);
   const { session, snapshot, events, scanned } = await options.outbox.read({
     scans,
     share,
-    known: window.idsSince(cursor.firstNew()),
+    known: window.idsKnown(cursor.firstNew()),
+    shares: window.shares(),
     limit: Math.max(1, Math.min(options.batchSize, room.events)),
     maxBytes: Math.min(room.bytes, mostBytesRead),
   });
@@ -226,7 +226,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     if (most > 0) begin(state, resource, group.slice(0, most));
   }
   const idle = readable.filter(isReadable);
-  return window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
+  return fresh.length > 0 && state.cursor.hasLeftOver(idle);
 }
 
 /** Presents and publishes events of one resource, without waiting for it. */

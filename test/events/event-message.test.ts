@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { IncomingMessage, OutgoingMessage } from "../../src/broker/broker.ts";
 import { createSeal } from "../../src/broker/seal.ts";
-import { eventMessage, eventOf } from "../../src/events/event-message.ts";
+import { eventMessage, eventOf, holderOfMessage } from "../../src/events/event-message.ts";
 
 const seal = createSeal(Buffer.alloc(32, 1));
 const event = {
@@ -30,6 +30,11 @@ function incoming(changes: Partial<Pick<OutgoingMessage, "body" | "headers">> = 
   };
 }
 
+/** Returns the holder of an event's message, with these changes of the event. */
+function holderFor(changes: Partial<Parameters<typeof eventMessage>[0]["event"]>): string {
+  return holderOfMessage({ ...incoming(), ...eventMessage({ event: { ...event, ...changes }, data, seal }) });
+}
+
 describe("eventMessage", () => {
   it("is the envelope of the contract, with the record's bytes as they are", () => {
     expect(sealed).to.include({
@@ -42,6 +47,33 @@ describe("eventMessage", () => {
       '{"event_id":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11","event":"on_create","resource":"order-lines_2",' +
         `"record_id":"a/b \\"é\\" \\"data\\":","owner_id":"7","data":${data},"timestamp":"2026-03-28T14:30:00.123456Z"}`,
     );
+  });
+});
+
+describe("holderOfMessage", () => {
+  it("is the owner, whatever the resource", () => {
+    expect(holderOfMessage(incoming())).to.equal("7");
+    expect(holderFor({ resource: "orders" })).to.equal("7");
+    expect(holderFor({ ownerId: "8" })).to.equal("8");
+  });
+
+  it("is the resource where the event has no owner, whatever the trigger", () => {
+    const holders = ["orders", "order-lines_2"].flatMap((resource) =>
+      (["on_create", "on_update"] as const).map((trigger) => holderFor({ ownerId: null, resource, trigger })),
+    );
+
+    expect(holders[0]).to.equal(holders[1]);
+    expect(holders[2]).to.equal(holders[3]);
+    expect(new Set(holders)).to.have.property("size", 2);
+    // Ids of owners may be names of resources as well.
+    expect(holders).not.to.include(holderFor({ ownerId: "orders" }));
+  });
+
+  it("is the resource where the owner in the headers is not a string", () => {
+    const without = holderFor({ ownerId: null });
+
+    for (const owner of [7, true, null, ["7"], { id: "7" }])
+      expect(holderOfMessage({ ...incoming(), headers: { "x-svc-owner": owner } })).to.equal(without);
   });
 });
 

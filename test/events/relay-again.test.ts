@@ -99,19 +99,34 @@ describe("createRelay", () => {
     await until(() => (relay.wake(), scene.broker.published.length > 0), { what: "the event" });
   });
 
-  it("has no more than a thousand in flight, and goes on as they are fanned out", async () => {
+  it("has a thousand in flight at most, of one owner as many as are left free, and goes on as they are fanned out", async () => {
     start({ batchSize: 400 });
-    for (const expected of [390, 780, 1_000]) {
-      await addEvents(390);
+    for (const [ownerId, expected] of [
+      ["1", 390],
+      ["1", 500],
+      ["2", 750],
+      ["3", 875],
+    ] as const) {
+      await addEvents(390, "notes", ownerId);
       await untilPublished(expected);
+      await untilChecks(3);
+      expect(scene.broker.published).to.have.length(expected);
     }
-    await untilChecks(3);
-    expect(scene.broker.published).to.have.length(1_000);
 
     await fanOut();
     scene.skewMs += 1_000;
 
-    await untilPublished(1_170);
+    await untilPublished(4 * 390);
+  });
+
+  it("finds the event of an owner behind many of another, before these are through", async () => {
+    await addEvents(900, "notes", "1");
+    await scene.work.addEvent({ ownerId: "2", recordId: "theirs" });
+    start({ batchSize: 100 });
+
+    await untilPublished(100);
+
+    expect(published().indexOf("theirs")).to.equal(1);
   });
 
   it("has a twentieth of that for a backlog, which what is new passes", async () => {
@@ -224,7 +239,7 @@ describe("createRelay", () => {
       await untilChecks(1);
 
       await scene.core.sql(
-        "INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes, owner_id) VALUES ($1, $2, $3, $4, $5, $6)",
         Object.values(row as object),
       );
 

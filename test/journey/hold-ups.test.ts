@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { QueryResultRow } from "pg";
 import { files } from "../../bench/hold-ups/resources.ts";
 import { subscribe } from "../support/notes.ts";
@@ -124,5 +125,31 @@ describe("what one party holds up", function () {
     await quick.waitFor(before + 1, { timeoutMs: 20_000 });
     expect(receiver.received.length, "rows of the statement that came first").to.be.below(20_000);
     expect(await left("notes"), "rows that wait").to.be.above(0);
+  });
+
+  it("by 1,000 changes a second for 50 webhooks of their user, is not the changes of another", async () => {
+    const eve = await service.createUser();
+    const receiver = await startReceiver();
+    releases.push(() => receiver.close());
+    for (let made = 0; made < 50; made += 1) await subscribe(eve, receiver, { events: ["on_create"] });
+    let isOver = false;
+    const flood = async (): Promise<void> => {
+      while (!isOver) {
+        await addNotes(eve, 100);
+        await sleep(100);
+      }
+    };
+    const flooding = flood();
+    await until(async () => (await left("notes")) > 1_000, { what: "more than gets through" });
+
+    try {
+      await bobsArrive();
+
+      expect(await left("notes"), "changes that wait").to.be.above(1_000);
+    } finally {
+      isOver = true;
+      await flooding;
+      await sql("DELETE FROM svc.outbox WHERE owner_id = $1::text", [eve.id]);
+    }
   });
 });

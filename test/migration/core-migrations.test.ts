@@ -128,11 +128,11 @@ describe("the core migrations", () => {
       }
     });
 
-    it("put each event into the outbox with its writer and its top-level transaction", async () => {
+    it("put each event into the outbox with its owner, its writer and its top-level transaction", async () => {
       await client.query("TRUNCATE svc.events, svc.outbox");
       await client.query("BEGIN; SAVEPOINT a");
       await client.query(
-        `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{"a": 1}')`,
+        `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) VALUES ('notes', 'on_create', '1', '7', '{"a": 1}')`,
       );
       const { rows } = await client.query(
         `SELECT entry.*, event.id, pg_current_xact_id()::text AS current FROM svc.outbox AS entry CROSS JOIN svc.events AS event`,
@@ -145,6 +145,7 @@ describe("the core migrations", () => {
         event_id: id,
         transaction_id: current,
         resource: "notes",
+        owner_id: "7",
         writer: "a writer",
       });
       expect(bytes).to.be.above(8);

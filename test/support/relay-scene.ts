@@ -36,7 +36,7 @@ export interface RelayScene extends WorkerScene {
   readonly outbox: Outbox;
   readonly start: (overrides?: Partial<RelayOptions>) => Relay;
   /** Adds events whose record ids are the numbers from 1 on. */
-  readonly addEvents: (count: number, resource?: string) => Promise<unknown>;
+  readonly addEvents: (count: number, resource?: string, ownerId?: string) => Promise<unknown>;
   /** Takes events out of the outbox as soon as they are published, as the fan-out does. */
   readonly fanOut: () => Promise<unknown>;
   /** Record ids that were given to the broker, in order. */
@@ -78,11 +78,11 @@ export function useRelayScene(): RelayScene {
       scene.run(relay);
       return relay;
     },
-    addEvents: (count: number, resource = "notes") =>
+    addEvents: (count: number, resource = "notes", ownerId: string | null = null) =>
       scene.core.sql(
-        `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
-         SELECT $2, 'on_create', n, jsonb_build_object('n', n) FROM generate_series(1, $1::int) AS n ORDER BY n`,
-        [count, resource],
+        `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
+         SELECT $2, 'on_create', n, $3, jsonb_build_object('n', n) FROM generate_series(1, $1::int) AS n ORDER BY n`,
+        [count, resource, ownerId],
       ),
     fanOut: () =>
       scene.broker.consume({

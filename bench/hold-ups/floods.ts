@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type HoldUp, insertNotes, type NewNotes } from "./hold-up.ts";
+
+const webhooks = 50;
+
+interface Flood extends Pick<NewNotes, "count" | "text"> {
+  readonly name: string;
+  readonly everyMs: number;
+}
+
+/** Changes of one user for as many webhooks as one may have, more than the dispatcher gets through. */
+function createFlood({ name, everyMs, ...notes }: Flood): HoldUp {
+  return {
+    name,
+    async prepare(system) {
+      const { ada, openReceiver, subscribe } = system;
+      const receiver = await openReceiver("fast");
+      for (let i = 0; i < webhooks; i++) await subscribe(ada, { port: receiver.port });
+      return {
+        async run(durationMs) {
+          let count = 0;
+          for (const endsAt = performance.now() + durationMs; performance.now() < endsAt;) {
+            await insertNotes(system, { userId: ada.id, ...notes });
+            count += notes.count;
+            await sleep(everyMs);
+          }
+          return `${count} records, ${await receiver.count()} of ${webhooks * count} deliveries came`;
+        },
+      };
+    },
+  };
+}
+
+export const flood = createFlood({
+  name: `flood: 1,000 records a second of a user with ${webhooks} webhooks`,
+  everyMs: 100,
+  count: 100,
+});
+
+export const stream = createFlood({
+  name: `stream: 10 records of 1 MB a second of a user with ${webhooks} webhooks`,
+  everyMs: 100,
+  count: 1,
+  text: "repeat(md5('x'), 31000)",
+});

@@ -1,0 +1,72 @@
+import type { IncomingMessage } from "../broker/broker.ts";
+import { holderOfMessage } from "../events/event-message.ts";
+import { setBounded } from "../kit/bounded-map.ts";
+import { createFairQueue } from "../kit/fair-queue.ts";
+
+/** The messages that wait for the fan-out, of all but costly resources. */
+export interface FanOutQueue {
+  add(message: IncomingMessage): void;
+  /** Takes note of how many deliveries the events of a holder made. */
+  note(holder: string, deliveries: { readonly events: number; readonly deliveries: number }): void;
+  /** Gives back what waits, and resolves when no batch is at work. */
+  stop(): Promise<void>;
+}
+
+/** Bytes of a message that take as long as a delivery. */
+const bytesOfDelivery = 4096;
+const mostKnown = 10_000;
+
+/**
+ * Runs batches, one after the other. Holders have their turns: what an event takes is known by how
+ * many deliveries the holder's last events made. One that is not known has one event in a batch.
+ *
+ * @param handle Fans out a batch. Never rejects.
+ * @param mostCost Of a batch: deliveries.
+ */
+export function createFanOutQueue({
+  handle,
+  mostItems,
+  mostCost,
+}: {
+  readonly handle: (messages: readonly IncomingMessage[]) => Promise<void>;
+  readonly mostItems: number;
+  readonly mostCost: number;
+}): FanOutQueue {
+  /** Deliveries of an event, by holder. */
+  const known = new Map<string, number>();
+  const waiting = createFairQueue<IncomingMessage>(({ body }, { holder, isFirst }) => {
+    const deliveries = known.get(holder) ?? (isFirst ? 0 : mostCost);
+    return 1 + deliveries + body.length / bytesOfDelivery;
+  });
+  /** Ids of those that wait: the relay publishes again what takes long. */
+  const ids = new Set<string>();
+  let running: Promise<void> | undefined;
+  let isStopped = false;
+
+  async function run(): Promise<void> {
+    while (!isStopped && waiting.size > 0) {
+      // Lets everything that became ready in this turn of the event loop join the batch.
+      await new Promise((resolve) => setImmediate(resolve));
+      const batch = waiting.take({ items: mostItems, cost: mostCost });
+      await handle(batch);
+      for (const { messageId } of batch) ids.delete(messageId);
+    }
+  }
+
+  return {
+    add(message) {
+      if (ids.has(message.messageId)) return message.ack();
+      ids.add(message.messageId);
+      waiting.add(holderOfMessage(message), message);
+      running ??= run().finally(() => (running = undefined));
+    },
+    note(holder, { events, deliveries }) {
+      setBounded(known, [holder, deliveries / events], mostKnown);
+    },
+    async stop() {
+      isStopped = true;
+      for (const message of waiting.empty()) message.requeue();
+      await running;
+    },
+  };
+}

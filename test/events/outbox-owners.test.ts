@@ -1,0 +1,119 @@
+import { expect } from "chai";
+import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
+import { createOutbox, type FoundEvent, type ReadShares } from "../../src/events/outbox.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { createWork, type Work } from "../support/work.ts";
+
+const resources = ["notes", "papers"];
+
+const recordsOf = (events: readonly FoundEvent[]): readonly string[] =>
+  events.map(({ recordId }) => recordId);
+
+function ownedBy(events: readonly FoundEvent[], ownerId: string): number {
+  return events.filter((event) => event.ownerId === ownerId).length;
+}
+
+/** Room for 20 events, with so many in flight. */
+function shareOf(used: readonly (readonly [string, number])[]): ReadShares {
+  return {
+    used: new Map(used.map(([holder, events]) => [holder, { events, bytes: 10 * events }])),
+    free: { events: 20, bytes: 1_000_000 },
+    catchUpBelow: { events: 4, bytes: 1_000_000 },
+  };
+}
+
+// How a read shares out its room; outbox.test.ts has the rest.
+describe("createOutbox, of several owners", () => {
+  let core: CoreDatabase;
+  let work: Work;
+  let cursor: OutboxCursor;
+  let inFlight: Set<string>;
+
+  before(async () => {
+    core = await openCoreDatabase();
+    work = createWork(core.database.prisma);
+  });
+  beforeEach(async () => {
+    await work.clear();
+    cursor = createOutboxCursor(resources);
+    inFlight = new Set();
+  });
+  after(() => core.close());
+
+  const addOwned = (ownerId: string, count: number, resource = "notes", bytes = 1): Promise<unknown> =>
+    core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
+       SELECT $2, 'on_create', $1 || ' ' || $2 || ' ' || n, $1, jsonb_build_object('text', repeat('a', $4)) FROM generate_series(1, $3::int) AS n ORDER BY n`,
+      [ownerId, resource, count, bytes],
+    );
+
+  async function read({
+    limit = 100,
+    shares,
+  }: { readonly limit?: number; readonly shares?: ReadShares } = {}): Promise<readonly FoundEvent[]> {
+    const { snapshot, events, scanned } = await createOutbox({ sql: core.sql }).read({
+      scans: cursor.scans(resources),
+      share: { name: "svc", others: [], index: 0 },
+      known: [...inFlight],
+      limit,
+      maxBytes: 1024 ** 2,
+      ...(shares && { shares }),
+    });
+    cursor.advance(snapshot, scanned);
+    for (const { id } of events) inFlight.add(id);
+    return events;
+  }
+
+  async function readAll(): Promise<readonly string[]> {
+    const records: string[] = [];
+    for (let isMore = true; isMore;) {
+      const events = await read();
+      records.push(...recordsOf(events));
+      isMore = events.length > 0 || cursor.hasLeftOver(resources);
+    }
+    return records;
+  }
+
+  it("takes the events of all owners in turn, and gives later what it has passed over", async () => {
+    await addOwned("1", 600);
+    await addOwned("2", 2);
+    await addOwned("1", 600, "papers");
+
+    const first = await read({ limit: 6 });
+    expect(first.map(({ ownerId }) => ownerId)).to.have.members(["1", "2", "1", "2", "1", "1"]);
+    const second = await readAll();
+
+    const all = [...recordsOf(first), ...second];
+    expect(all).to.have.length(1_202);
+    expect(new Set(all)).to.have.length(1_202);
+  });
+
+  it("gives an owner as much as it leaves free, with what it has in flight, and the others theirs", async () => {
+    await addOwned("1", 50);
+    await addOwned("2", 50);
+
+    const first = await read({ shares: shareOf([["1", 15]]) });
+    expect([ownedBy(first, "1"), ownedBy(first, "2")]).to.deep.equal([3, 10]);
+    // Left over now: an owner with 4 in flight gets none of these.
+    const second = await read({
+      shares: shareOf([
+        ["1", 3],
+        ["2", 4],
+      ]),
+    });
+    expect([ownedBy(second, "1"), ownedBy(second, "2")]).to.deep.equal([9, 0]);
+    const rest = await readAll();
+    expect(new Set([...recordsOf(first), ...recordsOf(second), ...rest])).to.have.length(100);
+  });
+
+  it("counts the bytes of an owner likewise, and takes its first event however large", async () => {
+    await addOwned("1", 3, "notes", 1_000);
+    await addOwned("2", 3);
+    const bytes = { used: new Map(), catchUpBelow: { events: 100, bytes: 100_000 } };
+
+    const one = await read({ shares: { ...bytes, free: { events: 100, bytes: 1_500 } } });
+    expect([ownedBy(one, "1"), ownedBy(one, "2")]).to.deep.equal([1, 3]);
+    const two = await read({ shares: { ...bytes, free: { events: 100, bytes: 3_000 } } });
+    expect(ownedBy(two, "1")).to.equal(2);
+  });
+});
