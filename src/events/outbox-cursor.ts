@@ -73,7 +73,7 @@ export interface OutboxCursor {
   /** Returns the first transaction that the next read for new events covers. */
   firstNew(): bigint;
   /** Returns scans of each resource: of new events, and of both ends of those left over. */
-  scans(resources: readonly string[]): readonly Scan[];
+  scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Returns scans of the oldest and the newest events that earlier reads left over. */
@@ -102,10 +102,10 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources) => {
+    scans: (resources, { withLeftOver } = { withLeftOver: true }) => {
       const fresh = { from: lastBefore(firstYoung(state)), to: end };
       return resources.flatMap((resource) => {
-        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource)];
+        return [{ resource, range: fresh, isNew: true }, ...(withLeftOver ? leftOver(state, resource) : [])];
       });
     },
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),

@@ -45,6 +45,8 @@ export interface Share {
 /** An event of which no message may hold the record has no snapshot: it is not read. */
 export interface FoundEvent extends Omit<OutboxEvent, "snapshot"> {
   readonly snapshot: OutboxEvent["snapshot"] | null;
+  /** Whether an earlier read had left it over. */
+  readonly isLeftOver?: boolean;
 }
 
 export interface InFlight {
@@ -61,8 +63,8 @@ export interface ReadShares {
   readonly used: ReadonlyMap<string, InFlight>;
   readonly free: InFlight;
   /**
-   * A holder with as much in flight gets none of the events that earlier reads left over. What is
-   * new does not wait behind its holder's backlog then.
+   * A holder with as much in flight gets none of the events that earlier reads left over: what is
+   * new does not wait behind its holder's backlog.
    */
   readonly catchUpBelow: InFlight;
 }
@@ -159,16 +161,16 @@ const readText = `
     SELECT *, row_number() OVER own AS turn, sum(bytes) OVER own - bytes AS own_before
     FROM found WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
   ), chosen AS (
-    SELECT *, sum(bytes) OVER (ORDER BY turn, bytes, number, place) - bytes AS before
+    SELECT *, sum(bytes) OVER (ORDER BY turn, is_new DESC, bytes, number, place) - bytes AS before
     FROM in_turn LEFT JOIN unnest($15::text[], $16::int[], $17::bigint[]) AS used (holder, used_events, used_bytes) USING (holder)
     WHERE coalesce(used_events, 0) + 2 * turn - 1 <= $18::int AND coalesce(used_bytes, 0) + 2 * own_before < $19::bigint
       AND (is_new OR (coalesce(used_events, 0) < $20::int AND coalesce(used_bytes, 0) < $21::bigint))
-    ORDER BY turn, bytes, number, place LIMIT $11::int
+    ORDER BY turn, is_new DESC, bytes, number, place LIMIT $11::int
   )
   SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, taken.*,
     (SELECT array_agg((SELECT count(*)::int FROM found WHERE found.number = scan.number) ORDER BY scan.number) FROM scan) AS "foundIn"
   FROM (VALUES (1)) AS one LEFT JOIN (
-    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.turn, chosen.transaction_id AS transaction, chosen.bytes, event.*
+    SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.turn, NOT chosen.is_new AS "isLeftOver", chosen.transaction_id AS transaction, chosen.bytes, event.*
     FROM chosen LEFT JOIN LATERAL (${eventOf("chosen", "$13")}) AS event ON true
     WHERE chosen.before < $12
   ) AS taken ON true

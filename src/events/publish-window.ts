@@ -15,6 +15,11 @@ export interface PublishWindow {
   /** Returns the ids of events in flight, and of those of this transaction or a later one. */
   idsKnown(transaction: bigint): readonly string[];
   hasRoom(): boolean;
+  /**
+   * Returns whether there is room for events that earlier reads left over. Most of the window is
+   * for new ones, which would wait behind a backlog in the broker's one queue.
+   */
+  hasRoomToCatchUp(): boolean;
   /** Returns how the room is to be shared by what is read next. */
   shares(): ReadShares;
   /**
@@ -24,7 +29,7 @@ export interface PublishWindow {
   roomOf(resource: string): number;
   /** Returns how many more events and bytes fit. */
   room(): { readonly events: number; readonly bytes: number };
-  enter(event: WindowedEvent): void;
+  enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   leave(id: string): void;
   /**
    * Records which of the asked events are still in the outbox. Removes events that have been out of
@@ -42,6 +47,8 @@ export interface PublishWindow {
 interface Entry {
   readonly event: WindowedEvent;
   readonly transaction: bigint;
+  /** Whether an earlier read had left it over. */
+  readonly isLeftOver: boolean;
   readonly sinceMs: number;
   /** When the event was seen to have left the outbox; from then on it takes no room. */
   readonly goneSinceMs: number;
@@ -55,6 +62,8 @@ interface Part {
 
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
+/** With so much in flight, events that earlier reads left over wait. */
+const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
 /** Room of each costly resource, however many there are. */
 const leastOwnEvents = 10;
 /**
@@ -78,7 +87,7 @@ export function createPublishWindow({
   /** Those that have left the outbox, until that is sure. */
   const gone = new Map<string, Entry>();
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
-  const { shared, own, roomOf, countIn } = createParts(costly);
+  const { shared, leftOver, own, roomOf, countIn } = createParts(costly);
 
   function leave(id: string): void {
     const entry = inFlight.get(id);
@@ -106,19 +115,21 @@ export function createPublishWindow({
       return found;
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
+    hasRoomToCatchUp: () => leftOver.count < catchUpBelow.events && leftOver.bytes < catchUpBelow.bytes,
     shares() {
       return {
         used: usedBy(inFlight),
         free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
-        catchUpBelow: { events: mostEvents / 20, bytes: mostBytes / 8 },
+        catchUpBelow,
       };
     },
     roomOf,
     room: () => ({ events: mostEvents - shared.count, bytes: mostBytes - shared.bytes }),
-    enter({ id, uuid, transaction, resource, ownerId, bytes: size }) {
+    enter({ id, uuid, transaction, resource, ownerId, bytes: size, isLeftOver = false }) {
       leave(id);
       const event = { id, uuid, transaction, resource, ownerId, bytes: size };
-      const entry = { event, transaction: BigInt(transaction), sinceMs: now(), goneSinceMs: Infinity };
+      const times = { sinceMs: now(), goneSinceMs: Infinity };
+      const entry = { event, transaction: BigInt(transaction), isLeftOver, ...times };
       inFlight.set(id, entry);
       countIn(entry, 1);
     },
@@ -154,6 +165,8 @@ function usedBy(inFlight: ReadonlyMap<string, Entry>): ReadonlyMap<string, InFli
 
 interface Parts {
   readonly shared: Part;
+  /** Those of `shared` that earlier reads had left over. */
+  readonly leftOver: Part;
   /** Those of costly resources. */
   readonly own: ReadonlyMap<string, Part>;
   readonly roomOf: PublishWindow["roomOf"];
@@ -162,10 +175,12 @@ interface Parts {
 
 function createParts(costly: readonly string[]): Parts {
   const shared: Part = { count: 0, bytes: 0 };
+  const leftOver: Part = { count: 0, bytes: 0 };
   const own = new Map(costly.map((resource): [string, Part] => [resource, { count: 0, bytes: 0 }]));
   const mostOwn = Math.max(leastOwnEvents, Math.min(mostEvents / 5, Math.floor(mostEvents / costly.length)));
   return {
     shared,
+    leftOver,
     own,
     roomOf(resource) {
       const part = own.get(resource);
@@ -174,10 +189,12 @@ function createParts(costly: readonly string[]): Parts {
       const isOpen = part.count <= mostOwn / 2 && part.bytes < mostBytes / 4;
       return isOpen ? mostOwn - part.count : 0;
     },
-    countIn({ event }, direction) {
+    countIn({ event, isLeftOver }, direction) {
       const part = own.get(event.resource) ?? shared;
-      part.count += direction;
-      part.bytes += direction * event.bytes;
+      for (const one of isLeftOver && part === shared ? [shared, leftOver] : [part]) {
+        one.count += direction;
+        one.bytes += direction * event.bytes;
+      }
     },
   };
 }

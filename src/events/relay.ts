@@ -199,7 +199,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
   // Also with none readable: the cursor must learn which transactions become visible now.
-  const scans = cursor.scans(readable);
+  const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
   const { session, snapshot, events, scanned } = await options.outbox.read({
     scans,
     share,
@@ -226,7 +226,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     if (most > 0) begin(state, resource, group.slice(0, most));
   }
   const idle = readable.filter(isReadable);
-  return fresh.length > 0 && state.cursor.hasLeftOver(idle);
+  return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
 }
 
 /** Presents and publishes events of one resource, without waiting for it. */

@@ -116,4 +116,16 @@ describe("createOutbox, of several owners", () => {
     const two = await read({ shares: { ...bytes, free: { events: 100, bytes: 3_000 } } });
     expect(ownedBy(two, "1")).to.equal(2);
   });
+
+  it("takes what is new before what was left over, also where it is larger", async () => {
+    for (let owner = 1; owner <= 10; owner += 1) await addOwned(String(owner), 1);
+    await read({ limit: 5 });
+    for (let owner = 11; owner <= 15; owner += 1) await addOwned(String(owner), 1, "notes", 500);
+
+    const news = await read({ limit: 5 });
+    const rest = await read({ limit: 5 });
+
+    expect(news.map(({ isLeftOver }) => isLeftOver)).to.deep.equal([false, false, false, false, false]);
+    expect(rest.map(({ isLeftOver }) => isLeftOver)).to.deep.equal([true, true, true, true, true]);
+  });
 });
