@@ -35,30 +35,31 @@ export function createFanOutQueue({
   /** Deliveries of an event, by holder. */
   const known = new Map<string, number>();
   const waiting = createFairQueue<IncomingMessage>(({ body }, { holder, isFirst }) => {
-    const deliveries = known.get(holder) ?? (isFirst ? 0 : mostCost);
-    return 1 + deliveries + body.length / bytesOfDelivery;
+    const deliveries = known.get(holder);
+    if (deliveries === undefined && !isFirst) return undefined;
+    return 1 + (deliveries ?? 0) + body.length / bytesOfDelivery;
   });
-  /** Ids of those that wait: the relay publishes again what takes long. */
-  const ids = new Set<string>();
   let running: Promise<void> | undefined;
   let isStopped = false;
 
   async function run(): Promise<void> {
-    while (!isStopped && waiting.size > 0) {
-      // Lets everything that became ready in this turn of the event loop join the batch.
-      await new Promise((resolve) => setImmediate(resolve));
-      const batch = waiting.take({ items: mostItems, cost: mostCost });
-      await handle(batch);
-      for (const { messageId } of batch) ids.delete(messageId);
-    }
+    // Lets everything that became ready in this turn of the event loop join the batch.
+    await new Promise((resolve) => setImmediate(resolve));
+    const batch = waiting.take({ items: mostItems, cost: mostCost });
+    if (batch.length > 0) await handle(batch);
+    running = undefined;
+    start();
+  }
+
+  function start(): void {
+    if (!isStopped && waiting.size > 0) running ??= run();
   }
 
   return {
     add(message) {
-      if (ids.has(message.messageId)) return message.ack();
-      ids.add(message.messageId);
+      if (isStopped) return message.requeue();
       waiting.add(holderOfMessage(message), message);
-      running ??= run().finally(() => (running = undefined));
+      start();
     },
     note(holder, { events, deliveries }) {
       setBounded(known, [holder, deliveries / events], mostKnown);

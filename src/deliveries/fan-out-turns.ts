@@ -10,8 +10,6 @@ export interface FanOutTurns {
 
 interface Lane {
   readonly waiting: IncomingMessage[];
-  /** Ids of those that wait: the relay publishes again what takes long. */
-  readonly ids: Set<string>;
   /** Events of the next turn. */
   size: number;
 }
@@ -70,7 +68,6 @@ export function createFanOutTurns({
     const startedAt = now();
     await handle(messages);
     const tookMs = now() - startedAt;
-    for (const { messageId } of messages) lane.ids.delete(messageId);
     if (tookMs > turnMs) lane.size = Math.max(1, Math.floor(messages.length / 2));
     else if (tookMs < turnMs / 2 && messages.length === lane.size)
       lane.size = Math.min(maxItems, lane.size * 2);
@@ -94,18 +91,13 @@ export function createFanOutTurns({
   return {
     add(resource, message) {
       let lane = lanes.get(resource);
-      if (lane?.ids.has(message.messageId) === true) {
-        message.ack();
-        return true;
-      }
       if (waiting >= mostWaiting) return false;
       if (lane === undefined) {
-        lane = { waiting: [], ids: new Set(), size: firstSize };
+        lane = { waiting: [], size: firstSize };
         lanes.set(resource, lane);
         queue.push(resource);
       }
       lane.waiting.push(message);
-      lane.ids.add(message.messageId);
       waiting += 1;
       start();
       return true;

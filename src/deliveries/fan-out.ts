@@ -14,9 +14,16 @@ import type { Figures } from "./figures.ts";
 import { deadMessage, type Announce } from "./messages.ts";
 import { createFanOutQueue, type FanOutQueue } from "./fan-out-queue.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
+import { createUnsettled } from "./unsettled.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { beginFanOut } from "./attempt/spans.ts";
-import { portionSize, writeDeliveries, type Received, type WriteOptions } from "./write-deliveries.ts";
+import {
+  portionSize,
+  writeDeliveries,
+  type Received,
+  type WriteOptions,
+  type Written,
+} from "./write-deliveries.ts";
 
 export interface FanOutOptions extends WriteOptions {
   readonly broker: Broker;
@@ -64,7 +71,10 @@ export function createFanOut(options: FanOutOptions): Worker {
         mostWaiting: mostCostly,
         now: () => performance.now(),
       });
-      const onMessage = (message: IncomingMessage): void => {
+      const unsettled = createUnsettled();
+      const onMessage = (received: IncomingMessage): void => {
+        const message = unsettled.enter(received);
+        if (message === undefined) return;
         const resource = resourceOf(message.routingKey);
         if (!options.isCostly(resource)) queue.add(message);
         // The event stays in the outbox, and the relay publishes it again later.
@@ -173,9 +183,8 @@ async function fanOut(options: FanOut, messages: readonly Received[]): Promise<v
   const { written, eventCount } = await findAndWrite(options, batch);
   // Of a batch in which some were fanned out before, it may count other owners than theirs.
   figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
-  const deliveries = groupBy(written, ({ received }) => holderOfMessage(received.message));
-  for (const [holder, events] of groupBy(batch, ({ message }) => holderOfMessage(message)))
-    queue.note(holder, { events: events.length, deliveries: deliveries.get(holder)?.length ?? 0 });
+  // Repeats make no deliveries.
+  if (eventCount === batch.length) noteDeliveries(queue, batch, written);
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
   const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
   if (parked.length > 0) {
@@ -194,6 +203,16 @@ async function fanOut(options: FanOut, messages: readonly Received[]): Promise<v
     },
     "fan-out turn",
   );
+}
+
+function noteDeliveries(
+  queue: FanOut["queue"],
+  batch: readonly Received[],
+  written: readonly Written[],
+): void {
+  const deliveries = groupBy(written, ({ received }) => holderOfMessage(received.message));
+  for (const [holder, events] of groupBy(batch, ({ message }) => holderOfMessage(message)))
+    queue.note(holder, { events: events.length, deliveries: deliveries.get(holder)?.length ?? 0 });
 }
 
 /**

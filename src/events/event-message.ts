@@ -81,6 +81,15 @@ export function holderOfMessage({ routingKey, headers: given }: IncomingMessage)
   return holderOf({ ownerId: typeof owner === "string" ? owner : null, resource: resourceOf(routingKey) });
 }
 
+/**
+ * Returns what tells the message of an event from others: a repeat has the same. Undefined where it
+ * has no seal, and may have any id.
+ */
+export function identityOf({ messageId, headers: given }: IncomingMessage): string | undefined {
+  const seal = given[headers.seal];
+  return typeof seal === "string" ? `${messageId} ${seal}` : undefined;
+}
+
 /** Returns the resource of a message, which is not sealed either. */
 export function resourceOf(routingKey: string): string {
   return routingKey.slice(0, Math.max(0, routingKey.lastIndexOf(".")));

@@ -134,9 +134,9 @@ function eventOf(row: string, shownAsCaptured: string): string {
 
 /**
  * New events that a scan looks at. Among so many, the few of one owner are found behind the many of
- * another: some 1 ms. More than that of new ones are left over, with what follows.
+ * another: some 0.5 ms. More than that of new ones are left over, with what follows.
  */
-const mostLookedAt = 1_000;
+const mostLookedAt = 500;
 
 // Positions and not "id > last": ids and transaction ids are given out in another order than
 // commits happen (see outbox-cursor.ts).

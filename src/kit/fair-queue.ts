@@ -9,60 +9,65 @@ export interface FairQueue<Item> {
 }
 
 interface Line<Item> {
+  readonly holder: string;
   readonly waiting: Item[];
-  credit: number;
+  /** What had been taken of each holder, by cost, when this one's next item is due. */
+  dueAt: number;
 }
 
-/** What a holder may have taken, by cost, before the next one has its turn. */
-const quantum = 20;
-
 /**
- * Creates a queue by deficit round robin (Shreedhar and Varghese, 1995). In each turn, a holder
- * gets the same credit. Its next item is taken when it has the credit for it. A holder alone has it
- * all.
+ * Creates a queue by start-time fair queueing (Goyal, Vin and Cheng, 1996). The next item is of the
+ * holder of which least was taken, by cost, since it waits. A holder alone has it all.
  *
- * @param costOf `isFirst`: no other item of the holder is taken with it so far.
+ * @param costOf `isFirst`: no other item of the holder is in the batch. Undefined: it is to wait
+ *   for the next batch.
  */
 export function createFairQueue<Item>(
-  costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number,
+  costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number | undefined,
 ): FairQueue<Item> {
-  /** In the order of their turns. */
   const lines = new Map<string, Line<Item>>();
   let size = 0;
+  let clock = 0;
+
+  function nextOf(left: ReadonlySet<Line<Item>>): Line<Item> | undefined {
+    let next: Line<Item> | undefined;
+    for (const line of left) if (next === undefined || line.dueAt < next.dueAt) next = line;
+    return next;
+  }
+
   return {
     get size() {
       return size;
     },
     add(holder, item) {
       const line = lines.get(holder);
-      if (line === undefined) lines.set(holder, { waiting: [item], credit: quantum });
+      if (line === undefined) lines.set(holder, { holder, waiting: [item], dueAt: clock });
       else line.waiting.push(item);
       size += 1;
     },
     take(most) {
       const taken: Item[] = [];
       const holders = new Set<string>();
+      // Those whose next item fits.
+      const left = new Set(lines.values());
       let spent = 0;
       while (taken.length < most.items) {
-        const [next] = lines;
-        if (next === undefined) break;
-        const [holder, line] = next;
-        const [item] = line.waiting as [Item];
-        const cost = costOf(item, { holder, isFirst: !holders.has(holder) });
-        // Not only in its turn: a batch that is full does not wait for one that has no credit.
-        if (taken.length > 0 && spent + cost > most.cost) break;
-        if (cost > line.credit) {
-          line.credit += quantum;
-          lines.delete(holder);
-          lines.set(holder, line);
+        const line = nextOf(left);
+        if (line === undefined) break;
+        const { holder, waiting } = line;
+        const cost = costOf(waiting[0] as Item, { holder, isFirst: !holders.has(holder) });
+        if (cost === undefined || (taken.length > 0 && spent + cost > most.cost)) {
+          left.delete(line);
           continue;
         }
-        line.credit -= cost;
-        line.waiting.shift();
-        if (line.waiting.length === 0) lines.delete(holder);
-        taken.push(item);
+        taken.push(waiting.shift() as Item);
         holders.add(holder);
         spent += cost;
+        clock = line.dueAt;
+        line.dueAt += cost;
+        if (waiting.length > 0) continue;
+        left.delete(line);
+        lines.delete(holder);
       }
       size -= taken.length;
       return taken;

@@ -75,6 +75,18 @@ function makeScene(): Scene {
   return scene;
 }
 
+function message(messageId: string): IncomingMessage {
+  return {
+    messageId,
+    routingKey: "notes.on_create",
+    body: Buffer.alloc(0),
+    headers: {},
+    isRedelivered: false,
+    ack: () => undefined,
+    requeue: () => undefined,
+  };
+}
+
 const sizesOf = ({ handled }: Scene): readonly number[] => handled.map(({ length }) => length);
 
 /** Lets a batch begin, if one is to. */
@@ -178,23 +190,29 @@ describe("createFanOutQueue", () => {
     expect(scene.handled).to.deep.equal([["1"], ["2"]]);
   });
 
-  it("acknowledges an event that waits or is at work, and takes it again when it is done", async () => {
+  it("begins a batch of what comes while the last one ends", async () => {
+    const handled: string[] = [];
+    const late = message("late");
+    const queue: FanOutQueue = createFanOutQueue({
+      async handle(messages) {
+        handled.push(...messages.map(({ messageId }) => messageId));
+        if (handled.length === 1) void Promise.resolve().then(() => queue.add(late));
+      },
+      mostItems: 200,
+      mostCost: 500,
+    });
+    queue.add(message("first"));
+
+    await until(() => handled.length === 2, { what: "the late one" });
+  });
+
+  it("puts one event each of many unknown owners into a batch, whatever else these have", async () => {
     const scene = makeScene();
-    const open = scene.close();
-    scene.add({ id: "1", owner: "a" });
-    await scene.untilHandled(1);
-    for (const id of ["1", "2", "2"]) scene.add({ id, owner: "a" });
-    expect(scene.acked).to.deep.equal(["1", "2"]);
+    for (let owner = 0; owner < 5; owner++) scene.addMany(`${owner} `, 2);
+    scene.add({ id: "light", owner: "light" });
+    await scene.untilHandled(11);
 
-    open();
-    await scene.untilHandled(2);
-    await turns();
-    expect(scene.handled).to.deep.equal([["1"], ["2"]]);
-
-    for (const id of ["1", "2"]) scene.add({ id, owner: "a" });
-    await scene.untilHandled(4);
-    expect(scene.handled.slice(2)).to.deep.equal([["1", "2"]]);
-    expect([scene.acked, scene.requeued]).to.deep.equal([["1", "2"], []]);
+    expect(sizesOf(scene)).to.deep.equal([6, 5]);
   });
 
   it("gives back what waits when it stops, ends with the batch at work, and begins no other", async () => {
@@ -216,11 +234,16 @@ describe("createFanOutQueue", () => {
     scene.add({ id: "later", owner: "d" });
     await turns();
 
+    expect(scene.requeued.slice(3)).to.deep.equal(["late", "later"]);
     expect(scene.handled).to.deep.equal([["1"]]);
     expect(scene.acked).to.deep.equal([]);
   });
 
-  it("stops at once when nothing was ever added", async () => {
-    await makeScene().queue.stop();
+  it("begins no batch of nothing when it stops at once", async () => {
+    const scene = makeScene();
+    scene.add({ id: "1", owner: "a" });
+    await scene.queue.stop();
+
+    expect([scene.requeued, scene.handled]).to.deep.equal([["1"], []]);
   });
 });

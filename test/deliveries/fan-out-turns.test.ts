@@ -77,15 +77,6 @@ describe("createFanOutTurns", () => {
     expect(scene.handled.flat().indexOf("late")).to.equal(20);
   });
 
-  it("acknowledges an event that waits already", async () => {
-    const scene = makeScene();
-
-    expect([scene.add("a", "1"), scene.add("a", "1")]).to.deep.equal([true, true]);
-    await until(() => count(scene) === 1, { what: "the event" });
-
-    expect([scene.acked, scene.handled]).to.deep.equal([["1"], [["1"]]]);
-  });
-
   it("takes no more than may wait, and gives back what waits when it stops", async () => {
     const scene = makeScene({ mostWaiting: 30 });
     let open: (() => void) | undefined;

@@ -120,7 +120,7 @@ describe("createRelay", () => {
   });
 
   it("finds the event of an owner behind many of another, before these are through", async () => {
-    await addEvents(900, "notes", "1");
+    await addEvents(450, "notes", "1");
     await scene.work.addEvent({ ownerId: "2", recordId: "theirs" });
     start({ batchSize: 100 });
 

@@ -135,7 +135,7 @@ describe("createBatcher", () => {
     await Promise.all([first, second, first.then(() => batcher.add(3))]);
 
     expect(batches).to.deep.equal([[1], [2, 3]]);
-    expect((startedAtMs[1] ?? 0) - (startedAtMs[0] ?? 0)).to.be.at.least(59);
+    expect((startedAtMs[1] ?? 0) - (startedAtMs[0] ?? 0)).to.be.at.least(55);
   });
 
   it("ends the wait of a batch that is full", async () => {

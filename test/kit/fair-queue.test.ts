@@ -142,6 +142,24 @@ describe("createFairQueue", () => {
     expect(queue.take({ items: 200, cost: 201 })).to.deep.equal(["a3", "a4", "a5"]);
   });
 
+  it("gives a holder that comes later the same from then on, and nothing for the time before", () => {
+    const { add, take } = makeScene();
+    add("a", { count: 100, cost: 10 });
+    expect(take()).to.have.length(50);
+    add("b", { count: 100, cost: 10 });
+    const taken = take({ cost: 100 });
+
+    expect(taken.filter((name) => name.startsWith("b"))).to.have.length.within(5, 6);
+  });
+
+  it("leaves to the next batch what is to wait for it, and takes the others", () => {
+    const queue = createFairQueue<string>((_item, { isFirst }) => (isFirst ? 1 : undefined));
+    for (const item of ["a0", "a1", "b0", "c0"]) queue.add(item.slice(0, 1), item);
+
+    expect(queue.take({ items: 200, cost: 50 })).to.deep.equal(["a0", "b0", "c0"]);
+    expect(queue.take({ items: 200, cost: 50 })).to.deep.equal(["a1"]);
+  });
+
   it("knows its size, and is empty when all is taken out of it", () => {
     const { queue, add, take } = makeScene();
     expect([queue.size, queue.empty()]).to.deep.equal([0, []]);
@@ -149,9 +167,9 @@ describe("createFairQueue", () => {
     add("b", { count: 2, cost: 30 });
     expect(queue.size).to.equal(5);
 
-    expect(take({ items: 2 })).to.deep.equal(["a 0", "a 1"]);
+    expect(take({ items: 2 })).to.deep.equal(["a 0", "b 0"]);
     expect(queue.size).to.equal(3);
-    expect(queue.empty().map(nameOf)).to.have.members(["a 2", "b 0", "b 1"]);
+    expect(queue.empty().map(nameOf)).to.have.members(["a 1", "a 2", "b 1"]);
 
     expect([queue.size, take(), queue.empty()]).to.deep.equal([0, [], []]);
     add("a");

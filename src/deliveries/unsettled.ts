@@ -1,0 +1,37 @@
+import type { IncomingMessage } from "../broker/broker.ts";
+import { identityOf } from "../events/event-message.ts";
+
+/** The messages that this process has not settled: the relay publishes again what takes long. */
+export interface Unsettled {
+  /**
+   * Acknowledges a message that is there already, and returns undefined. Else, returns it as it is
+   * to be settled.
+   */
+  enter(message: IncomingMessage): IncomingMessage | undefined;
+}
+
+export function createUnsettled(): Unsettled {
+  const keys = new Set<string>();
+  return {
+    enter(message) {
+      const key = identityOf(message);
+      if (key === undefined) return message;
+      if (keys.has(key)) {
+        message.ack();
+        return undefined;
+      }
+      keys.add(key);
+      return {
+        ...message,
+        ack() {
+          keys.delete(key);
+          message.ack();
+        },
+        requeue() {
+          keys.delete(key);
+          message.requeue();
+        },
+      };
+    },
+  };
+}
