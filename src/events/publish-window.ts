@@ -87,7 +87,7 @@ export function createPublishWindow({
   /** Those that have left the outbox, until that is sure. */
   const gone = new Map<string, Entry>();
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
-  const { shared, leftOver, own, roomOf, countIn } = createParts(costly);
+  const { shared, leftOver, own, used, roomOf, countIn } = createParts(costly);
 
   function leave(id: string): void {
     const entry = inFlight.get(id);
@@ -118,7 +118,7 @@ export function createPublishWindow({
     hasRoomToCatchUp: () => leftOver.count < catchUpBelow.events && leftOver.bytes < catchUpBelow.bytes,
     shares() {
       return {
-        used: usedBy(inFlight),
+        used,
         free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
         catchUpBelow,
       };
@@ -153,22 +153,14 @@ export function createPublishWindow({
   };
 }
 
-function usedBy(inFlight: ReadonlyMap<string, Entry>): ReadonlyMap<string, InFlight> {
-  const used = new Map<string, InFlight>();
-  for (const { event } of inFlight.values()) {
-    const holder = holderOf(event);
-    const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };
-    used.set(holder, { events: events + 1, bytes: bytes + event.bytes });
-  }
-  return used;
-}
-
 interface Parts {
   readonly shared: Part;
   /** Those of `shared` that earlier reads had left over. */
   readonly leftOver: Part;
   /** Those of costly resources. */
   readonly own: ReadonlyMap<string, Part>;
+  /** By holder. */
+  readonly used: ReadonlyMap<string, InFlight>;
   readonly roomOf: PublishWindow["roomOf"];
   readonly countIn: (entry: Entry, direction: 1 | -1) => void;
 }
@@ -177,11 +169,13 @@ function createParts(costly: readonly string[]): Parts {
   const shared: Part = { count: 0, bytes: 0 };
   const leftOver: Part = { count: 0, bytes: 0 };
   const own = new Map(costly.map((resource): [string, Part] => [resource, { count: 0, bytes: 0 }]));
+  const used = new Map<string, InFlight>();
   const mostOwn = Math.max(leastOwnEvents, Math.min(mostEvents / 5, Math.floor(mostEvents / costly.length)));
   return {
     shared,
     leftOver,
     own,
+    used,
     roomOf(resource) {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
@@ -195,6 +189,10 @@ function createParts(costly: readonly string[]): Parts {
         one.count += direction;
         one.bytes += direction * event.bytes;
       }
+      const holder = holderOf(event);
+      const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };
+      if (events + direction === 0) used.delete(holder);
+      else used.set(holder, { events: events + direction, bytes: bytes + direction * event.bytes });
     },
   };
 }
