@@ -114,6 +114,22 @@ describe("createFanOut", () => {
     expect(scene.started).to.deep.equal([]);
   });
 
+  it("makes batches of at most 100 deliveries, so that others wait for little", async () => {
+    for (let count = 0; count < 19; count++)
+      await scene.work.addSubscription({ userId: scene.subscription.userId });
+    const events = await addEvents(30);
+    start();
+    await scene.broker.publish(events.map(messageOf));
+    await until(() => scene.started.length === 600, { what: "the deliveries" });
+
+    const sizes = scene.lines
+      .filter(({ event: name }) => name === "fan_out.turn")
+      .map(({ deliveries }) => deliveries as number);
+    // An event of an unknown owner is alone.
+    expect(sizes[0]).to.equal(20);
+    expect(Math.max(...sizes)).to.be.within(60, 100);
+  });
+
   it("writes one line for each turn, with its events and how long it was", async () => {
     start();
 

@@ -6,10 +6,26 @@ import { useAttemptsScene, type Visit } from "../../support/attempts-scene.ts";
 import { until } from "../../support/wait.ts";
 import { failure, success } from "../../support/work.ts";
 
+const payload = { data: Buffer.from("{}") };
+
 // Flights, faults and the stop; attempts.test.ts has the rest.
 describe("createAttempts", () => {
   const scene = useAttemptsScene();
   const { open, take, place, free, startAll, current } = scene;
+
+  it("lets the delivery of one user pass those of another that wait for their turns", async () => {
+    for (let count = 0; count < 39; count++) await scene.work.addDelivery(scene.subscription);
+    const theirs = await scene.work.addSubscription({ url: "https://other.example.com/" });
+    open(success);
+    const deliveries = await take();
+    await scene.work.addDelivery(theirs);
+    for (const one of [...deliveries, ...(await take())]) scene.attempts.start({ ...one, payload }, free);
+
+    await scene.attempts.drain();
+
+    expect(scene.posts).to.have.length(41);
+    expect(scene.posts.findIndex(({ url }) => url.includes("other"))).to.be.within(8, 15);
+  });
 
   describe("of several in one flight", () => {
     beforeEach(async () => {
@@ -175,6 +191,20 @@ describe("createAttempts", () => {
       expect([scene.posts.length, scene.done]).to.deep.equal([1, [[]]]);
       expect((await scene.work.queued(BigInt(second.id)))?.dueAt?.getTime()).to.be.at.most(Date.now() + 1);
       expect(await scene.work.flights()).to.deep.equal([]);
+    });
+
+    it("leaves what waits for its turn due at once", async () => {
+      for (let count = 0; count < 19; count++) await scene.work.addDelivery(scene.subscription);
+      open(success);
+      for (const one of await take()) scene.attempts.start({ ...one, payload }, free);
+
+      await scene.stop();
+
+      const statuses = (await scene.work.deliveries()).map(({ status }) => status);
+      const delivered = statuses.filter((status) => status === "delivered").length;
+      expect([scene.posts.length, delivered, scene.done.length]).to.deep.equal([8, 8, 20]);
+      const due = await scene.store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined });
+      expect(due.deliveries).to.have.length(12);
     });
 
     it("leaves the place of one that comes after it", async () => {

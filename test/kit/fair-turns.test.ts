@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { createFairTurns } from "../../src/kit/fair-turns.ts";
+
+interface Scene {
+  /** The holders of the works that have begun, in their order. */
+  readonly begun: string[];
+  readonly add: (holder: string, count?: number) => void;
+}
+
+function makeScene(perTurn: number): Scene {
+  const turns = createFairTurns(perTurn);
+  const begun: string[] = [];
+  const work = async (holder: string): Promise<void> => {
+    const turn = turns(holder);
+    if (turn !== undefined) await turn;
+    begun.push(holder);
+  };
+  return {
+    begun,
+    add(holder, count = 1) {
+      for (let i = 0; i < count; i++) void work(holder);
+    },
+  };
+}
+
+describe("createFairTurns", () => {
+  it("begins at once what a turn of the event loop has room for", () => {
+    const { begun, add } = makeScene(3);
+
+    add("ada", 2);
+
+    expect(begun).to.deep.equal(["ada", "ada"]);
+  });
+
+  it("begins so many in each turn, and lets others have theirs between", async () => {
+    const { begun, add } = makeScene(3);
+    const lengths: number[] = [];
+    add("ada", 8);
+    const startedWith = begun.length;
+
+    while (begun.length < 8) {
+      await nextTurn();
+      lengths.push(begun.length);
+    }
+
+    expect([startedWith, ...lengths]).to.deep.equal([3, 6, 8]);
+  });
+
+  it("begins none beside those that wait, in the turn in which these begin", async () => {
+    const { begun, add } = makeScene(3);
+    add("ada", 6);
+    await nextTurn();
+
+    add("ada");
+
+    expect(begun).to.have.length(6);
+  });
+
+  it("begins at once again when a turn has begun none", async () => {
+    const { begun, add } = makeScene(1);
+    add("ada");
+    await nextTurn();
+
+    add("ada");
+
+    expect(begun).to.have.length(2);
+  });
+
+  it("lets the one work of a holder pass the 100 of another", async () => {
+    const { begun, add } = makeScene(3);
+    add("ada", 100);
+    add("bea");
+
+    await nextTurn();
+
+    expect(begun.indexOf("bea")).to.be.within(3, 5);
+  });
+});
