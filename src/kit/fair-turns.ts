@@ -1,23 +1,34 @@
 import { createFairQueue } from "./fair-queue.ts";
 
+/** Gives works their turns. */
+export interface FairTurns {
+  /** Returns what a work is to wait for before it begins. Undefined: it may begin at once. */
+  next(holder: string, cost: number): Promise<void> | undefined;
+}
+
+interface Waiting {
+  readonly cost: number;
+  readonly begin: () => void;
+}
+
 /**
- * Spreads short works over the turns of the event loop, so many in each: what has become ready
+ * Spreads short works over the turns of the event loop, by their cost. What has become ready
  * meanwhile waits for few of them. Holders whose works wait take turns.
  *
- * @returns What a work calls before it begins, and waits for. Undefined: it may begin at once.
+ * @param perTurn Cost of the works of one turn. A single one may cost more.
  */
-export function createFairTurns(perTurn: number): (holder: string) => Promise<void> | undefined {
-  const waiting = createFairQueue<() => void>(() => 1);
+export function createFairTurns(perTurn: number): FairTurns {
+  const waiting = createFairQueue<Waiting>(({ cost }) => cost);
   /** In this turn of the event loop. */
-  let begun = 0;
+  let spent = 0;
   let isPlanned = false;
 
   function begin(): void {
     isPlanned = false;
-    const next = waiting.take({ items: perTurn, cost: perTurn });
-    begun = next.length;
-    if (begun > 0) plan();
-    for (const resolve of next) resolve();
+    const next = waiting.take({ items: Infinity, cost: perTurn });
+    spent = next.reduce((sum, { cost }) => sum + cost, 0);
+    if (spent > 0) plan();
+    for (const one of next) one.begin();
   }
 
   function plan(): void {
@@ -26,10 +37,13 @@ export function createFairTurns(perTurn: number): (holder: string) => Promise<vo
     setImmediate(begin);
   }
 
-  return (holder) => {
-    plan();
-    if (begun >= perTurn) return new Promise((resolve) => void waiting.add(holder, resolve));
-    begun += 1;
-    return undefined;
+  return {
+    next(holder, cost) {
+      plan();
+      const isFree = waiting.size === 0 && (spent === 0 || spent + cost <= perTurn);
+      if (!isFree) return new Promise((resolve) => waiting.add(holder, { cost, begin: resolve }));
+      spent += cost;
+      return undefined;
+    },
   };
 }

@@ -5,21 +5,21 @@ import { createFairTurns } from "../../src/kit/fair-turns.ts";
 interface Scene {
   /** The holders of the works that have begun, in their order. */
   readonly begun: string[];
-  readonly add: (holder: string, count?: number) => void;
+  readonly add: (holder: string, given?: { readonly count?: number; readonly cost?: number }) => void;
 }
 
 function makeScene(perTurn: number): Scene {
   const turns = createFairTurns(perTurn);
   const begun: string[] = [];
-  const work = async (holder: string): Promise<void> => {
-    const turn = turns(holder);
+  const work = async (holder: string, cost: number): Promise<void> => {
+    const turn = turns.next(holder, cost);
     if (turn !== undefined) await turn;
     begun.push(holder);
   };
   return {
     begun,
-    add(holder, count = 1) {
-      for (let i = 0; i < count; i++) void work(holder);
+    add(holder, { count = 1, cost = 1 } = {}) {
+      for (let i = 0; i < count; i++) void work(holder, cost);
     },
   };
 }
@@ -28,7 +28,7 @@ describe("createFairTurns", () => {
   it("begins at once what a turn of the event loop has room for", () => {
     const { begun, add } = makeScene(3);
 
-    add("ada", 2);
+    add("ada", { count: 2 });
 
     expect(begun).to.deep.equal(["ada", "ada"]);
   });
@@ -36,7 +36,7 @@ describe("createFairTurns", () => {
   it("begins so many in each turn, and lets others have theirs between", async () => {
     const { begun, add } = makeScene(3);
     const lengths: number[] = [];
-    add("ada", 8);
+    add("ada", { count: 8 });
     const startedWith = begun.length;
 
     while (begun.length < 8) {
@@ -49,7 +49,7 @@ describe("createFairTurns", () => {
 
   it("begins none beside those that wait, in the turn in which these begin", async () => {
     const { begun, add } = makeScene(3);
-    add("ada", 6);
+    add("ada", { count: 6 });
     await nextTurn();
 
     add("ada");
@@ -67,9 +67,35 @@ describe("createFairTurns", () => {
     expect(begun).to.have.length(2);
   });
 
+  it("begins fewer that cost more, and one alone that costs more than a turn", async () => {
+    const { begun, add } = makeScene(3);
+    const lengths: number[] = [];
+    add("ada", { count: 4, cost: 1.5 });
+    add("ada", { count: 2, cost: 16 });
+    const startedWith = begun.length;
+
+    while (begun.length < 6) {
+      await nextTurn();
+      lengths.push(begun.length);
+    }
+
+    expect([startedWith, ...lengths]).to.deep.equal([2, 4, 5, 6]);
+  });
+
+  it("begins none that is too much beside what has begun, however little waits", async () => {
+    const { begun, add } = makeScene(3);
+    add("ada");
+    add("ada", { cost: 16 });
+    expect(begun).to.have.length(1);
+
+    await nextTurn();
+
+    expect(begun).to.have.length(2);
+  });
+
   it("lets the one work of a holder pass the 100 of another", async () => {
     const { begun, add } = makeScene(3);
-    add("ada", 100);
+    add("ada", { count: 100 });
     add("bea");
 
     await nextTurn();

@@ -1,6 +1,6 @@
 import type { SealedSigning, Signing } from "../../subscriptions/signing.ts";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
-import { createFairTurns } from "../../kit/fair-turns.ts";
+import { createFairTurns, type FairTurns } from "../../kit/fair-turns.ts";
 import type { Broker } from "../../broker/broker.ts";
 import type { DeliveryMetrics } from "../../telemetry/metrics/deliveries.ts";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
@@ -75,11 +75,12 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
 
 const mostAtOnce = 200;
 /**
- * Attempts that begin in one turn of the event loop: some 2 ms. With all that had slots, an event
- * of another user took 14 ms in each of its steps, while one user's events made 10,000 deliveries a
- * second.
+ * Attempts that begin in one turn of the event loop: some 2 ms. With all that had slots, each step
+ * of another user's event took 14 ms. One user's events made 10,000 deliveries a second then.
  */
 const begunPerTurn = 8;
+/** A body of so many bytes takes about as long as all else of an attempt. */
+const bytesOfAttempt = 64 * 1024;
 /** Wait after an attempt that could not begin, or that failed for a fault of this process. */
 const unmadeDelayMs = 2_000;
 
@@ -96,7 +97,7 @@ interface State {
   readonly writer: OutcomeWriter;
   readonly data: Batcher<string, PayloadBytes | undefined>;
   /** Users take turns. */
-  readonly nextTurn: (userId: string) => Promise<void> | undefined;
+  readonly turns: FairTurns;
   isStopping: boolean;
 }
 
@@ -110,8 +111,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     maxItems: mostAtOnce,
     handle: (eventIds) => readData(options.store, eventIds),
   });
-  const nextTurn = createFairTurns(begunPerTurn);
-  const state: State = { options, writer, data, nextTurn, isStopping: false };
+  const turns = createFairTurns(begunPerTurn);
+  const state: State = { options, writer, data, turns, isStopping: false };
   return {
     name: "deliver",
     start: (delivery, place) => start(state, delivery, place),
@@ -165,9 +166,10 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
 }
 
 async function attemptInTurn(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
-  const { writer, nextTurn } = state;
-  const { id, flight, subscription } = delivery;
-  const turn = nextTurn(String(subscription.user.id));
+  const { writer, turns } = state;
+  const { id, flight, subscription, payload } = delivery;
+  const cost = Math.max(1, (payload?.data.length ?? 0) / bytesOfAttempt);
+  const turn = turns.next(String(subscription.user.id), cost);
   if (turn !== undefined) await turn;
   if (!state.isStopping) return attempt(state, delivery, done);
   done();
