@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Manner } from "./receivers.ts";
 import { type HoldUp, insertNotes, type NewNotes } from "./hold-up.ts";
 
 const webhooks = 50;
@@ -6,15 +7,17 @@ const webhooks = 50;
 interface Flood extends Pick<NewNotes, "count" | "text"> {
   readonly name: string;
   readonly everyMs: number;
+  /** Of the receiver; default: fast. */
+  readonly manner?: Manner;
 }
 
 /** Changes of one user for as many webhooks as one may have, more than the dispatcher gets through. */
-function createFlood({ name, everyMs, ...notes }: Flood): HoldUp {
+function createFlood({ name, everyMs, manner = "fast", ...notes }: Flood): HoldUp {
   return {
     name,
     async prepare(system) {
       const { ada, openReceiver, subscribe } = system;
-      const receiver = await openReceiver("fast");
+      const receiver = await openReceiver(manner);
       for (let i = 0; i < webhooks; i++) await subscribe(ada, { port: receiver.port });
       return {
         async run(durationMs) {
@@ -42,4 +45,11 @@ export const stream = createFlood({
   everyMs: 100,
   count: 1,
   text: "repeat(md5('x'), 31000)",
+});
+
+export const failing = createFlood({
+  name: `failing: 200 records a second of a user with ${webhooks} webhooks that answer 500`,
+  everyMs: 100,
+  count: 20,
+  manner: "failing",
 });

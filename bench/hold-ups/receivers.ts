@@ -8,7 +8,7 @@ import {
 } from "../../test/support/receiver.ts";
 import { answerQuestions } from "../peer.ts";
 
-export type Manner = "fast" | "slow" | "hanging";
+export type Manner = "fast" | "slow" | "hanging" | "failing";
 
 export type ReceiversQuestion =
   | { readonly kind: "open"; readonly manner: Manner }
@@ -25,6 +25,7 @@ const manners: Readonly<Record<Manner, Behaviour>> = {
   fast: (_request, response) => reply(response, { status: 204 }),
   slow: (_request, response) => reply(response, { status: 204, delayMs: 1_000 }),
   hanging: hang,
+  failing: (_request, response) => reply(response, { status: 500 }),
 };
 
 interface Opened {
