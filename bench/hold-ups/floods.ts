@@ -53,3 +53,21 @@ export const failing = createFlood({
   count: 20,
   manner: "failing",
 });
+
+export const batches: HoldUp = {
+  name: `batches: of 1,000 creates each, one after the other, of a user with ${webhooks} webhooks`,
+  async prepare({ ada, openReceiver, subscribe, ask }) {
+    const receiver = await openReceiver("fast");
+    for (let i = 0; i < webhooks; i++) await subscribe(ada, { port: receiver.port });
+    const data = { text: "a change" };
+    const operations = Array.from({ length: 1_000 }, () => ({ method: "create", data }));
+    return {
+      async run(durationMs) {
+        let count = 0;
+        for (const endsAt = performance.now() + durationMs; performance.now() < endsAt; count++)
+          await ask(ada, "POST", "/resources/notes/batch", { operations });
+        return `${count} batches, ${await receiver.count()} of ${webhooks * 1_000 * count} deliveries came`;
+      },
+    };
+  },
+};

@@ -1,7 +1,7 @@
 import { markdownTable, type Row } from "../markdown.ts";
 import { bulk, dump, hanging, slow } from "./bursts.ts";
 import { filters } from "./filters.ts";
-import { failing, flood, stream } from "./floods.ts";
+import { batches, failing, flood, stream } from "./floods.ts";
 import type { HoldUp } from "./hold-up.ts";
 import { largeCreate, largeRows, tooLarge } from "./large.ts";
 import type { Outcome } from "./measure.ts";
@@ -26,6 +26,7 @@ export const holdUps: readonly HoldUp[] = [
   flood,
   stream,
   failing,
+  batches,
 ];
 
 const head = [

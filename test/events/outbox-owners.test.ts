@@ -88,6 +88,13 @@ describe("createOutbox, of several owners", () => {
     expect(new Set(all)).to.have.length(1_002);
   });
 
+  it("finds the event of an owner behind two batches of another, of 1,000 each", async () => {
+    for (let batch = 0; batch < 2; batch += 1) await addOwned("1", 1_000);
+    await addOwned("2", 1);
+
+    expect(ownedBy(await read({ limit: 10 }), "2")).to.equal(1);
+  });
+
   it("gives an owner as much as it leaves free, with what it has in flight, and the others theirs", async () => {
     await addOwned("1", 50);
     await addOwned("2", 50);
