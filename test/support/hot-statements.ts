@@ -55,7 +55,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   );
 
   const writing: readonly HotWork[] = [
-    { name: "outbox: read", pool: "relay", mostRead: 1_700, run: readOutbox },
+    { name: "outbox: read", pool: "relay", mostRead: 3_300, run: readOutbox },
     { name: "outbox: find", pool: "relay", mostRead: 400, run: (sql) => createOutbox({ sql }).find(backlog) },
     {
       name: "outbox: waiting",
