@@ -1,6 +1,5 @@
-import type { FieldType } from "../mapping/definition.ts";
+import type { Field, FieldType } from "../mapping/definition.ts";
 import { hasOrder } from "../mapping/native.ts";
-import type { ShownPath } from "./shown-paths.ts";
 
 const equality = ["eq", "ne", "in", "not_in", "null"] as const;
 const order = ["lt", "lte", "gt", "gte", "between"] as const;
@@ -31,8 +30,15 @@ const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
   Enum: [...equality, ...text],
 };
 
+/** What is behind a path, as far as it says what the path can be filtered by. */
+export interface Filterable {
+  readonly field: Field;
+  /** What it can be filtered by; undefined: by all that its type has. */
+  readonly operators?: readonly Operator[];
+}
+
 /** Returns what a path can be filtered by. */
-export function operatorsOf(shown: ShownPath): readonly Operator[] {
+export function operatorsOf(shown: Filterable): readonly Operator[] {
   const { field } = shown;
   if (shown.operators !== undefined) return shown.operators;
   if (field.isList) return lists;
@@ -46,7 +52,7 @@ export function isOperator(word: string): word is Operator {
 const oneValue: readonly Operator[] = ["ne", "lt", "lte", "gt", "gte", "null", "has", ...text];
 
 /** Returns what is wrong with the number of values, as a sentence; undefined for nothing. */
-export function countFault(operator: Operator, count: number, shown: ShownPath): string | undefined {
+export function countFault(operator: Operator, count: number, shown: Filterable): string | undefined {
   const takesOne = oneValue.includes(operator) || (operator === "eq" && !operatorsOf(shown).includes("in"));
   if (takesOne && count !== 1) return `${operator} takes one value; write \\, for a comma in it.`;
   if (operator === "between" && count !== 2)

@@ -1,12 +1,6 @@
 import { shortened } from "../http/query-string.ts";
 import { nearest } from "../kit/did-you-mean.ts";
-import {
-  countModes,
-  type CountMode,
-  type Definition,
-  type Definitions,
-  type Field,
-} from "../mapping/definition.ts";
+import { countModes, type CountMode, type Definition, type Definitions } from "../mapping/definition.ts";
 import {
   filterFault,
   findPlace,
@@ -17,18 +11,15 @@ import {
   type Shown,
 } from "../mapping/shown.ts";
 import { linkOf, type Link } from "./links.ts";
-import type { Operator } from "./operators.ts";
+import type { Filterable } from "./operators.ts";
 
 /** A path of a record's JSON, with what is behind it. */
-export interface ShownPath {
+export interface ShownPath extends Filterable {
   readonly path: string;
   /** From the record to the one that has the field. */
   readonly links: readonly Link[];
-  readonly field: Field;
   /** Keys within the value of a `Json` field; at least one. */
   readonly jsonPath?: readonly string[];
-  /** What it can be filtered by; undefined: by all that its type has. */
-  readonly operators?: readonly Operator[];
 }
 
 /** Paths that a parameter of a list may name. */
