@@ -6,8 +6,7 @@ import { AppError, messageOf, validationError, type ErrorCode, type FieldErrors 
 import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
-import type { ApiContext } from "./state.ts";
-import type { Turn } from "./user-turns.ts";
+import type { ApiContext, Turn } from "./state.ts";
 
 export type JsonObject = Record<string, unknown>;
 

@@ -2,35 +2,7 @@ import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
 import { AppError } from "../kit/errors.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
-import type { ApiMiddleware } from "./state.ts";
-
-/**
- * Counts the bytes that one request may take. Every size estimates what the process holds, not what
- * crosses the wire.
- */
-export interface RequestMemory {
-  /** What the process has for all requests: what needs more can never be served. */
-  readonly mostBytes: number;
-  /**
-   * Reserves `bytes` for the request instead of what it had. Waits for others to finish when there
-   * is no room. Waits too, whatever `bytes` is, while what was held leaves none to what there is.
-   *
-   * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
-   */
-  reserve(bytes: number): Promise<void>;
-  /**
-   * Sets the reservation to `bytes` without waiting: to fewer than before, or to more that the
-   * process already holds.
-   *
-   * @throws AppError `server.overloaded` when there is no room for more.
-   */
-  settle(bytes: number): void;
-  /**
-   * Does the same, but counts what there is no room for: the answer to a write that is committed,
-   * which is given in any case.
-   */
-  hold(bytes: number): void;
-}
+import type { ApiMiddleware, RequestMemory } from "./state.ts";
 
 export interface MemoryBudget {
   open(userId: number): OpenRequest;

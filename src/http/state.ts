@@ -4,8 +4,6 @@ import type { ErrorCode } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Grant } from "../kit/scopes.ts";
-import type { RequestMemory } from "./memory-budget.ts";
-import type { Turn } from "./user-turns.ts";
 
 /** What the middleware of every request puts on `ctx.state`. */
 export interface RequestState {
@@ -32,6 +30,44 @@ export interface RequestState {
   recordId: string | undefined;
   /** Code of the error that it was answered with. */
   errorCode: ErrorCode | undefined;
+}
+
+/**
+ * Counts the bytes that one request may take. Every size estimates what the process holds, not what
+ * crosses the wire.
+ */
+export interface RequestMemory {
+  /** What the process has for all requests: what needs more can never be served. */
+  readonly mostBytes: number;
+  /**
+   * Reserves `bytes` for the request instead of what it had. Waits for others to finish when there
+   * is no room. Waits too, whatever `bytes` is, while what was held leaves none to what there is.
+   *
+   * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
+   */
+  reserve(bytes: number): Promise<void>;
+  /**
+   * Sets the reservation to `bytes` without waiting: to fewer than before, or to more that the
+   * process already holds.
+   *
+   * @throws AppError `server.overloaded` when there is no room for more.
+   */
+  settle(bytes: number): void;
+  /**
+   * Does the same, but counts what there is no room for: the answer to a write that is committed,
+   * which is given in any case.
+   */
+  hold(bytes: number): void;
+}
+
+/** A request's place among those of its user that are at work. */
+export interface Turn {
+  /** Bytes of the body that have come, even if they were then dropped. */
+  readBytes: number;
+  /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
+  madeBytes: number;
+  /** Runs something that waits for the client, such as reading a slow body, without the place. */
+  pause<T>(act: () => Promise<T>): Promise<T>;
 }
 
 export type ApiContext = ParameterizedContext<RequestState>;

@@ -1,16 +1,6 @@
 import { AppError } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
-import type { ApiMiddleware } from "./state.ts";
-
-/** A request's place among those of its user that are at work. */
-export interface Turn {
-  /** Bytes of the body that have come, even if they were then dropped. */
-  readBytes: number;
-  /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
-  madeBytes: number;
-  /** Runs something that waits for the client, such as reading a slow body, without the place. */
-  pause<T>(act: () => Promise<T>): Promise<T>;
-}
+import type { ApiMiddleware, Turn } from "./state.ts";
 
 /**
  * Says how long a large request keeps its place after its answer, while other users wait. A MB
