@@ -1,5 +1,4 @@
 import { leastBudgetOf, memoryPerBodyByte } from "../kit/memory-weights.ts";
-import { jwtContradictions } from "./jwt-settings.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
 /** The programs that read a configuration: three services, and the operator's commands. */
@@ -96,4 +95,41 @@ function consoleClash(values: SettingValues): string | undefined {
   return taken.some((one) => below.startsWith(`${one}/`) || one.startsWith(below))
     ? "expected a path that holds no path of the API, and is in none"
     : undefined;
+}
+
+const unusedWithoutIssuer = [
+  "auth.jwt.audience",
+  "auth.jwt.clientId",
+  "auth.jwt.jwksUrl",
+  "auth.jwt.adminClaim",
+  "auth.jwt.adminValue",
+  "auth.jwt.allowedNetworks",
+] as const;
+
+/** Returns what is wrong with the settings of `auth.jwt` together. */
+function jwtContradictions(
+  values: SettingValues,
+  isGiven: (key: SettingKey) => boolean,
+): readonly Contradiction[] {
+  const fault = (key: SettingKey, message: string): Contradiction => ({
+    keys: [key],
+    inFileMessage: message,
+    message: `${key}: ${message}`,
+  });
+  const issuer = values["auth.jwt.issuer"];
+  if (issuer === undefined) {
+    const unused = isGiven("auth.jwt.issuer") ? undefined : unusedWithoutIssuer.find(isGiven);
+    return unused === undefined ? [] : [fault(unused, "needs auth.jwt.issuer")];
+  }
+  const found: Contradiction[] = [];
+  // Tokens that the issuer made for other services must not be taken here.
+  if (!isGiven("auth.jwt.audience"))
+    found.push(fault("auth.jwt.issuer", "needs auth.jwt.audience, the name of this API at the issuer"));
+  const [first, second] = (["auth.jwt.adminClaim", "auth.jwt.adminValue"] as const).filter(isGiven);
+  if (first !== undefined && second === undefined)
+    found.push(fault(first, "expected auth.jwt.adminClaim and auth.jwt.adminValue together"));
+  const isPlain = [issuer, values["auth.jwt.jwksUrl"]].some((url) => url?.startsWith("http:") === true);
+  if (isPlain && (values["auth.jwt.allowedNetworks"] ?? []).length === 0)
+    found.push(fault("auth.jwt.issuer", "expected https; http is for an issuer in auth.jwt.allowedNetworks"));
+  return found;
 }
