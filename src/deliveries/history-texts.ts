@@ -1,5 +1,5 @@
+import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
-import type { Narrowing } from "./narrow-texts.ts";
 
 export interface DeliveryFilter {
   /** Undefined: of all users. */
@@ -17,6 +17,16 @@ export interface DeliveryFilter {
   /** Least and greatest id, as decimal strings. */
   readonly fromId?: string | undefined;
   readonly toId?: string | undefined;
+}
+
+/** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
+export interface Narrowing {
+  readonly resource?: string;
+  readonly event?: EventKind;
+  readonly recordId?: string;
+  readonly url?: string;
+  readonly createdAfter?: Date;
+  readonly createdBefore?: Date;
 }
 
 /** By id: the oldest or the newest first. */

@@ -11,6 +11,7 @@ import {
   countText,
   type DeliveryFilter,
   type DeliveryOrder,
+  type Narrowing,
 } from "./history-texts.ts";
 import {
   columns,
@@ -20,7 +21,7 @@ import {
   type DeliveryRow,
   type SentWith,
 } from "./delivery-row.ts";
-import { boundsOf, firstSinceText, narrowText, type Narrowing } from "./narrow-texts.ts";
+import { boundsOf, firstSinceText, narrowText } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";

@@ -6,8 +6,7 @@ import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { rowIdOf } from "./delivery-json.ts";
-import type { DeliveryFilter } from "./history-texts.ts";
-import type { Narrowing } from "./narrow-texts.ts";
+import type { DeliveryFilter, Narrowing } from "./history-texts.ts";
 
 const fault = "without an index, and there may be millions of deliveries";
 const hasParameter = "a parameter of its own";

@@ -1,15 +1,10 @@
-import type { EventKind } from "../events/event.ts";
-import { idsText, type DeliveryFilter, type DeliveryOrder, type ListStatement } from "./history-texts.ts";
-
-/** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
-export interface Narrowing {
-  readonly resource?: string;
-  readonly event?: EventKind;
-  readonly recordId?: string;
-  readonly url?: string;
-  readonly createdAfter?: Date;
-  readonly createdBefore?: Date;
-}
+import {
+  idsText,
+  type DeliveryFilter,
+  type DeliveryOrder,
+  type ListStatement,
+  type Narrowing,
+} from "./history-texts.ts";
 
 /**
  * Deliveries of one statement are written within this time: their ids and their times of creation
