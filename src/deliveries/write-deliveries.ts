@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import type { PublishedEvent } from "../events/event-message.ts";
-import type { Subscriber } from "../subscriptions/find-subscribers.ts";
+import type { Subscriber } from "../subscriptions/subscriber.ts";
 import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { Span } from "../telemetry/tracing.ts";

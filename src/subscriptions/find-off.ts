@@ -1,5 +1,5 @@
 import type { Eligibility } from "./eligibility.ts";
-import type { Subscriber } from "./find-subscribers.ts";
+import type { Subscriber } from "./subscriber.ts";
 import type { MatchedEvent } from "./match.ts";
 import { everyResource } from "./subscription.ts";
 

@@ -9,20 +9,8 @@ import { matchOff, offText } from "./find-off.ts";
 import { createKnownSubscribers, type KnownAt } from "./known-subscribers.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
+import type { Subscriber } from "./subscriber.ts";
 import { everyResource } from "./subscription.ts";
-
-/** A subscription that gets an event, with everything that an attempt needs of it. */
-export interface Subscriber {
-  readonly subscriptionId: number;
-  readonly url: string;
-  readonly signing: SealedSigning;
-  /** Attempts a second; null: no limit. */
-  readonly rateLimit: number | null;
-  /** Owner of the subscription. */
-  readonly user: Caller;
-  /** False: its deliveries are held. */
-  readonly isActive: boolean;
-}
 
 type Found = Candidate & Subscriber & { readonly filter: string | null };
 interface FoundRow extends Omit<Found, "user" | "signing">, Omit<Caller, "id">, SealedSigning {
