@@ -1,7 +1,6 @@
 import type { Sql } from "../db/sql.ts";
-import { takenIn } from "./taken-rows.ts";
-import { takeHeldText, type TakenRow } from "./store-texts.ts";
-import type { Taken } from "./store.ts";
+import { takeHeldText } from "./store-texts.ts";
+import { takenIn, type Taken, type TakenRow } from "./taken.ts";
 
 /** A subscription with held deliveries, or with some to drop. */
 export interface HeldSubscription {

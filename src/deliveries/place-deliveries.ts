@@ -5,10 +5,12 @@ import type { Lane } from "../broker/topology.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
-import type { Attempts, DeliveryInFlight } from "./attempt/attempts.ts";
+import type { Attempts } from "./attempt/attempts.ts";
+import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
-import type { Outcome, Taken, TakenDelivery } from "./store.ts";
+import type { Outcome } from "./outcome.ts";
+import type { Taken, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */

@@ -1,13 +1,21 @@
 import type { Sql } from "../db/sql.ts";
 import type { DeliveryStatus } from "./delivery.ts";
+import type { Outcome } from "./outcome.ts";
 import { recordText, recordWholeText } from "./store-texts.ts";
-import type { DeliveryStore } from "./store.ts";
+
+/** Outcomes to write, and the flights that end with them. */
+export interface Recording {
+  readonly outcomes: readonly Outcome[];
+  readonly landed: readonly string[];
+  /** Whether the outcomes are those of all deliveries of these flights. */
+  readonly isWhole?: boolean;
+}
 
 /** Writes outcomes and their attempts: see `DeliveryStore.record`. */
 export async function recordOutcomes(
   sql: Sql,
-  { outcomes: given, landed, isWhole = false }: Parameters<DeliveryStore["record"]>[0],
-): ReturnType<DeliveryStore["record"]> {
+  { outcomes: given, landed, isWhole = false }: Recording,
+): Promise<ReadonlyMap<string, DeliveryStatus>> {
   // In the order of ids, in which all statements lock deliveries.
   const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
   const written = await sql<{ id: string; status: DeliveryStatus }>(isWhole ? recordWholeText : recordText, [

@@ -1,7 +1,5 @@
 import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
-import type { SealedSigning } from "../subscriptions/signing.ts";
 import { erasedReason } from "./delivery.ts";
-import type { TakenDelivery } from "./store.ts";
 
 /**
  * Makes the commit not wait for the disk. For writes that are repeated when a crash of the database
@@ -131,19 +129,6 @@ const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueu
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
   WHERE ${withoutWaiting}
   ORDER BY taken.id`;
-
-export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSigning {
-  readonly removed: number;
-  /** Null, like all that follows, when nothing was taken: the row only counts. */
-  readonly flightId: string | null;
-  readonly url: string | null;
-  readonly rateLimit: number | null;
-  readonly isActive: boolean;
-  readonly userId: number;
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
-}
 
 // The lower bound keeps a claim from reading dead row versions of earlier due deliveries, which a
 // long transaction keeps.

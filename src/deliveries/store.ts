@@ -1,9 +1,9 @@
 import type { Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import type { KnownAt } from "../subscriptions/known-subscribers.ts";
-import type { SealedSigning } from "../subscriptions/signing.ts";
-import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
-import { recordOutcomes } from "./record-outcomes.ts";
+import type { DeliveryStatus } from "./delivery.ts";
+import type { ReturnFromFlight } from "./outcome.ts";
+import { recordOutcomes, type Recording } from "./record-outcomes.ts";
 import {
   cancelText,
   dataText,
@@ -20,9 +20,8 @@ import {
   takeDueText,
   takeParkedText,
   type InsertedRow,
-  type TakenRow,
 } from "./store-texts.ts";
-import { takenIn } from "./taken-rows.ts";
+import { takenIn, type Taken, type TakenRow } from "./taken.ts";
 
 /** A delivery of one event to one matching subscription. */
 export interface NewDelivery {
@@ -64,103 +63,6 @@ export interface Payload {
   readonly data: string;
   /** Null where no old row is kept. */
   readonly previous: string | null;
-}
-
-/** A delivery that this process has taken out of the queue. */
-export interface TakenDelivery {
-  /** Row id, as a decimal string. */
-  readonly id: string;
-  readonly uuid: string;
-  readonly eventId: string;
-  readonly eventUuid: string;
-  readonly event: EventKind;
-  readonly resource: string;
-  /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
-  readonly timestamp: string;
-  /** Attempts made so far. */
-  readonly attempt: number;
-  readonly maxAttempts: number;
-  /** Whether it is a manual retry. */
-  readonly isManual: boolean;
-  /** What makes the next attempt. */
-  readonly trigger: AttemptTrigger;
-  /** Time since it was created or last attempted. */
-  readonly waitedMs: number;
-  readonly ownerId: string | null;
-  /** Age of the event by the database's clock. */
-  readonly eventAgeMs: number;
-  /** W3C `traceparent` of what created the delivery; null when that was not traced. */
-  readonly traceparent: string | null;
-  /** Size of the payload's JSON. */
-  readonly bytes: number;
-  /** Whether its body shows the old row of the update. */
-  readonly hasPrevious: boolean;
-  readonly subscriptionId: number;
-  /**
-   * The present subscription, so that a corrected URL applies to retries; null when it was deleted.
-   */
-  readonly subscription: {
-    readonly url: string;
-    readonly signing: SealedSigning;
-    /** Attempts a second; null: no limit. */
-    readonly rateLimit: number | null;
-    /** False also when its user is disabled. */
-    readonly isActive: boolean;
-    readonly user: {
-      readonly id: number;
-      readonly name: string;
-      readonly email: string;
-      readonly isAdmin: boolean;
-    };
-  } | null;
-}
-
-/** Deliveries that this process took in one statement; see `svc.flights`. */
-export interface Taken {
-  /** Undefined when nothing was taken. */
-  readonly flightId: string | undefined;
-  readonly deliveries: readonly TakenDelivery[];
-  /** Number of rows removed from the queue, which includes those of finished deliveries. */
-  readonly removed: number;
-}
-
-/** Result of an attempt, or of the decision not to make one. */
-export interface Outcome {
-  readonly id: string;
-  /**
-   * Part of the fence: after a crash of the database, another delivery may have the row id of a
-   * lost one.
-   */
-  readonly uuid: string;
-  readonly status: DeliveryStatus;
-  /**
-   * Attempts made before. The fence: nothing is written when another process has made an attempt
-   * since.
-   */
-  readonly attemptsBefore: number;
-  /** Time until the next attempt; undefined when there is none. */
-  readonly delayMs?: number;
-  readonly lastError?: string;
-  /** Undefined when no POST was made. */
-  readonly result?: AttemptResult;
-  /** What made the attempt; default: its schedule. */
-  readonly trigger?: AttemptTrigger;
-}
-
-/** A delivery that goes back to the queue without an attempt. */
-export interface Return {
-  readonly id: string;
-  /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
-  readonly delayMs: number | undefined;
-  /** Its UUID, where only other dispatchers have a share of its receiver: they get a message. */
-  readonly uuidForOthers?: string;
-  /** Whether a person waits for the outcome. Only for one with a delay. */
-  readonly isHurried?: boolean;
-}
-
-/** The fence: only deliveries that the flight still has are put back. */
-export interface ReturnFromFlight extends Return {
-  readonly flightId: string;
 }
 
 /** A subscription with deliveries that wait for a slot. */
@@ -249,14 +151,8 @@ export interface DeliveryStore {
    * Writes outcomes and their attempts, and ends flights. Returns the status of each delivery that
    * was written: one that was cancelled during its POST stays so. Deliveries that an ended flight
    * still has are due: a crash of the database has lost their earlier writes.
-   *
-   * @param options.isWhole Whether the outcomes are those of all deliveries of these flights.
    */
-  record(options: {
-    readonly outcomes: readonly Outcome[];
-    readonly landed: readonly string[];
-    readonly isWhole?: boolean;
-  }): Promise<ReadonlyMap<string, DeliveryStatus>>;
+  record(recording: Recording): Promise<ReadonlyMap<string, DeliveryStatus>>;
   /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
     readonly returns: readonly ReturnFromFlight[];
@@ -316,7 +212,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
     },
-    record: (options) => recordOutcomes(sql, options),
+    record: (recording) => recordOutcomes(sql, recording),
     async putBack({ returns, landed }) {
       await sql(putBackText, [
         returns.map(({ id }) => id),

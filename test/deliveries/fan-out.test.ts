@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { exchanges } from "../../src/broker/topology.ts";
-import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { deliveryUuidOf } from "../../src/deliveries/delivery-uuid.ts";
 import { messageOf, useFanOutScene } from "../support/fan-out-scene.ts";
 import { until } from "../support/wait.ts";

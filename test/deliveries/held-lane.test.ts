@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { SubscriptionModel } from "../../src/db/generated/models.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
-import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";

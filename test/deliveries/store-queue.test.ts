@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import type { DeliveryStore, Taken } from "../../src/deliveries/store.ts";
+import type { DeliveryStore } from "../../src/deliveries/store.ts";
+import type { Taken } from "../../src/deliveries/taken.ts";
 import type { DeliveryModel } from "../../src/db/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";

@@ -9,7 +9,7 @@ import { createOwnSlots } from "../support/shared-slots.ts";
 import { until } from "../support/wait.ts";
 import { success } from "../support/work.ts";
 import { createAdmission, type Place } from "../../src/deliveries/admission/admission.ts";
-import type { DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 
 // Deliveries that wait for a slot, and messages that announce them; sweep.test.ts has the rest.
 describe("createSweep", () => {

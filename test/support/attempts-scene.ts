@@ -5,12 +5,13 @@ import {
   createAttempts,
   type Attempts,
   type AttemptsOptions,
-  type DeliveryInFlight,
 } from "../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Flight } from "../../src/deliveries/flights.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
-import { createDeliveryStore, type DeliveryStore, type Taken } from "../../src/deliveries/store.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import type { Taken } from "../../src/deliveries/taken.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { secretBox } from "./work.ts";

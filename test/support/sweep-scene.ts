@@ -1,12 +1,9 @@
 import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
-import type { Attempts, DeliveryInFlight } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
-import {
-  createDeliveryStore,
-  type DeliveryStore,
-  type Outcome,
-  type Return,
-} from "../../src/deliveries/store.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import type { Outcome, Return } from "../../src/deliveries/outcome.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";

@@ -1,7 +1,7 @@
 import { hostOf } from "../admission/admission.ts";
 import type { AttemptResult } from "../delivery.ts";
-import type { DeliveryInFlight } from "./attempts.ts";
-import type { Outcome } from "../store.ts";
+import type { DeliveryInFlight } from "./delivery-in-flight.ts";
+import type { Outcome } from "../outcome.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
 
 /**

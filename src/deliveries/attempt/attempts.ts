@@ -9,9 +9,9 @@ import type { Place, Done } from "../admission/admission.ts";
 import { attemptLine } from "./attempt-line.ts";
 import { deliveryBody } from "./body.ts";
 import { decide } from "./decide.ts";
+import type { DeliveryInFlight, PayloadBytes } from "./delivery-in-flight.ts";
 import { erasedReason, type AttemptResult, type NextStep } from "../delivery.ts";
 import type { Figures } from "../figures.ts";
-import type { Flight } from "../flights.ts";
 import { deadDeliveryMessage } from "../messages.ts";
 import { createOutcomeWriter, type OutcomeWriter, type OutcomeWriterOptions } from "./outcome-writer.ts";
 import type { ScheduleOf } from "./schedule.ts";
@@ -19,30 +19,8 @@ import type { Sender } from "./send.ts";
 import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
 import type { SubscriptionHealth } from "../subscription-health.ts";
-import type { DeliveryStore, Outcome, Return, TakenDelivery } from "../store.ts";
-
-/** A delivery that this process has taken, with an active subscription. */
-export interface DeliveryInFlight extends Omit<
-  TakenDelivery,
-  "subscription" | "bytes" | "waitedMs" | "ownerId" | "eventAgeMs"
-> {
-  readonly subscription: Omit<NonNullable<TakenDelivery["subscription"]>, "isActive">;
-  /**
-   * Time of the event on the clock of `performance.now()`. Computed from the event's age by the
-   * database, whose time of day may differ from this machine's.
-   */
-  readonly happenedAtMs: number;
-  /** Undefined while it is only in the database. */
-  readonly payload: PayloadBytes | undefined;
-  readonly flight: Flight;
-}
-
-/** What a delivery carries: JSON. */
-export interface PayloadBytes {
-  readonly data: Uint8Array;
-  /** The record before an update; undefined where none is kept. */
-  readonly previous?: Uint8Array | undefined;
-}
+import type { DeliveryStore } from "../store.ts";
+import type { Outcome, Return } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {

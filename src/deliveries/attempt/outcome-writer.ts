@@ -6,7 +6,8 @@ import type { Log } from "../../telemetry/log.ts";
 import { land, landingOf, type Flight } from "../flights.ts";
 import type { DeliveryStatus } from "../delivery.ts";
 import type { Announce } from "../messages.ts";
-import type { DeliveryStore, Outcome, Return } from "../store.ts";
+import type { DeliveryStore } from "../store.ts";
+import type { Outcome, Return } from "../outcome.ts";
 
 export interface OutcomeWriterOptions {
   readonly store: Pick<DeliveryStore, "record" | "putBack">;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "../../broker/broker.ts";
 import { exchanges, queues } from "../../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../../telemetry/tracing.ts";
-import type { DeliveryInFlight } from "./attempts.ts";
+import type { DeliveryInFlight } from "./delivery-in-flight.ts";
 import type { Post } from "./exchange.ts";
 import type { Sent } from "./send.ts";
 

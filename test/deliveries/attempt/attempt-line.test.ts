@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { attemptLine } from "../../../src/deliveries/attempt/attempt-line.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
-import type { DeliveryInFlight } from "../../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-in-flight.ts";
 
 const delivery: DeliveryInFlight = {
   id: "41",

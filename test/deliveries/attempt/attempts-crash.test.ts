@@ -3,11 +3,8 @@ import { expect } from "chai";
 import { openDatabase, type Database } from "../../../src/db/client.ts";
 import { createSql, type Sql } from "../../../src/db/sql.ts";
 import type { Done, Place } from "../../../src/deliveries/admission/admission.ts";
-import {
-  createAttempts,
-  type Attempts,
-  type DeliveryInFlight,
-} from "../../../src/deliveries/attempt/attempts.ts";
+import { createAttempts, type Attempts } from "../../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-in-flight.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../../src/deliveries/store.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import type { Done } from "../../../src/deliveries/admission/admission.ts";
-import type { DeliveryInFlight } from "../../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-in-flight.ts";
 import { useAttemptsScene, type Visit } from "../../support/attempts-scene.ts";
 import { until } from "../../support/wait.ts";
 import { failure, success } from "../../support/work.ts";

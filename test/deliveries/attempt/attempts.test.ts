@@ -1,10 +1,7 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../../src/broker/topology.ts";
-import {
-  flightMsOf,
-  type AttemptsOptions,
-  type DeliveryInFlight,
-} from "../../../src/deliveries/attempt/attempts.ts";
+import { flightMsOf, type AttemptsOptions } from "../../../src/deliveries/attempt/attempts.ts";
+import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-in-flight.ts";
 import { signedHeaders } from "../../../src/deliveries/attempt/sign.ts";
 import { createSecretBox } from "../../../src/subscriptions/secret.ts";
 import { openSigning } from "../../../src/subscriptions/signing.ts";

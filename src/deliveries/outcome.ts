@@ -1,0 +1,40 @@
+import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
+
+/** Result of an attempt, or of the decision not to make one. */
+export interface Outcome {
+  readonly id: string;
+  /**
+   * Part of the fence: after a crash of the database, another delivery may have the row id of a
+   * lost one.
+   */
+  readonly uuid: string;
+  readonly status: DeliveryStatus;
+  /**
+   * Attempts made before. The fence: nothing is written when another process has made an attempt
+   * since.
+   */
+  readonly attemptsBefore: number;
+  /** Time until the next attempt; undefined when there is none. */
+  readonly delayMs?: number;
+  readonly lastError?: string;
+  /** Undefined when no POST was made. */
+  readonly result?: AttemptResult;
+  /** What made the attempt; default: its schedule. */
+  readonly trigger?: AttemptTrigger;
+}
+
+/** A delivery that goes back to the queue without an attempt. */
+export interface Return {
+  readonly id: string;
+  /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
+  readonly delayMs: number | undefined;
+  /** Its UUID, where only other dispatchers have a share of its receiver: they get a message. */
+  readonly uuidForOthers?: string;
+  /** Whether a person waits for the outcome. Only for one with a delay. */
+  readonly isHurried?: boolean;
+}
+
+/** The fence: only deliveries that the flight still has are put back. */
+export interface ReturnFromFlight extends Return {
+  readonly flightId: string;
+}

@@ -1,0 +1,104 @@
+import type { EventKind } from "../events/event.ts";
+import type { SealedSigning } from "../subscriptions/signing.ts";
+import type { AttemptTrigger } from "./delivery.ts";
+
+/** A delivery that this process has taken out of the queue. */
+export interface TakenDelivery {
+  /** Row id, as a decimal string. */
+  readonly id: string;
+  readonly uuid: string;
+  readonly eventId: string;
+  readonly eventUuid: string;
+  readonly event: EventKind;
+  readonly resource: string;
+  /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
+  readonly timestamp: string;
+  /** Attempts made so far. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** Whether it is a manual retry. */
+  readonly isManual: boolean;
+  /** What makes the next attempt. */
+  readonly trigger: AttemptTrigger;
+  /** Time since it was created or last attempted. */
+  readonly waitedMs: number;
+  readonly ownerId: string | null;
+  /** Age of the event by the database's clock. */
+  readonly eventAgeMs: number;
+  /** W3C `traceparent` of what created the delivery; null when that was not traced. */
+  readonly traceparent: string | null;
+  /** Size of the payload's JSON. */
+  readonly bytes: number;
+  /** Whether its body shows the old row of the update. */
+  readonly hasPrevious: boolean;
+  readonly subscriptionId: number;
+  /**
+   * The present subscription, so that a corrected URL applies to retries; null when it was deleted.
+   */
+  readonly subscription: {
+    readonly url: string;
+    readonly signing: SealedSigning;
+    /** Attempts a second; null: no limit. */
+    readonly rateLimit: number | null;
+    /** False also when its user is disabled. */
+    readonly isActive: boolean;
+    readonly user: {
+      readonly id: number;
+      readonly name: string;
+      readonly email: string;
+      readonly isAdmin: boolean;
+    };
+  } | null;
+}
+
+/** Deliveries that this process took in one statement; see `svc.flights`. */
+export interface Taken {
+  /** Undefined when nothing was taken. */
+  readonly flightId: string | undefined;
+  readonly deliveries: readonly TakenDelivery[];
+  /** Number of rows removed from the queue, which includes those of finished deliveries. */
+  readonly removed: number;
+}
+
+/** A row of what such a statement answers. */
+export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSigning {
+  readonly removed: number;
+  /** Null, like all that follows, when nothing was taken: the row only counts. */
+  readonly flightId: string | null;
+  readonly url: string | null;
+  readonly rateLimit: number | null;
+  readonly isActive: boolean;
+  readonly userId: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+/** Returns what a statement has taken, from its rows. */
+export function takenIn(rows: readonly TakenRow[]): Taken {
+  const taken = rows.filter(({ flightId }) => flightId !== null);
+  const deliveries = taken.map((row) => {
+    const {
+      flightId: _,
+      removed: __,
+      url,
+      encryptedSecret,
+      encryptedPrevious,
+      encryptedHeaders,
+      rateLimit,
+      isActive,
+      userId,
+      name,
+      email,
+      isAdmin,
+      ...delivery
+    } = row;
+    const user = { id: userId, name, email, isAdmin };
+    const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
+    return {
+      ...delivery,
+      subscription: url === null ? null : { url, signing, rateLimit, isActive, user },
+    };
+  });
+  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
+}
