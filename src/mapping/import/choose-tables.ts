@@ -13,7 +13,7 @@ import {
 } from "./imported-table.ts";
 import { fieldNameOf, freeName, modelNameOf, resourceNameOf } from "./names.ts";
 import { chooseKey, type TableKey } from "./table-key.ts";
-import type { BaseTable } from "./view-key.ts";
+import type { FindTable } from "./view-sources.ts";
 
 /** The tables that get files, and those that do not. */
 export interface ChosenTables {
@@ -103,7 +103,7 @@ function obstacleOf({
 function createFinder(
   { relations, columns }: Catalog,
   indexes: ReadonlyMap<number, readonly UniqueIndex[]>,
-): (schema: string | undefined, name: string) => BaseTable | undefined {
+): FindTable {
   const byColumn = new Map(columns.map((column) => [`${column.relation} ${column.number}`, column]));
   const byName = groupBy(relations, ({ name }) => name);
   return (schema, name) => {

@@ -1,7 +1,8 @@
 import type { CatalogRelation, UniqueIndex } from "./catalog.ts";
 import type { ImportedColumn, ImportedColumns } from "./column.ts";
 import { keyTypes } from "../read/fields.ts";
-import { provedKeys, type BaseTable } from "./view-key.ts";
+import { provedKeys } from "./view-key.ts";
+import type { FindTable } from "./view-sources.ts";
 
 /** The key of a resource: numbers of columns, and a remark when it is not the primary key. */
 export interface TableKey {
@@ -23,7 +24,7 @@ export function chooseKey({
   readonly relation: CatalogRelation;
   readonly columns: ImportedColumns;
   readonly indexes: readonly UniqueIndex[];
-  readonly findTable: (schema: string | undefined, name: string) => BaseTable | undefined;
+  readonly findTable: FindTable;
 }): TableKey | { readonly reason: string } {
   const byNumber = new Map(columns.map((one) => [one.column.number, one]));
   const fits = ({ columns: numbers }: UniqueIndex): boolean => isKey(numbers, byNumber, relation);
@@ -84,7 +85,7 @@ function isKeyType({ typed }: ImportedColumn): boolean {
 function keyOfView(
   { kind, definition }: CatalogRelation,
   columns: readonly ImportedColumn[],
-  findTable: (schema: string | undefined, name: string) => BaseTable | undefined,
+  findTable: FindTable,
 ): TableKey | { readonly reason: string } {
   const find = (name: string): ImportedColumn | undefined =>
     columns.find((one) => one.column.name === name && isKeyType(one));

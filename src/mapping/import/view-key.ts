@@ -1,16 +1,14 @@
 import { nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
 import { clausesOf } from "./view-clauses.ts";
-import { determinedBy, innerOf, pathOf, sourcesOf, type Joined, type Source } from "./view-sources.ts";
-
-/** A table beneath a view, as far as the search for a key needs it. */
-export interface BaseTable {
-  readonly schema: string;
-  readonly name: string;
-  /** Names of columns that are unique together and never null, those of the primary key first. */
-  readonly uniques: readonly (readonly string[])[];
-}
-
-export type FindTable = (schema: string | undefined, name: string) => BaseTable | undefined;
+import {
+  determinedBy,
+  innerOf,
+  pathOf,
+  sourcesOf,
+  type FindTable,
+  type Joined,
+  type Source,
+} from "./view-sources.ts";
 
 /**
  * Finds columns of a view that no two of its rows share, as far as its SQL proves that. They are

@@ -1,5 +1,15 @@
 import { literalOf, maskedText, nameOfIdentifier, splitAt, withoutCasts } from "./sql-text.ts";
-import type { FindTable } from "./view-key.ts";
+
+/** A table beneath a view, as far as the search for a key needs it. */
+export interface BaseTable {
+  readonly schema: string;
+  readonly name: string;
+  /** Names of columns that are unique together and never null, those of the primary key first. */
+  readonly uniques: readonly (readonly string[])[];
+}
+
+/** Finds a table by the name that the definition of a view has. */
+export type FindTable = (schema: string | undefined, name: string) => BaseTable | undefined;
 
 /** A table in FROM. */
 export interface Source {

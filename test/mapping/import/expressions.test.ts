@@ -2,7 +2,8 @@ import { expect } from "chai";
 import { readCheck } from "../../../src/mapping/import/checks.ts";
 import type { TypedField } from "../../../src/mapping/import/column-type.ts";
 import { importedDefault } from "../../../src/mapping/import/defaults.ts";
-import { provedKeys, type BaseTable } from "../../../src/mapping/import/view-key.ts";
+import { provedKeys } from "../../../src/mapping/import/view-key.ts";
+import type { BaseTable } from "../../../src/mapping/import/view-sources.ts";
 
 /** Conditions as `pg_get_expr` writes them, and what is read of each: column, rule, values. */
 const checks: readonly (readonly [condition: string, ...read: (readonly unknown[])[]])[] = [
