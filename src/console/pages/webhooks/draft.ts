@@ -23,6 +23,14 @@ export interface Draft {
   readonly secret: string;
 }
 
+/** What each part of the form is given. */
+export interface FieldsProps {
+  readonly draft: Draft;
+  readonly onChange: (changes: Partial<Draft>) => void;
+  /** Came with the last answer of the service. */
+  readonly error: unknown;
+}
+
 export const emptyDraft: Draft = {
   resource: "",
   events: [],

@@ -7,8 +7,7 @@ import { Badge, TriggerBadge } from "../../parts/badge.tsx";
 import { AreaField } from "../../parts/field.tsx";
 import { ErrorNote, Loading } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { faultsOf, parseFilter, type Draft } from "./draft.ts";
-import type { FieldsProps } from "./what-fields.tsx";
+import { faultsOf, parseFilter, type Draft, type FieldsProps } from "./draft.ts";
 
 const settleMilliseconds = 400;
 

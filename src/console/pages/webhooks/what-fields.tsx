@@ -6,7 +6,7 @@ import { useRights } from "../../app/caller.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { SelectField } from "../../parts/field.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
-import { faultsOf, type Draft } from "./draft.ts";
+import { faultsOf, type FieldsProps } from "./draft.ts";
 import { FilterField } from "./filter-field.tsx";
 
 const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"];
@@ -19,13 +19,6 @@ const meanings: Readonly<Record<string, string>> = {
   "webhook.disabled": "A webhook was switched off by the service.",
   "delivery.failed": "The attempts of a delivery are spent.",
 };
-
-export interface FieldsProps {
-  readonly draft: Draft;
-  readonly onChange: (changes: Partial<Draft>) => void;
-  /** Came with the last answer of the service. */
-  readonly error: unknown;
-}
 
 /** Asks what a webhook is to send: of which resource, which events, by which filter. */
 export function WhatFields({

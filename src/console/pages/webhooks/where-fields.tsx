@@ -1,8 +1,7 @@
 import type { JSX } from "react";
 import { Button } from "../../parts/button.tsx";
 import { TextField } from "../../parts/field.tsx";
-import { faultsOf, type HeaderRow } from "./draft.ts";
-import type { FieldsProps } from "./what-fields.tsx";
+import { faultsOf, type FieldsProps, type HeaderRow } from "./draft.ts";
 
 const mostHeaders = 10;
 
