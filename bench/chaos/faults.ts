@@ -1,14 +1,8 @@
 import { deleteQueues, purgeQueues } from "../../test/support/queues.ts";
 import type { Manner } from "./receivers.ts";
-import type { FaultKind, PlannedFault } from "./schedule.ts";
+import type { Fault, FaultKind, PlannedFault } from "./schedule.ts";
 import { createSteering } from "./steering.ts";
 import { faultyReceivers, ownApplication, receiverManners, type System } from "./system.ts";
-
-/** What breaks something, and what puts it right again. */
-export interface Fault {
-  begin(): Promise<unknown>;
-  heal(): Promise<unknown>;
-}
 
 const nothing = async (): Promise<void> => undefined;
 

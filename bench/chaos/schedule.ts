@@ -42,6 +42,12 @@ export interface PlannedFault {
   readonly targets: readonly number[];
 }
 
+/** What breaks something, and what puts it right again. */
+export interface Fault {
+  begin(): Promise<unknown>;
+  heal(): Promise<unknown>;
+}
+
 interface Range {
   readonly leastMs: number;
   readonly mostMs: number;

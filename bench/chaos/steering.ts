@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../src/kit/errors.ts";
 import { call } from "../../test/support/http.ts";
 import { tryAdmin } from "../../test/support/program.ts";
-import type { Fault } from "./faults.ts";
-import type { faultKinds, PlannedFault } from "./schedule.ts";
+import type { Fault, faultKinds, PlannedFault } from "./schedule.ts";
 import { type OwnedWebhook, prefix, type System } from "./system.ts";
 
 export type SteeringKind = (typeof faultKinds)["owners" | "removals"][number];

@@ -1,7 +1,7 @@
 import type { Sql } from "../../src/db/sql.ts";
 import { createFigures, forgetOld } from "../../src/deliveries/figures.ts";
 import { readStats } from "../../src/operations/stats.ts";
-import type { HotWork } from "./hot-statements.ts";
+import type { HotWork } from "./hot-work.ts";
 import { createMemoryLog } from "./http.ts";
 
 /** Statements that count, and those of `GET /stats`. */

@@ -3,7 +3,7 @@ import type { Sql } from "../../src/db/sql.ts";
 import { createDeliveryStore, type DeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
 import type { KnownAt } from "../../src/subscriptions/known-subscribers.ts";
 import { pruneChangesText } from "../../src/subscriptions/prune-changes.ts";
-import type { HotWork } from "./hot-statements.ts";
+import type { HotWork } from "./hot-work.ts";
 
 interface Captured {
   readonly id: string;

@@ -14,19 +14,9 @@ import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/ow
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { figureWorks } from "./hot-figures.ts";
 import { insertWorks } from "./hot-inserts.ts";
+import type { HotWork } from "./hot-work.ts";
 import { knownNow } from "./known-subscribers.ts";
 import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
-
-/** Statements that the service runs on a long history (`makeLongHistory`). */
-export interface HotWork {
-  readonly name: string;
-  /** Rows that one statement of it may read: a few for each that it answers or writes. */
-  readonly mostRead: number;
-  /** By which connections; each kind has settings of its own. Backlogs and lists are also read by `createIndexSql`. */
-  readonly pool: "pool" | "lists" | "relay" | "dispatcher";
-  readonly isByIndex?: true;
-  readonly run: (sql: Sql) => Promise<unknown>;
-}
 
 const flightMs = 60_000;
 const [batch, lookThrough] = [100, 2_000];

@@ -2,7 +2,8 @@ import { Client, type PoolClient } from "pg";
 import { openDatabase } from "../../src/db/client.ts";
 import { onlyIndexes, type Sql } from "../../src/db/sql.ts";
 import { migrateCore } from "./core-database.ts";
-import { hotWorks, type HotWork } from "./hot-statements.ts";
+import { hotWorks } from "./hot-statements.ts";
+import type { HotWork } from "./hot-work.ts";
 import { learnStatistics, makeLongHistory, type LongHistory } from "./long-history.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "./plans.ts";
 

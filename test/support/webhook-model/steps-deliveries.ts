@@ -3,6 +3,7 @@ import { pruneEvents } from "../../../src/deliveries/prune.ts";
 import { eraseRecord } from "../../../src/deliveries/erase.ts";
 import { serviceActor } from "../../../src/kit/actor.ts";
 import { type Command, living, on, openBecome, attemptsOf } from "./commands.ts";
+import { agree } from "./compare.ts";
 import { ask } from "./world.ts";
 import {
   afterAttempt,
@@ -21,7 +22,7 @@ export const letTimePass: Command = {
   check: ({ deliveries }) => deliveries.some(({ status }) => status === "retrying"),
   async run(model, world) {
     await world.sql("UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now())");
-    await world.agree(model, {
+    await agree(model, world, {
       states: attemptsOf(model.deliveries.filter(({ status }) => status === "retrying")),
     });
   },
@@ -124,7 +125,7 @@ export const prune: Command = {
     const gone = model.deliveries.filter(({ event }) => !model.events.includes(event));
     model.deliveries = model.deliveries.filter(({ event }) => model.events.includes(event));
     world.forget(gone.map(({ uuid }) => uuid));
-    await world.agree(model, {});
+    await agree(model, world, {});
   },
   toString: () => "let a month pass, and prune",
 };

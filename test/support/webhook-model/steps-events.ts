@@ -1,6 +1,7 @@
 import { tuple, record, nat, constantFrom, boolean, array } from "fast-check";
 import { until } from "../wait.ts";
 import { type Command, choice, living, on, openBecome } from "./commands.ts";
+import { agree } from "./compare.ts";
 import { ask, type World } from "./world.ts";
 import { type Event, type Expected, fannedOut, isOn, type Model, type Resource } from "./model.ts";
 
@@ -46,7 +47,7 @@ export function changing(at: number, given: readonly NewEvent[]): Command {
     check: ({ users }) => users.length > 0,
     async run(model, world) {
       const events = await change(model, world, at, given);
-      await world.agree(model, { added: fannedOut(model, events) });
+      await agree(model, world, { added: fannedOut(model, events) });
     },
     toString: () =>
       `change ${given.map(({ resource, isPaid }) => `${isPaid ? "paid " : ""}${resource}`).join(", ")}`,
@@ -68,7 +69,7 @@ export const crashes = tuple(choice, nat(40)).map(([at, waitMs]): Command => ({
       { resource: "alerts", isPaid: true },
     ]);
     await world.crash(waitMs);
-    await world.agree(model, { added: fannedOut(model, events) });
+    await agree(model, world, { added: fannedOut(model, events) });
   },
   toString: () => `change four, and kill a dispatcher after ${waitMs} ms`,
 }));

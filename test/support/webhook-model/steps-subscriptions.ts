@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { boolean, constantFrom, record } from "fast-check";
 import { type Command, choice, living, on, openBecome, heldGo } from "./commands.ts";
+import { agree } from "./compare.ts";
 import { ask, subscribe } from "./world.ts";
 import { isOn, type Manner, type Wanted } from "./model.ts";
 
@@ -19,7 +20,7 @@ export function subscribing({ choice: at, wanted, isFiltered, isActive }: NewSub
       const user = model.users[at % model.users.length];
       if (user === undefined) return;
       await subscribe(model, world, { user, wanted, isFiltered, isActive });
-      await world.agree(model, {});
+      await agree(model, world, {});
     },
     toString: () => `subscribe to ${wanted}${isFiltered ? " that are paid" : ""}${isActive ? "" : ", off"}`,
   };

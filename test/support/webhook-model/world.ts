@@ -6,7 +6,6 @@ import { createProgram, type Program, writeConfiguration } from "../program.ts";
 import { reply, startReceiver, type ReceivedRequest, type TestReceiver } from "../receiver.ts";
 import { startService, type Mode, type TestService, type TestUser } from "../service.ts";
 import { until } from "../wait.ts";
-import { agree, type Changes } from "./compare.ts";
 import { manualRetryLimit, maxAttempts, type Manner, type Model, type Subscription } from "./model.ts";
 import { journalTransitions } from "./transitions.ts";
 
@@ -39,7 +38,6 @@ export interface World {
   hasCrashed: boolean;
   /** Waits until nothing is left to be done now. */
   settle(): Promise<void>;
-  agree(model: Model, changes: Changes): Promise<void>;
   /** Kills a dispatcher, and starts it again. */
   crash(afterMs: number): Promise<void>;
   /** Waits until a subscription is off. */
@@ -137,7 +135,6 @@ export async function startWorld(mode: Mode): Promise<World> {
     slowPath: undefined,
     hasCrashed: false,
     settle: () => settle(world),
-    agree: (model, changes) => agree(model, world, changes),
     async crash(afterMs) {
       await sleep(afterMs);
       world.hasCrashed = true;
