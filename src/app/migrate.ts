@@ -45,7 +45,7 @@ export interface MigrationPlan {
   readonly impossible: readonly string[];
   /** Remarks for the operator. */
   readonly notes: readonly string[];
-  /** Objects on the managed tables that somebody else made, or changed by hand. They stay. */
+  /** Objects on the managed tables that others made, or that were changed by hand. They stay. */
   readonly leftAlone: readonly string[];
 }
 

@@ -86,7 +86,7 @@ function lineOf(
 }
 
 /**
- * Returns the part of a request target that may be logged: its path, cut where somebody probes. The
+ * Returns the part of a request target that may be logged: its path, cut where it is very long. The
  * query string may hold a secret. So may the user name and password of a target that is a whole
  * URL.
  */

@@ -7,7 +7,7 @@
  */
 export function securityHeaders(publicUrl?: string): Readonly<Record<string, string>> {
   return {
-    // Answers are somebody's own records: no cache on the way may keep them.
+    // Answers are records of one person: no cache on the way may keep them.
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     // An answer that is opened as a page loads, runs, frames and leaks nothing.

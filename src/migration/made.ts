@@ -15,7 +15,7 @@ export interface MadeObject {
   readonly table: string;
   readonly kind: ObjectKind | "table";
   readonly name: string;
-  /** False for an object of somebody else that equals the mapping file: used, and never dropped. */
+  /** False for an object of others that equals the mapping file: used, and never dropped. */
   readonly isMade: boolean;
   /** PostgreSQL's definition of an index or constraint; the `ColumnWish` of a column, as JSON. */
   readonly definition: string;

@@ -28,7 +28,7 @@ export interface TablesPlan {
   readonly impossible: readonly string[];
   /** Steps that may fail, without loss. */
   readonly notes: readonly string[];
-  /** Objects that somebody else made or changed, and that stay. */
+  /** Objects that another program made or changed, and that stay. */
   readonly leftAlone: readonly string[];
 }
 
@@ -251,7 +251,7 @@ async function findTaken(
   });
 }
 
-/** Finds columns of somebody else that must have a value and that no record of the API can fill. */
+/** Finds columns of others that must have a value and that no record of the API can fill. */
 function inTheWay(wanted: readonly WantedTable[], objects: readonly LiveObject[]): readonly string[] {
   return objects
     .filter(({ kind, table, name, isNeeded }) => {

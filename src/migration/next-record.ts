@@ -17,7 +17,7 @@ export interface NextRecord {
  *
  * A part belongs to the service when the plan makes it, or when it is on record. In a table from a
  * version without a record, a part that equals the mapping file belongs to it, too. A part of
- * somebody else that equals the mapping file is recorded as found: it is used, and never dropped.
+ * another program that equals the mapping file is recorded as found: it is used, and never dropped.
  */
 export function nextRecord({
   wanted,

@@ -216,7 +216,7 @@ function insertedText(
   if (field.isUpdatedAt) return "now()";
   if (field.default?.kind === "literal")
     return valueText(field, literalValue(field, field.default.value), parameters);
-  // A table that somebody else made need not have the default of the mapping file.
+  // A table that another program made need not have the default of the mapping file.
   return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
 }
 

@@ -30,7 +30,7 @@ export function DeleteDialog({
   readonly onClose: () => void;
 }): JSX.Element {
   const queries = useQueryClient();
-  // What somebody made of it meanwhile. It is shown here, so that it may be deleted.
+  // What others made of it meanwhile. It is shown here, so that it may be deleted.
   const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
   const { data: shown, etag } = changed ?? answer;
   const label = labelOf(shown);
