@@ -66,7 +66,7 @@ export async function readDeadLetters(
   const byId = new Map(confirmed.map((one) => [one.id, one]));
   const data = page.rows.map((row) => {
     const { userId: owner, at } = byId.get(row.id) ?? {};
-    const deadLetteredAt = at === undefined || at === null ? null : formatDateTime(at);
+    const deadLetteredAt = formatDateTime(at ?? null);
     return { ...presentDelivery(row), user_id: owner ?? null, dead_lettered_at: deadLetteredAt };
   });
   const seal = (one: typeof page.next): string | undefined => one && cursors.seal(one, binding);

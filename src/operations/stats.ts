@@ -113,18 +113,14 @@ function seriesOf(
   };
 }
 
-function timeOf(at: Date | null): string | null {
-  return at === null ? null : formatDateTime(at);
-}
-
 function presentBacklog(row: BacklogRow): Readonly<Record<string, unknown>> {
   const { events, oldestEventAt, deliveries, scheduled, oldestDeliveryAt, held } = row;
   return {
     events,
-    oldest_event_at: timeOf(oldestEventAt),
+    oldest_event_at: formatDateTime(oldestEventAt),
     deliveries,
     scheduled,
-    oldest_delivery_at: timeOf(oldestDeliveryAt),
+    oldest_delivery_at: formatDateTime(oldestDeliveryAt),
     held,
     is_estimate: [events ?? 0, deliveries, scheduled, held].some((count) => count >= countLimit),
   };

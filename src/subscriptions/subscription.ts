@@ -71,21 +71,17 @@ export function presentSubscription(
     headers: maskHeaders(subscription.headerNames),
     rate_limit: subscription.rateLimit,
     is_active: subscription.isActive,
-    disabled_at: dateOf(subscription.disabledAt),
+    disabled_at: formatDateTime(subscription.disabledAt),
     disabled_reason: subscription.disabledReason,
-    failing_since: dateOf(subscription.failingSince),
-    last_success_at: dateOf(subscription.lastSuccessAt),
-    last_attempt_at: dateOf(subscription.lastAttemptAt),
+    failing_since: formatDateTime(subscription.failingSince),
+    last_success_at: formatDateTime(subscription.lastSuccessAt),
+    last_attempt_at: formatDateTime(subscription.lastAttemptAt),
     description: subscription.description,
     ...(secret === undefined
       ? { masked_secret: maskSecret(subscription.secretHint) }
       : { secret, standard_secret: standardSecret(secret) }),
-    previous_secret_until: dateOf(subscription.previousUntil),
+    previous_secret_until: formatDateTime(subscription.previousUntil),
     created_at: formatDateTime(subscription.createdAt),
     updated_at: formatDateTime(subscription.updatedAt),
   };
-}
-
-function dateOf(date: Date | null): string | null {
-  return date && formatDateTime(date);
 }

@@ -116,7 +116,7 @@ function addCreateUser(program: Command, { open, terminal }: UserCommandsOptions
           token: token.token,
           token_id: token.id,
           token_name: token.name,
-          token_expires_at: dateOf(token.expiresAt),
+          token_expires_at: formatDateTime(token.expiresAt),
         };
         printRow(terminal, { ...row, ...added }, { json });
         terminal.stderr(shownOnce);
@@ -194,8 +194,8 @@ function addTokens(program: Command, { open, terminal }: UserCommandsOptions): v
             name: issued.name,
             token: issued.token,
             scopes: issued.scopes,
-            expires_at: dateOf(issued.expiresAt),
-            created_at: dateOf(issued.createdAt),
+            expires_at: formatDateTime(issued.expiresAt),
+            created_at: formatDateTime(issued.createdAt),
           },
           { json },
         );
@@ -264,8 +264,8 @@ function userRow(user: UserModel): OutputRow {
     name: user.name,
     email: user.email,
     is_admin: user.isAdmin,
-    disabled_at: dateOf(user.disabledAt),
-    created_at: dateOf(user.createdAt),
+    disabled_at: formatDateTime(user.disabledAt),
+    created_at: formatDateTime(user.createdAt),
   };
 }
 
@@ -275,15 +275,11 @@ function tokenRow(token: TokenInfo): OutputRow {
     user_id: token.userId,
     name: token.name,
     scopes: token.scopes,
-    created_at: dateOf(token.createdAt),
-    last_used_at: dateOf(token.lastUsedAt),
-    expires_at: dateOf(token.expiresAt),
-    revoked_at: dateOf(token.revokedAt),
+    created_at: formatDateTime(token.createdAt),
+    last_used_at: formatDateTime(token.lastUsedAt),
+    expires_at: formatDateTime(token.expiresAt),
+    revoked_at: formatDateTime(token.revokedAt),
   };
-}
-
-function dateOf(date: Date | null): string | null {
-  return date === null ? null : formatDateTime(date);
 }
 
 function unknownUser(id: number): OperatorError {

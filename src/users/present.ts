@@ -10,10 +10,10 @@ export function presentUser(user: UserModel): Record<string, unknown> {
     email: user.email,
     is_admin: user.isAdmin,
     is_disabled: user.disabledAt !== null,
-    disabled_at: dateOf(user.disabledAt),
+    disabled_at: formatDateTime(user.disabledAt),
     subject: user.subject,
-    created_at: dateOf(user.createdAt),
-    updated_at: dateOf(user.updatedAt),
+    created_at: formatDateTime(user.createdAt),
+    updated_at: formatDateTime(user.updatedAt),
   };
 }
 
@@ -25,13 +25,9 @@ export function presentToken(token: TokenInfo): Record<string, unknown> & { read
     name: token.name,
     scopes: token.scopes,
     parent_id: token.parentId,
-    created_at: dateOf(token.createdAt),
-    last_used_at: dateOf(token.lastUsedAt),
-    expires_at: dateOf(token.expiresAt),
-    revoked_at: dateOf(token.revokedAt),
+    created_at: formatDateTime(token.createdAt),
+    last_used_at: formatDateTime(token.lastUsedAt),
+    expires_at: formatDateTime(token.expiresAt),
+    revoked_at: formatDateTime(token.revokedAt),
   };
-}
-
-function dateOf(date: Date | null): string | null {
-  return date === null ? null : formatDateTime(date);
 }
