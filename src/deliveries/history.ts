@@ -21,7 +21,8 @@ import {
   type DeliveryRow,
   type SentWith,
 } from "./delivery-row.ts";
-import { boundsOf, firstSinceText, narrowText } from "./narrow-texts.ts";
+import { findFirstSince } from "./first-since.ts";
+import { boundsOf, narrowText } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
@@ -238,11 +239,8 @@ async function readNarrow(
 ): Promise<DeliveryPage & { readonly count: number }> {
   const { narrowing = {}, ...indexed } = filter;
   const { from, to } = boundsOf(narrowing);
-  const firstSince = async (date: Date | undefined): Promise<bigint | undefined> => {
-    if (date === undefined) return undefined;
-    const [first] = await listSql<{ id: string }>(firstSinceText, [date]);
-    return BigInt(first?.id ?? 0);
-  };
+  const firstSince = async (date: Date | undefined): Promise<bigint | undefined> =>
+    date && findFirstSince(listSql, "deliveries", date);
   const [fromId, toId] = [await firstSince(from), await firstSince(to)];
   const within: DeliveryFilter = {
     ...indexed,

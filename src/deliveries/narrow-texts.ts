@@ -55,22 +55,6 @@ export function narrowText(
   };
 }
 
-/**
- * Selects the first delivery that was created at a time or later, by halving the range of ids: 30
- * reads, however many there are.
- */
-export const firstSinceText = `
-  WITH RECURSIVE search (low, high) AS (
-    SELECT min(id), max(id) + 1 FROM svc.deliveries
-    UNION ALL
-    SELECT CASE WHEN probe.created_at < $1::timestamptz THEN probe.id + 1 ELSE low END,
-      CASE WHEN probe.created_at < $1::timestamptz THEN high ELSE (low + high) / 2 END
-    FROM search CROSS JOIN LATERAL (
-      SELECT id, created_at FROM svc.deliveries WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1) AS probe
-    WHERE low < high
-  )
-  SELECT coalesce(max(low), 0)::text AS id FROM search`;
-
 /** Returns the times whose first deliveries bound the ids of what a narrowing asks for. */
 export function boundsOf({ createdAfter, createdBefore }: Narrowing): {
   readonly from: Date | undefined;

@@ -3,6 +3,7 @@ import type { Caller } from "../../kit/caller.ts";
 import { noClaims } from "../../kit/caller.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import { findFirstSince } from "../first-since.ts";
 import type { AskedReplay } from "./replay.ts";
 
 /** A subscription, as far as its replay needs it. */
@@ -54,22 +55,6 @@ export async function findReplayedSubscription(
   return { ...subscription, user: { id: userId, name, email, isAdmin, claims: noClaims } };
 }
 
-/**
- * Selects the first event of a time or later, by halving the range of ids. Ids follow time: the
- * caller leaves a minute for transactions that were slow.
- */
-const firstSinceText = `
-  WITH RECURSIVE search (low, high) AS (
-    SELECT min(id), max(id) + 1 FROM svc.events
-    UNION ALL
-    SELECT CASE WHEN probe.occurred_at < $1::timestamptz THEN probe.id + 1 ELSE low END,
-      CASE WHEN probe.occurred_at < $1::timestamptz THEN high ELSE (low + high) / 2 END
-    FROM search CROSS JOIN LATERAL (
-      SELECT id, occurred_at FROM svc.events WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1) AS probe
-    WHERE low < high
-  )
-  SELECT coalesce(max(low), 1)::text AS id FROM search`;
-
 const slackMs = 60_000;
 
 /** Returns the ids between which the events of a time are: behind the first, up to the second. */
@@ -77,13 +62,11 @@ export async function rangeOf(
   sql: Sql,
   { since, until }: Pick<AskedReplay, "since" | "until">,
 ): Promise<{ readonly after: string; readonly untilId: string }> {
-  const firstSince = async (time: number): Promise<bigint> => {
-    const [row] = await sql<{ id: string }>(firstSinceText, [new Date(time)]);
-    return BigInt(row?.id ?? 1) - 1n;
-  };
+  const idBefore = async (time: number): Promise<string> =>
+    String((await findFirstSince(sql, "events", new Date(time))) - 1n);
   return {
-    after: String(await firstSince(Date.parse(since) - slackMs)),
-    untilId: String(await firstSince(Date.parse(until) + slackMs)),
+    after: await idBefore(Date.parse(since) - slackMs),
+    untilId: await idBefore(Date.parse(until) + slackMs),
   };
 }
 
