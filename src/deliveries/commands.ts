@@ -11,6 +11,7 @@ import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delive
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
+import { narrowingOf } from "./narrow-texts.ts";
 import { createReadRight } from "./read-right.ts";
 import { addReplayCommand } from "./replay/replay-command.ts";
 import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
@@ -196,19 +197,11 @@ function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
     createdBefore,
     url,
   } = given;
-  const narrowing = {
-    ...(resource !== undefined && { resource }),
-    ...(event !== undefined && { event }),
-    ...(recordId !== undefined && { recordId }),
-    ...(url !== undefined && { url }),
-    ...(createdAfter !== undefined && { createdAfter }),
-    ...(createdBefore !== undefined && { createdBefore }),
-  };
   return {
     subscriptionId: webhook,
     eventId,
     ...(status?.length === 1 ? { status: status[0] } : { statuses: status }),
-    ...(Object.keys(narrowing).length > 0 && { narrowing }),
+    narrowing: narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore }),
   };
 }
 

@@ -21,12 +21,12 @@ export interface DeliveryFilter {
 
 /** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
 export interface Narrowing {
-  readonly resource?: string;
-  readonly event?: EventKind;
-  readonly recordId?: string;
-  readonly url?: string;
-  readonly createdAfter?: Date;
-  readonly createdBefore?: Date;
+  readonly resource?: string | undefined;
+  readonly event?: EventKind | undefined;
+  readonly recordId?: string | undefined;
+  readonly url?: string | undefined;
+  readonly createdAfter?: Date | undefined;
+  readonly createdBefore?: Date | undefined;
 }
 
 /** By id: the oldest or the newest first. */

@@ -7,6 +7,7 @@ import { parseAskedDate } from "../validation/dates.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import { rowIdOf } from "./delivery-json.ts";
 import type { DeliveryFilter, Narrowing } from "./history-texts.ts";
+import { narrowingOf } from "./narrow-texts.ts";
 
 const fault = "without an index, and there may be millions of deliveries";
 const hasParameter = "a parameter of its own";
@@ -86,21 +87,13 @@ function dateFaultOf(name: string, text: string): string | undefined {
 }
 
 /** Returns what no index serves; undefined when nothing of that is asked for. */
-function narrowingOf(given: ListParameters["given"]): Narrowing | undefined {
+function askedNarrowing(given: ListParameters["given"]): Narrowing | undefined {
   const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
   const event = deliveredEvents.find((kind) => kind === given.get("event"));
   const [createdAfter, createdBefore] = ["created_after", "created_before"].map((name) =>
     parseAskedDate(given.get(name) ?? ""),
   );
-  const narrowing: Narrowing = {
-    ...(resource !== undefined && { resource }),
-    ...(event !== undefined && { event }),
-    ...(recordId !== undefined && { recordId }),
-    ...(url !== undefined && { url }),
-    ...(createdAfter !== undefined && { createdAfter }),
-    ...(createdBefore !== undefined && { createdBefore }),
-  };
-  return Object.keys(narrowing).length === 0 ? undefined : narrowing;
+  return narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore });
 }
 
 /** What a filter asks of each column: the values that it must equal, and bounds of the id. */
@@ -139,13 +132,12 @@ export function deliveryFilter(
   );
   if (status === undefined) return undefined;
   const isAny = 1 + others.length === deliveryStatuses.length;
-  const narrowing = narrowingOf(given);
   return {
     userId: caller.isAdmin ? undefined : caller.id,
     subscriptionId: subscriptionId === undefined ? undefined : Number(subscriptionId),
     status: isAny || others.length > 0 ? undefined : status,
     ...(!isAny && others.length > 0 && { statuses: [status, ...others] }),
-    ...(narrowing && { narrowing }),
+    narrowing: askedNarrowing(given),
     eventId,
     fromId: from === 1n ? undefined : String(from),
     toId: to === lastId ? undefined : String(to),

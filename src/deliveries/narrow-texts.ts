@@ -6,6 +6,11 @@ import {
   type Narrowing,
 } from "./history-texts.ts";
 
+/** Returns a narrowing; undefined for one that asks for nothing. */
+export function narrowingOf(asked: Narrowing): Narrowing | undefined {
+  return Object.values(asked).every((value) => value === undefined) ? undefined : asked;
+}
+
 /**
  * Deliveries of one statement are written within this time: their ids and their times of creation
  * differ in order by less.
