@@ -4,20 +4,23 @@ import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { Time } from "../../parts/time.tsx";
 
+/** What happened to which record. */
+export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "event">> = {
+  key: "event",
+  title: "Event",
+  render: ({ resource, record_id: record, event }) => (
+    <span className="row">
+      <TriggerBadge trigger={event} />
+      <span>
+        {resource} {record}
+      </span>
+    </span>
+  ),
+};
+
 /** The columns of every table of deliveries. */
 export const deliveryColumns: readonly Column<Delivery>[] = [
-  {
-    key: "event",
-    title: "Event",
-    render: ({ resource, record_id: record, event }) => (
-      <span className="row">
-        <TriggerBadge trigger={event} />
-        <span>
-          {resource} {record}
-        </span>
-      </span>
-    ),
-  },
+  eventColumn,
   { key: "status", title: "Status", render: ({ status }) => <StatusBadge status={status} /> },
   {
     key: "attempts",

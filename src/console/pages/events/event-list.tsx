@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
-import { Badge, TriggerBadge } from "../../parts/badge.tsx";
+import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
@@ -10,24 +10,14 @@ import { Card, Page } from "../../parts/page.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { eventColumn } from "../deliveries/delivery-columns.tsx";
 import { eventOptions, useResources } from "../deliveries/delivery-list.tsx";
 import { useEventStream, type StreamState } from "./use-event-stream.ts";
 
 const filters = ["resource", "event", "record_id"];
 
 const columns: readonly Column<ServiceEvent>[] = [
-  {
-    key: "event",
-    title: "Event",
-    render: ({ resource, record_id: record, event }) => (
-      <span className="row">
-        <TriggerBadge trigger={event} />
-        <span>
-          {resource} {record}
-        </span>
-      </span>
-    ),
-  },
+  eventColumn,
   { key: "time", title: "When", render: ({ occurred_at: time }) => <Time value={time} /> },
   { key: "data", title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
 ];
