@@ -23,11 +23,20 @@ export function createTransform(definition: Definition, definitions: Definitions
     const withTexts = temporalTexts(definition, definitions);
     return (row) => {
       const result = run(() => transform(withTexts(row)));
-      return run(() => toJsonSafe(result, 0) ?? null);
+      return run(() => objectOf(toJsonSafe(result, 0)));
     };
   }
   if (definition.transform === undefined) return readerOfFields(definition);
   return compileNode(definition.transform, definition, definitions);
+}
+
+/**
+ * Refuses what no record can be. A `return` that was forgotten would else send `data: null` to
+ * every receiver.
+ */
+function objectOf(shown: unknown): object {
+  if (isContainer(shown) && !Array.isArray(shown)) return shown;
+  throw new Error("the result is not an object");
 }
 
 /**

@@ -181,14 +181,18 @@ describe("createTransform", () => {
       });
     });
 
-    it("gives null for nothing", () => {
-      expect(
-        show(
-          coded(() => undefined),
-          {},
-        ),
-      ).to.equal(null);
-    });
+    for (const result of [undefined, null, "text", 5, [{ id: 1 }], new Date(0), () => ({})])
+      it(`refuses ${typeof result} ${JSON.stringify(result)}, since a record is an object`, () => {
+        expect(() =>
+          show(
+            coded(() => result),
+            {},
+          ),
+        )
+          .to.throw(Error, "transform of the resource orders failed")
+          .with.property("cause")
+          .that.has.property("message", "the result is not an object");
+      });
 
     it("names the resource in the error, with what was thrown as the cause", () => {
       const thrown = new TypeError("no customer");
