@@ -194,6 +194,22 @@ describe("createDocument", () => {
     expect(JSON.stringify(things.paths["/resources/things"])).not.to.include('"name":"search"');
   });
 
+  it("describes bodies as objects where the rules of a code module fail, and all else as ever", async () => {
+    const module = `
+      export const createRules = () => { throw new Error("no"); };
+      export const updateRules = () => ({ big: "nosuch" });`;
+
+    const { components, paths } = await documentOf({
+      "things.yaml": `${everyField}module: ./things.mjs\n`,
+      "things.mjs": module,
+    });
+
+    const any = { type: "object", properties: {} };
+    expect(components.schemas["things.create"]).to.deep.include(any);
+    expect(components.schemas["things.update"]).to.deep.include(any);
+    expect(Object.keys(paths)).to.deep.equal(Object.keys(things.paths));
+  });
+
   it("makes bodies of the rules, with nested keys", () => {
     const body = things.components.schemas["things.create"];
 

@@ -33,16 +33,29 @@ export function bodySchemas(
   definitions: Definitions,
 ): Readonly<Record<string, JsonSchema>> {
   const { name, supportsCreate, supportsUpdate } = definition;
-  const bodyOf = (rules: RuleSpecs, isNew: boolean): JsonSchema =>
-    withHints(resourceBodySchema(rules, definition, { isNew }), definition, definitions);
+  const bodyOf = (rulesOf: (definition: Definition) => RuleSpecs, isNew: boolean): JsonSchema =>
+    withHints(schemaOf(rulesOf, definition, isNew), definition, definitions);
   return {
     ...(supportsCreate && {
-      [`${name}.create`]: bodyOf(createRulesOf(definition), true),
+      [`${name}.create`]: bodyOf(createRulesOf, true),
     }),
     ...(supportsUpdate && {
-      [`${name}.update`]: bodyOf(updateRulesOf(definition), false),
+      [`${name}.update`]: bodyOf(updateRulesOf, false),
     }),
   };
+}
+
+/** A fault in the rules of a code module costs its requests, not the description of all others. */
+function schemaOf(
+  rulesOf: (definition: Definition) => RuleSpecs,
+  definition: Definition,
+  isNew: boolean,
+): JsonSchema {
+  try {
+    return resourceBodySchema(rulesOf(definition), definition, { isNew });
+  } catch {
+    return resourceBodySchema({}, definition, { isNew });
+  }
 }
 
 /** The operations of a resource: docs/api.md, "Lists" and "Single records and writes". */
