@@ -239,7 +239,10 @@ function lazyRules(
 ): Readonly<Record<"createRules" | "updateRules", () => CompiledRules>> {
   const rulesOf = { createRules: createRulesOf, updateRules: updateRulesOf };
   const compiled = (name: keyof typeof rulesOf): (() => CompiledRules) =>
-    lazily(() => callCode({ definition, name, call: () => compileRules(rulesOf[name](definition)) }));
+    lazily(() => {
+      const rules = rulesOf[name](definition);
+      return callCode({ definition, name, call: () => compileRules(rules) });
+    });
   return { createRules: compiled("createRules"), updateRules: compiled("updateRules") };
 }
 

@@ -19,6 +19,7 @@ import {
   type KeyNode,
   type LookupTest,
 } from "../validation/compile.ts";
+import { callCode } from "../mapping/code-module.ts";
 import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts";
 import { createAsker, maxLookups, type LookupQuery } from "../validation/existence.ts";
 import { fill, messageFor } from "../validation/messages.ts";
@@ -64,15 +65,21 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
 
 /**
  * Returns the rules of a create: the code module's, else the mapping file's, else those derived
- * from the fields. Throws what the module throws.
+ * from the fields.
+ *
+ * @throws Error that names the resource, when the module throws.
  */
 export function createRulesOf(definition: Definition): RuleSpecs {
-  return definition.code.createRules?.() ?? definition.createRules ?? deriveCreateRules(definition);
+  return rulesOfCode(definition, "createRules") ?? definition.createRules ?? deriveCreateRules(definition);
 }
 
 /** The same for an update. */
 export function updateRulesOf(definition: Definition): RuleSpecs {
-  return definition.code.updateRules?.() ?? definition.updateRules ?? deriveUpdateRules(definition);
+  return rulesOfCode(definition, "updateRules") ?? definition.updateRules ?? deriveUpdateRules(definition);
+}
+
+function rulesOfCode(definition: Definition, name: "createRules" | "updateRules"): RuleSpecs | undefined {
+  return callCode({ definition, name, call: () => definition.code[name]?.() });
 }
 
 /** What is found out about one place in the body. */

@@ -84,12 +84,14 @@ describe("/resources with code modules", () => {
     ["applySearch", "GET /orders?search=x"],
     ["baseQuery", "GET /orders"],
     ["transform", "GET /orders/1"],
+    ["createRules", "POST /orders"],
+    ["updateRules", "PUT /orders/1"],
   ] as const) {
     it(`answers 500 when ${name} is async, also when its promise rejects`, async () => {
       const code = { [name]: () => Promise.reject(new Error("late")) };
       api = await startApi(served, withVariant("orders", { code }));
 
-      const answer = await ask(api, "ada", request);
+      const answer = await ask(api, "ada", request, request.startsWith("GET") ? undefined : {});
 
       expect([answer.status, answer.text]).to.deep.equal([500, '{"message":"Server Error"}']);
     });
