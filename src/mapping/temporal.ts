@@ -4,7 +4,7 @@ const timePattern = /^(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?$/;
 const amount = String.raw`-?\d{1,9}`;
 const seconds = String.raw`-?\d{1,9}(?:\.\d{1,6})?S`;
 const intervalPattern = new RegExp(
-  `^P(?!$)(?:${amount}Y)?(?:${amount}M)?(?:${amount}W)?(?:${amount}D)?(?:T(?!$)(?:${amount}H)?(?:${amount}M)?(?:${seconds})?)?$`,
+  `^P(?!$)(?:(${amount})Y)?(?:(${amount})M)?(?:(${amount})W)?(?:(${amount})D)?(?:T(?!$)(?:${amount}H)?(?:${amount}M)?(?:${seconds})?)?$`,
 );
 
 /** Returns whether a text is a day of the years 1 to 9999: `2026-03-28`. */
@@ -22,10 +22,16 @@ export function isTimeText(text: string): boolean {
 
 /**
  * Returns whether a text is a duration of ISO 8601 as PostgreSQL writes them: `P1Y2M3DT4H5M6.7S`,
- * each part with a sign of its own.
+ * each part with a sign of its own. PostgreSQL counts months and days in 32 bits, and nine digits
+ * of hours fit in its time.
  */
 export function isIntervalText(text: string): boolean {
-  return intervalPattern.test(text);
+  const found = intervalPattern.exec(text);
+  const [years = 0, months = 0, weeks = 0, days = 0] = (found ?? [])
+    .slice(1)
+    .map((part) => Number(part ?? 0));
+  const counted = [years * 12 + months, weeks * 7, weeks * 7 + days];
+  return found !== null && counted.every((count) => Math.abs(count) < 2 ** 31);
 }
 
 const instantPattern = /^(\d{4,6}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|[+]00(?::00)?)?$/;

@@ -13,6 +13,8 @@ function nested(levels: number): unknown {
   return value;
 }
 
+const notInterval = "The it field must be a duration of ISO 8601, such as P1DT12H.";
+
 describe("coerce", () => {
   const taken: readonly [field: Given, value: unknown, coerced: unknown][] = [
     [{ type: "Int" }, 5, 5],
@@ -40,6 +42,8 @@ describe("coerce", () => {
     [{ type: "Boolean" }, "1", true],
     [{ type: "Boolean" }, 0, false],
     [{ type: "DateTime" }, "2026-03-28", new Date("2026-03-28T00:00:00Z")],
+    [{ type: "Interval" }, "P178956970Y7MT999999999H", "P178956970Y7MT999999999H"],
+    [{ type: "Interval" }, "P-306783378W-1DT-0.5S", "P-306783378W-1DT-0.5S"],
     [{ type: "DateTime" }, "2026-03-28T14:30:00.123456+02:00", new Date("2026-03-28T12:30:00.123Z")],
     [{ type: "Uuid" }, "0B2C8F0E-7A55-4C11-9D3A-5F0E6A7B8C9D", "0b2c8f0e-7a55-4c11-9d3a-5f0e6a7b8c9d"],
     [{ type: "Enum", values: ["a", "1"] }, 1, "1"],
@@ -111,6 +115,11 @@ describe("coerce", () => {
     [{ type: "Boolean" }, "yes", "The it field must be true or false."],
     [{ type: "DateTime" }, "2026-02-30", "The it field must be a valid date."],
     [{ type: "DateTime" }, "10000-01-01", "The it field must be a valid date."],
+    [{ type: "Interval" }, "PT", notInterval],
+    [{ type: "Interval" }, "1 day", notInterval],
+    [{ type: "Interval" }, "P178956970Y8M", notInterval],
+    [{ type: "Interval" }, "P306783379W-7D", notInterval],
+    [{ type: "Interval" }, "P306783378W2D", notInterval],
     [{ type: "DateTime" }, 5, "The it field must be a valid date."],
     [{ type: "Uuid" }, "x", "The it field must be a valid UUID."],
     [{ type: "Enum", values: ["a"] }, "b", "The selected it is invalid."],
