@@ -36,7 +36,8 @@ export function cleanBody(body: Readonly<Record<string, unknown>>): {
 }
 
 function isPassword(key: string, value: unknown): boolean {
-  return passwords.has(key) && typeof value === "string" && value.length <= maxPasswordLength;
+  // An empty text is no password: it would skip every rule but those of presence, `min` too.
+  return passwords.has(key) && typeof value === "string" && value !== "" && value.length <= maxPasswordLength;
 }
 
 /**
