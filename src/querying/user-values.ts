@@ -46,28 +46,56 @@ const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 type Resolve = (field: Field, name: string) => readonly Parameter[];
 
 function bind(condition: Condition, resolve: Resolve): Condition {
+  return withoutUnknown(put(condition, resolve));
+}
+
+function put(condition: Condition, resolve: Resolve): Condition {
   const bound = (field: Field, value: Parameter): readonly Parameter[] =>
     isUserValue(value) ? resolve(field, value.slice(prefix.length)) : [value];
   switch (condition.kind) {
     case "all":
     case "any":
-      return { ...condition, of: condition.of.map((one) => bind(one, resolve)) };
-    case "related":
-      return { ...condition, of: bind(condition.of, resolve) };
+      return { ...condition, of: condition.of.map((one) => put(one, resolve)) };
     case "not":
-    case "notFalse": {
-      // "No member is of this team" must not hold for a user without a team.
-      const of = bind(condition.of, resolve);
-      return comparesWithNull(of) ? never : { ...condition, of };
+    case "notFalse":
+    case "related":
+      return { ...condition, of: put(condition.of, resolve) };
+    case "compare": {
+      // The first of several claims would be more than none.
+      const [value = null, ...others] = bound(condition.field, condition.value);
+      return { ...condition, value: others.length > 0 ? null : value };
     }
-    case "compare":
-      return { ...condition, value: bound(condition.field, condition.value)[0] ?? null };
     case "in":
     case "list":
       return {
         ...condition,
         values: condition.values.flatMap((value) => bound(condition.field, value)),
       };
+    case "like":
+    case "null":
+    case "json":
+    case "version":
+      return condition;
+  }
+}
+
+/**
+ * "No member is of this team" must not hold for a user without a team. The outermost NOT decides:
+ * `every` is one around another, and false within it would be true.
+ */
+function withoutUnknown(condition: Condition): Condition {
+  switch (condition.kind) {
+    case "all":
+    case "any":
+      return { ...condition, of: condition.of.map(withoutUnknown) };
+    case "related":
+      return { ...condition, of: withoutUnknown(condition.of) };
+    case "not":
+    case "notFalse":
+      return comparesWithNull(condition.of) ? never : condition;
+    case "compare":
+    case "in":
+    case "list":
     case "like":
     case "null":
     case "json":

@@ -122,12 +122,24 @@ describe("createAccessConditions", () => {
       ["1", "2", null, null],
     ],
     ["an empty list", { user_id: { in: "$user.claims.ids" } }, { ...user, claims: { ids: [] } }, [null]],
+    ["a list of one, for one value", { text: "$user.claims.t" }, { ...user, claims: { t: ["a"] } }, ["a"]],
+    ["a list, for one value", { text: "$user.claims.t" }, { ...user, claims: { t: ["a", "b"] } }, [null]],
   ] as const) {
     it(`puts ${what} into a filter`, () => {
       const condition = conditionFor(withRead({ kind: "filter", where }), caller);
 
       const found = condition.kind === "in" ? condition.values : [(condition as { value: unknown }).value];
       expect(found).to.deep.equal(values);
+    });
+  }
+
+  for (const [what, where] of [
+    ["a NOT", { NOT: { text: "$user.claims.team" } }],
+    ["a NOT in a NOT", { NOT: { OR: [{ user_id: 7 }, { NOT: { text: "$user.claims.team" } }] } }],
+    ["a NOT around what is not in a list", { NOT: { text: { notIn: "$user.claims.teams" } } }],
+  ] as const) {
+    it(`leaves nothing by ${what} to a user without the claim`, () => {
+      expect(conditionFor(withRead({ kind: "filter", where }), user)).to.equal(never);
     });
   }
 

@@ -54,6 +54,10 @@ const cases: readonly (readonly [
   ["a comparison that is no equality", { lead_id: { lt: "$user.id" } }, [2], [0, 2]],
   ["a claim, which nobody has here", { OR: [{ email: "$user.claims.mail" }, { state: "secret" }] }, [2], [2]],
   ["a claim that is negated", { NOT: { email: "$user.claims.mail" } }, [], []],
+  ["a claim that is negated twice", { NOT: { email: { notIn: "$user.claims.mails" } } }, [], []],
+  ["a claim of every related record", { team: { members: { every: { who: "$user.claims.who" } } } }, [], []],
+  ["a claim of no related record", { NOT: { team: { label: "$user.claims.label" } } }, [], []],
+  ["a claim of another related record", { team: { isNot: { label: "$user.claims.label" } } }, [], []],
   ["a list with the address in it", { email: { in: ["$user.email", "nobody@example.com"] } }, [0, 2], [1, 2]],
   [
     "ways that are open to different users",
