@@ -237,6 +237,19 @@ const queries: readonly Case[] = [
   ],
 ];
 
+const access: readonly Case[] = [
+  [
+    "an unknown value of who asks",
+    "access: { read: { title: $user.name } }",
+    "8:26: access.read.title: there is no $user.name; expected $user.id, $user.email or $user.claims.NAME",
+  ],
+  [
+    "a pattern of who asks",
+    "access: { read: { NOT: { customer: { name: { contains: $user.email } } } } }",
+    "8:56: access.read.NOT.customer.name.contains: contains takes no value of who asks; expected equals or in",
+  ],
+];
+
 const rules: readonly Case[] = [
   [
     "an unknown rule",
@@ -358,5 +371,6 @@ describe("checkDefinitions, of a file that names what is not there", () => {
   describe("references", () => itRefuses(references));
   describe("ownerColumn, searchableColumns, transform", () => itRefuses(names));
   describe("baseQuery", () => itRefuses(queries));
+  describe("access", () => itRefuses(access));
   describe("rules", () => itRefuses(rules));
 });

@@ -189,6 +189,9 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
       !isUserValue(inner, operand)
     )
       report(inner, "expected a list of values");
+    // A pattern is a text as it stands: of nobody, and within a NOT of everybody.
+    else if (textComparisons.includes(operator) && isUserValue(inner, operand))
+      report(inner, `${operator} takes no value of who asks; expected equals or in`);
     else for (const one of [operand].flat()) checkUserValue(inner, one);
   }
 }
