@@ -4,6 +4,7 @@ import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-text.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
+import { createAccessConditions } from "./access.ts";
 import { shownDefinition } from "./show-definition.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
 import { silentWebhooks } from "./silent-webhooks.ts";
@@ -29,6 +30,8 @@ export function addResourceCommands(
     .option("--json", "print JSON")
     .action(async ({ json = false }: Json) => {
       const { definitions, faults } = await checkDefinitions(configDir);
+      // The start refuses a rule that cannot decide; the check must not pass it.
+      createAccessConditions(definitions ?? new Map());
       if (definitions !== undefined || json) {
         const count = definitions?.size ?? 0;
         const warnings = [

@@ -77,6 +77,17 @@ describe("svc-admin resources check", () => {
     );
   });
 
+  it("refuses a rule of access that the start would refuse", async () => {
+    const file = good.replace("read: everyone", "read: { id: seven }");
+
+    expect(await run({ "n.yaml": file }, "check")).to.deep.equal({
+      status: 1,
+      stdout: "",
+      stderr:
+        "svc-admin: config/resources/n.yaml:4:11: access.read: has a comparison or a value that cannot decide on access\n",
+    });
+  });
+
   it("prints the faults as JSON, and ends with status 1 all the same", async () => {
     const { status, stdout } = await run({ "a.yaml": good.replace("Int", "Float") }, "check", "--json");
 
