@@ -48,11 +48,8 @@ const columns = `
   CASE WHEN own.previous_until > now() THEN own.previous_until END AS previous_secret_until, own.created_at, own.updated_at`;
 const sources = `svc.subscriptions AS own LEFT JOIN svc.subscription_state AS state ON state.subscription_id = own.id`;
 
-/** A user who lists subscriptions is not disabled, so that this reads no users. */
-const ofOne = `SELECT ${columns}, own.is_active, own.disabled_at, own.disabled_reason FROM ${sources}`;
-
 /** A subscription of a disabled user is off for the reason `user`, which its own row lacks. */
-const ofAll = `SELECT ${columns},
+const all = `SELECT ${columns},
     own.is_active AND subscriber.disabled_at IS NULL AS is_active,
     coalesce(own.disabled_at, subscriber.disabled_at) AS disabled_at,
     coalesce(own.disabled_reason, CASE WHEN subscriber.disabled_at IS NOT NULL THEN 'user' END) AS disabled_reason
@@ -67,8 +64,8 @@ const named = `
 
 type Row = OwnSubscription & Record<string, unknown>;
 
-const findOwnText = `SELECT ${named} FROM (${ofOne} WHERE own.id = $1 AND own.user_id = $2) AS t`;
-const findAnyText = `SELECT ${named} FROM (${ofAll} WHERE own.id = $1) AS t`;
+const findOwnText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user_id = $2) AS t`;
+const findAnyText = `SELECT ${named} FROM (${all} WHERE own.id = $1) AS t`;
 
 /** Whose subscriptions are meant: those of one user, or of every user. */
 export type Whose = number | "everybody";
@@ -109,8 +106,7 @@ export async function findSubscriptions(
   const parameters = createParameters();
   // Without OFFSET 0 the planner may read all users' subscriptions in the order of ids, to save the
   // sort.
-  const own =
-    whose === "everybody" ? ofAll : `${ofOne} WHERE own.user_id = ${parameters.add(whose)} OFFSET 0`;
+  const own = whose === "everybody" ? all : `${all} WHERE own.user_id = ${parameters.add(whose)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
   const most = limit === undefined ? "" : `LIMIT ${parameters.add(limit)}`;

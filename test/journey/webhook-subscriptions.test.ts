@@ -318,10 +318,12 @@ for (const mode of modes) {
       expect(await idsOf("")).to.deep.equal([]);
       expect(await idsOf(`user_id=${ada.id}`)).to.deep.equal([id]);
       expect(await idsOf("user_id=*&filter[resource]=notes&per_page=5")).to.deep.equal([id]);
-      expect(await idsOf("user_id=*&filter[disabled_reason]=user")).to.deep.equal([]);
+      const isOff = "filter[is_active]=false&filter[disabled_reason]=user";
+      expect(await idsOf(`user_id=*&${isOff}`)).to.deep.equal([]);
       const { sql } = service.infrastructure;
       await sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [ada.id]);
-      expect(await idsOf("user_id=*&filter[disabled_reason]=user")).to.deep.equal([id]);
+      expect(await idsOf(`user_id=*&${isOff}`)).to.deep.equal([id]);
+      expect(await idsOf(`user_id=${ada.id}&${isOff}`)).to.deep.equal([id]);
       await sql("UPDATE svc.users SET disabled_at = NULL WHERE id = $1", [ada.id]);
       expect((await ada.request("GET", "/webhooks?user_id=*")).body.code).to.equal("user.forbidden");
       expect((await ada.request("GET", `/webhooks?user_id=${admin.id}`)).status).to.equal(403);

@@ -294,7 +294,7 @@ const webhooks: HotWork = {
   name: "webhooks: filtered and sorted",
   pool: "lists",
   isByIndex: true,
-  mostRead: 10,
+  mostRead: 12,
   run(sql) {
     const query = "filter[url][contains]=1&filter[not][description]=a&sort=-url,description";
     const { filter, sort } = readListParameters(query, subscriptionShape, { maxPerPage: 15 });
