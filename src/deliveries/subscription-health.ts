@@ -82,7 +82,7 @@ function note(
   { error, statusCode }: Pick<AttemptResult, "error" | "statusCode">,
 ): void {
   const isFailing = error !== undefined;
-  const atMs = now();
+  const atMs = Math.floor(now());
   const known = entries.get(id);
   const entry: Entry = known ?? {
     isFailing: !isFailing,
@@ -95,7 +95,8 @@ function note(
   const isNews = entry.isFailing !== isFailing || statusCode === 410;
   entry.isFailing = isFailing;
   entry.attemptAtMs = atMs;
-  if (isFailing) entry.failureAtMs ??= atMs;
+  // The columns have whole ms too, and keep a failure apart from the success before it.
+  if (isFailing) entry.failureAtMs ??= Math.max(atMs, (entry.successAtMs ?? -Infinity) + 1);
   else {
     entry.successAtMs = atMs;
     entry.failureAtMs = undefined;
@@ -112,9 +113,10 @@ function note(
  */
 const writeText = `
   WITH ${actingCte("$8")}, given AS (
-    SELECT id, now() - attempt_age * interval '1 millisecond' AS attempt_at, now() - success_age * interval '1 millisecond' AS success_at,
-      now() - failure_age * interval '1 millisecond' AS failure_at, gone_url
-    FROM unnest($1::int[], $2::float8[], $3::float8[], $4::float8[], $5::text[]) AS given (id, attempt_age, success_age, failure_age, gone_url)
+    SELECT id, at - attempt_age * interval '1 millisecond' AS attempt_at, at - success_age * interval '1 millisecond' AS success_at,
+      at - failure_age * interval '1 millisecond' AS failure_at, gone_url
+    FROM unnest($1::int[], $2::float8[], $3::float8[], $4::float8[], $5::text[]) AS given (id, attempt_age, success_age, failure_age, gone_url),
+      date_trunc('milliseconds', now()) AS at
   ), was AS MATERIALIZED (
     SELECT * FROM svc.subscription_state WHERE subscription_id = ANY($1) ORDER BY subscription_id FOR UPDATE
   ), seen AS (
@@ -150,7 +152,7 @@ async function flush(state: State): Promise<void> {
       const entry = entries.get(id);
       return entry === undefined ? [] : [{ id, entry, seen: { ...entry } }];
     });
-    const atMs = now();
+    const atMs = Math.floor(now());
     const ageOf = (ms: number | undefined): number | null => (ms === undefined ? null : atMs - ms);
     try {
       const disabled = await sql<{ id: number; userId: number; reason: string }>(writeText, [

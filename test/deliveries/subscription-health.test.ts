@@ -80,6 +80,17 @@ describe("createSubscriptionHealth", () => {
     await until(async () => (await state()).failingSince === null, { what: "the success" });
   });
 
+  it("keeps a success and the failure right after it apart, as the columns do", async () => {
+    const health = open();
+    health.note(subscription, {});
+    nowMs += 0.001;
+    health.note(subscription, failed);
+
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    expect((await state()).lastSuccessAt).to.be.below((await state()).failingSince ?? new Date(0));
+    expect(statements).to.equal(1);
+  });
+
   it("joins what two dispatchers see: the success of one ends the failing that the other began", async () => {
     const [one, other] = [open(), open()];
     one.note(subscription, failed);
