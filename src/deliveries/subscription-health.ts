@@ -31,6 +31,8 @@ export interface SubscriptionHealthOptions {
 
 /** What is known of one subscription, on the clock of `now`. */
 interface Entry {
+  /** Where the last attempt went. */
+  url: string;
   isFailing: boolean;
   /** Time of the last write; undefined: none yet. */
   writtenAtMs: number | undefined;
@@ -46,7 +48,8 @@ interface Entry {
 interface State extends SubscriptionHealthOptions {
   /** The latest at the end. An entry that is dropped costs one more write. */
   readonly entries: Map<number, Entry>;
-  readonly changed: Set<number>;
+  /** By subscription: since when what is seen of it is due to be written. */
+  readonly due: Map<number, number>;
 }
 
 /** Without a change between success and failure, the times are written once a minute. */
@@ -58,17 +61,17 @@ const mostEntries = 20_000;
 const tellShare = 0.2;
 
 export function createSubscriptionHealth(options: SubscriptionHealthOptions): SubscriptionHealth {
-  const state: State = { ...options, entries: new Map(), changed: new Set() };
+  const state: State = { ...options, entries: new Map(), due: new Map() };
   const alarm = createAlarm();
   return {
     name: "subscription-health",
     note(subscription, result) {
       note(state, subscription, result);
-      if (state.changed.size > 0) alarm.wake();
+      alarm.wake();
     },
     async run(signal) {
       while (!signal.aborted) {
-        await alarm.wait(writeEveryMs, signal);
+        await alarm.wait(state.due.size > 0 ? flushEveryMs : writeEveryMs, signal);
         await pause(flushEveryMs, signal);
         await flush(state);
       }
@@ -77,7 +80,7 @@ export function createSubscriptionHealth(options: SubscriptionHealthOptions): Su
 }
 
 function note(
-  { entries, changed, now }: State,
+  { entries, due, now }: State,
   { id, url }: { readonly id: number; readonly url: string },
   { error, statusCode }: Pick<AttemptResult, "error" | "statusCode">,
 ): void {
@@ -85,6 +88,7 @@ function note(
   const atMs = Math.floor(now());
   const known = entries.get(id);
   const entry: Entry = known ?? {
+    url,
     isFailing: !isFailing,
     writtenAtMs: undefined,
     attemptAtMs: atMs,
@@ -92,7 +96,8 @@ function note(
     failureAtMs: undefined,
     goneUrl: undefined,
   };
-  const isNews = entry.isFailing !== isFailing || statusCode === 410;
+  const isNews = entry.isFailing !== isFailing || entry.url !== url || statusCode === 410;
+  entry.url = url;
   entry.isFailing = isFailing;
   entry.attemptAtMs = atMs;
   // The columns have whole ms too, and keep a failure apart from the success before it.
@@ -103,7 +108,8 @@ function note(
   }
   if (statusCode === 410) entry.goneUrl = url;
   setBounded(entries, [id, entry], mostEntries);
-  if (isNews || entry.writtenAtMs === undefined || atMs - entry.writtenAtMs >= writeEveryMs) changed.add(id);
+  const dueMs = isNews || entry.writtenAtMs === undefined ? atMs : entry.writtenAtMs + writeEveryMs;
+  due.set(id, Math.min(due.get(id) ?? dueMs, dueMs));
 }
 
 /**
@@ -142,17 +148,19 @@ const writeText = `
     AND (url = becomes.gone_url OR becomes.failing_since < now() - $6 * interval '1 millisecond')
   RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
 
-/** Writes what has changed. What cannot be written now is written with the next change. */
+/** Writes what is due. What cannot be written now stays due. */
 async function flush(state: State): Promise<void> {
-  const { sql, entries, changed, log, actor, disableAfterMs, now } = state;
-  while (changed.size > 0) {
-    const ids = [...changed].slice(0, mostAtOnce);
-    const taken = ids.flatMap((id) => {
-      changed.delete(id);
+  const { sql, entries, due, log, actor, disableAfterMs, now } = state;
+  for (;;) {
+    const atMs = Math.floor(now());
+    const isDue = ([, dueMs]: readonly [number, number]): boolean => dueMs <= atMs;
+    const ids = [...due].filter(isDue).slice(0, mostAtOnce);
+    if (ids.length === 0) return;
+    const taken = ids.flatMap(([id]) => {
+      due.delete(id);
       const entry = entries.get(id);
       return entry === undefined ? [] : [{ id, entry, seen: { ...entry } }];
     });
-    const atMs = Math.floor(now());
     const ageOf = (ms: number | undefined): number | null => (ms === undefined ? null : atMs - ms);
     try {
       const disabled = await sql<{ id: number; userId: number; reason: string }>(writeText, [
@@ -169,7 +177,7 @@ async function flush(state: State): Promise<void> {
       for (const { id: subscriptionId, userId, reason } of disabled)
         log.warn({ event: "webhook.disabled", subscriptionId, userId, reason }, "webhook switched off");
     } catch (error) {
-      for (const { id } of taken) changed.add(id);
+      for (const { id } of taken) due.set(id, atMs);
       log.warn({ err: error }, "state of webhooks not written; trying again");
       return;
     }

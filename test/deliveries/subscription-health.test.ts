@@ -91,6 +91,32 @@ describe("createSubscriptionHealth", () => {
     expect(statements).to.equal(1);
   });
 
+  it("writes within a minute what no later result brings along", async () => {
+    const health = open();
+    health.note(subscription, failed);
+    await untilWritten(1);
+    nowMs += 30_000;
+    health.note(subscription, failed);
+    await scene.core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/other'");
+    expect(await state()).to.include({ failingSince: null });
+
+    nowMs += 30_000;
+
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    expect(statements).to.equal(2);
+  });
+
+  it("writes at once what a new URL answers", async () => {
+    const health = open();
+    health.note(subscription, failed);
+    await untilWritten(1);
+    await scene.core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/other'");
+
+    health.note({ ...subscription, url: "http://127.0.0.1:9/other" }, failed);
+
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+  });
+
   it("joins what two dispatchers see: the success of one ends the failing that the other began", async () => {
     const [one, other] = [open(), open()];
     one.note(subscription, failed);
