@@ -21,6 +21,8 @@ export interface Outcome {
   readonly result?: AttemptResult;
   /** What made the attempt; default: its schedule. */
   readonly trigger?: AttemptTrigger;
+  /** Where it went. Default: where the delivery was to go. */
+  readonly url?: string;
 }
 
 /** A delivery that goes back to the queue without an attempt. */

@@ -41,6 +41,7 @@ export async function recordOutcomes(
     outcomes.map(({ result }) => result?.tlsMs ?? null),
     outcomes.map(({ result }) => result?.firstByteMs ?? null),
     outcomes.map(({ trigger }) => trigger ?? "scheduled"),
+    outcomes.map(({ url }) => url ?? null),
   ]);
   return new Map(written.map(({ id, status }) => [id, status]));
 }

@@ -251,12 +251,12 @@ const leftOverText = (written: string): string => `
 const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::float8[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[],
-        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[], $15::text[], $16::int[], $17::int[], $18::int[], $19::int[], $20::text[])
+        $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[], $15::text[], $16::int[], $17::int[], $18::int[], $19::int[], $20::text[], $21::text[])
       AS given (id, status, attempts_before, delay_ms, last_error, started_at, duration_ms, status_code, error, response_headers,
-        response_body, response_truncated, uuid, address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger)
+        response_body, response_truncated, uuid, address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger, url)
   ), written AS (
     UPDATE svc.deliveries AS delivery
-    SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END,
+    SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END, url = coalesce(outcome.url, delivery.url),
       status = CASE WHEN delivery.status = 'cancelled' THEN delivery.status ELSE outcome.status END,
       last_error = CASE WHEN delivery.status = 'cancelled' OR outcome.status = 'held' THEN delivery.last_error ELSE outcome.last_error END,
       held_at = CASE WHEN outcome.status = 'held' AND delivery.status <> 'cancelled' THEN now() END,

@@ -78,6 +78,21 @@ for (const mode of modes) {
       expect(receiver.received).to.have.length(before + 1);
     });
 
+    it("show the URL of their last attempt when it has changed before it", async () => {
+      receiver.answer = { status: 500 };
+      const { id } = await subscribe(ada, receiver);
+      await createNote(ada);
+      await receiver.waitFor(1);
+      const url = `${receiver.url}/moved`;
+      receiver.answer = { status: 200 };
+
+      await ada.request("PUT", `/webhooks/${id}`, { url });
+
+      expect(await untilDelivery(ada, id, "delivered")).to.include({ url });
+      const query = `webhook_id=${id}&url=${encodeURIComponent(url)}`;
+      expect((await ada.request("GET", `/webhook-deliveries?${query}`)).body.total).to.equal(1);
+    });
+
     it("keeps the events of a subscription that is off, and sends them in their order beside fresh ones", async () => {
       const { id } = await subscribe(ada, receiver, { is_active: false });
       const notes = ["1", "2", "3", "4", "5", "6"];

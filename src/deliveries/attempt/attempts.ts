@@ -261,8 +261,8 @@ async function deadLetter(
 }
 
 function toOutcome(delivery: DeliveryInFlight, result: AttemptResult, step: NextStep): Outcome {
-  const { id, uuid, attempt: attemptsBefore } = delivery;
-  const made = { id, uuid, attemptsBefore, result, trigger: delivery.trigger } as const;
+  const { id, uuid, attempt: attemptsBefore, trigger, subscription } = delivery;
+  const made = { id, uuid, attemptsBefore, result, trigger, url: subscription.url } as const;
   const lastError = result.detail ?? result.error ?? "failed";
   switch (step.kind) {
     case "delivered":
