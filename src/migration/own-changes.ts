@@ -84,6 +84,7 @@ function sightOf(managed: readonly string[], shown: readonly LiveObject[]): Sigh
   return {
     column,
     index: (table, name) => !managed.includes(table) || isWhole("index", table, name),
-    foreignKey: (table, name) => !managed.includes(table) || isWhole("constraint", table, name),
+    // The engine refuses foreign keys into schemas that no model is in, also those of other tables.
+    foreignKey: (table, name) => managed.includes(table) && isWhole("constraint", table, name),
   };
 }

@@ -38,6 +38,16 @@ function lines(overrides: Partial<Definition> = {}): Definition {
   });
 }
 
+/** Items with a column of the type, and an index over it and another one beside it. */
+function items(at: FieldType): Definitions {
+  const fields = [field("at", at, { isOptional: true }), field("area", "String")];
+  const indexes: readonly TableIndex[] = [
+    { fields: ["at"], type: "btree" },
+    { fields: ["area"], where: "at IS NOT NULL", type: "btree" },
+  ];
+  return definitionsOf(definition({ name: "items", table: "sales.items", fields, indexes }));
+}
+
 describe("applyMigration of tables in schemas of their own", () => {
   let scene: Scene;
 
@@ -109,6 +119,32 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(await scene.apply(definitionsOf(customers, wanted), true)).to.match(
       /The index lines_done_svc_idx of the table sales.lines is .*svc did not make it/,
     );
+  });
+});
+
+describe("applyMigration beside foreign keys into a schema without a managed table", () => {
+  let scene: Scene;
+
+  before(async () => (scene = await openScene()));
+  after(() => scene.close());
+
+  it("leaves those of others alone", async () => {
+    await scene.migrate(definitionsOf(customers, lines()));
+    await scene.client.query(`CREATE SCHEMA auth; CREATE TABLE auth.users (id int PRIMARY KEY);
+      CREATE TABLE sales.profiles (id int PRIMARY KEY REFERENCES auth.users);
+      ALTER TABLE sales.lines ADD CONSTRAINT mine FOREIGN KEY (number) REFERENCES auth.users`);
+    const fields = [...lines().fields, field("note", "String", { isOptional: true })];
+
+    const { steps, leftAlone } = await scene.plan(definitionsOf(customers, lines({ fields })));
+
+    expect(steps.map(({ sql }) => sql)).to.include('ALTER TABLE "sales"."lines" ADD COLUMN     "note" TEXT');
+    expect(leftAlone.join("\n")).to.match(/The foreign key mine of the table sales.lines/);
+  });
+
+  it("leaves its own alone, of a table that the mapping files no longer have", async () => {
+    await scene.migrate(items("String"));
+
+    expect(await scene.record()).to.include("sales.items table sales.items");
   });
 });
 
