@@ -52,6 +52,7 @@ type Origin = "made" | "found" | "remade" | "theirs";
  *
  * @param objects Objects of the managed tables.
  * @param sequences Sequences that belong to their columns.
+ * @param again By `keyOf`: what is made again where it goes together with a column.
  */
 export function judgeChanges({
   statements,
@@ -59,12 +60,14 @@ export function judgeChanges({
   objects,
   made,
   sequences,
+  again,
 }: {
   readonly statements: readonly Statement[];
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
   readonly sequences: readonly OwnedSequence[];
+  readonly again: ReadonlySet<string>;
 }): Verdict {
   const live = new Map(objects.map((object) => [keyOf(object.kind, object.table, object.name), object]));
   const deeds = statements.flatMap((statement) =>
@@ -87,10 +90,10 @@ export function judgeChanges({
       droppedColumns.some((one) => one.table === table && columns.includes(one.clause.name)),
   );
   const dropped = new Set([...named, ...along.map(({ kind, table, name }) => keyOf(kind, table, name))]);
-  const gone = objects.filter(
-    ({ kind, table, name }) =>
-      kind !== "column" && dropped.has(keyOf(kind, table, name)) && !added.has(keyOf(kind, table, name)),
-  );
+  const gone = objects.filter(({ kind, table, name }) => {
+    const key = keyOf(kind, table, name);
+    return kind !== "column" && dropped.has(key) && !added.has(key) && !again.has(key);
+  });
   return {
     statements: statements.flatMap(
       (statement) =>

@@ -74,15 +74,23 @@ export async function planTables({
       before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
   );
   const unrecordedTables = new Set(unrecorded.map(({ table }) => table));
-  const valueChecks = joinedPlans(
-    planValueChecks({ checks, objects, made, unrecorded: unrecordedTables }),
-    planTableIndexes({ indexes, objects, made }),
-  );
   const compared = objects.filter((object) => !isTableIndex(object));
   const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
-  const verdict = judgeChanges({ statements: change.statements, wanted: judged, objects, made, sequences });
+  const again = new Set(indexes.map(({ table, name }) => keyOf("index", table, name)));
+  const verdict = judgeChanges({
+    statements: change.statements,
+    wanted: judged,
+    objects,
+    made,
+    sequences,
+    again,
+  });
+  const valueChecks = joinedPlans(
+    planValueChecks({ checks, objects, made, unrecorded: unrecordedTables }),
+    planTableIndexes({ indexes, objects, made, dropped: verdict.dropped }),
+  );
   const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });

@@ -39,17 +39,29 @@ export function isTableIndex({ kind, name, comment }: LiveObject): boolean {
   return kind === "index" && (comment?.startsWith(sign) === true || /_svc_idx(?:_\d+)?$/.test(name));
 }
 
-/** Plans the indexes of the managed tables, as `planValueChecks` plans their checks. */
+/**
+ * Plans the indexes of the managed tables, as `planValueChecks` plans their checks.
+ *
+ * @param dropped By `keyOf`: also what goes together with a column that is dropped, and comes back
+ *   with the column.
+ */
 export function planTableIndexes({
   indexes,
   objects,
   made,
+  dropped,
 }: {
   readonly indexes: readonly WantedIndex[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
+  readonly dropped: ReadonlySet<string>;
 }): ChecksPlan {
-  const live = new Map(objects.filter(isTableIndex).map((one) => [keyOf("index", one.table, one.name), one]));
+  const live = new Map(
+    objects
+      .filter(isTableIndex)
+      .map((one) => [keyOf("index", one.table, one.name), one] as const)
+      .filter(([key]) => !dropped.has(key)),
+  );
   const isOurs = (object: LiveObject): boolean => {
     const known = made.get(keyOf("index", object.table, object.name));
     return known?.isMade === true && isSame(object, known);

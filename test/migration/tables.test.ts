@@ -112,6 +112,24 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(plan.leftAlone).to.have.length(1);
   });
 
+  it("makes an index again that goes together with a column that is made anew", async () => {
+    await scene.migrate(items("String"));
+    await scene.client.query("INSERT INTO sales.items (at, area) VALUES ('12', 'a')");
+
+    const { losses } = await scene.plan(items("Int"));
+    expect(losses).to.have.length(1);
+    expect(losses[0]).to.match(/The `at` column .* would be dropped and recreated/);
+    await scene.migrate(items("Int"), true);
+
+    expect((await indexesOf()).filter((one) => one.includes("items_"))).to.deep.equal([
+      "CREATE INDEX items_area_svc_idx ON sales.items USING btree (area) WHERE (at IS NOT NULL)",
+      "CREATE INDEX items_at_svc_idx ON sales.items USING btree (at)",
+      "CREATE UNIQUE INDEX items_pkey ON sales.items USING btree (id)",
+    ]);
+    expect(await scene.record()).to.include("sales.items index items_area_svc_idx");
+    expect(titlesOf(await scene.plan(items("Int")))).to.deep.equal([]);
+  });
+
   it("refuses an index of somebody else under the name that it would give", async () => {
     await scene.client.query("CREATE INDEX lines_done_svc_idx ON sales.lines (done)");
     const wanted = lines({ indexes: [{ fields: ["done"], type: "btree" }] });
