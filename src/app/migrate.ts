@@ -2,6 +2,7 @@ import type { Client } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import { recordMigration } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
+import { partsOfTable } from "../db/names.ts";
 import { findInstalled, findInstalledInTransaction, type Installed } from "../migration/installed.ts";
 import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
 import { applyByHand } from "../migration/apply-by-hand.ts";
@@ -237,12 +238,15 @@ async function plan({
 }): Promise<MigrationPlan> {
   const installed = await findInstalledInTransaction(client);
   const core = await dueCoreSteps(installed);
-  const live = await readSchema(client, schemasOf(definitions));
+  // The foreign keys to drop may lead to tables that are not mapped any more.
+  const before = installed.resources.map(({ table }) => partsOfTable(table).schema);
+  const schemas = [...new Set([...schemasOf(definitions), ...before])];
+  const live = await readSchema(client, schemas);
   const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
   const findings = await checkTables({ client, definitions, live });
   const changes = await planTables({
     client,
-    schemaText: prismaSchemaOf(definitions),
+    schemaText: prismaSchemaOf(definitions, schemas),
     live,
     wanted: managed.map((definition) => ({
       table: definition.table,

@@ -17,9 +17,10 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
  * An enum is a String with a CHECK constraint, which the migration makes: values can be added
  * without `ALTER TYPE`. When a key changes, the references to it follow (`onUpdate: Cascade`,
  * Prisma's default).
+ *
+ * @param schemas Those of the tables, and more where foreign keys lead into others.
  */
-export function prismaSchemaOf(definitions: Definitions): string {
-  const schemas = schemasOf(definitions);
+export function prismaSchemaOf(definitions: Definitions, schemas = schemasOf(definitions)): string {
   const header = block("datasource db", [
     `provider = "postgresql"`,
     ...(schemas.length > 1 ? [`schemas = [${schemas.map(quote).join(", ")}]`] : []),

@@ -159,6 +159,16 @@ describe("applyMigration beside foreign keys into a schema without a managed tab
     expect(leftAlone.join("\n")).to.match(/The foreign key mine of the table sales.lines/);
   });
 
+  it("drops its own when neither the reference nor its resource is in the mapping files", async () => {
+    const alone = [field("customer_id", "Int", { isKey: true }), ...lines().fields.slice(1)];
+    expect(await scene.record()).to.include("sales.lines constraint lines_customer_id_fkey");
+
+    await scene.migrate(definitionsOf(lines({ fields: alone })), true);
+
+    expect(await scene.record()).to.not.include("sales.lines constraint lines_customer_id_fkey");
+    await scene.migrate(definitionsOf(customers, lines()));
+  });
+
   it("leaves its own alone, of a table that the mapping files no longer have", async () => {
     await scene.migrate(items("String"));
 
