@@ -21,7 +21,7 @@ import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility } from "../subscriptions/eligibility.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
-import { withServiceEvents } from "../subscriptions/service-events.ts";
+import { isService, withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { createChangesPruner } from "../subscriptions/prune-changes.ts";
@@ -79,7 +79,9 @@ export function createDispatcher({
     random: Math.random,
   });
   /** What those share that hand deliveries over to the attempts. */
-  const handing = { ...shared, admission, rates, attempts, eligibility, flightMs };
+  const isKnown = (resource: string): boolean =>
+    definitions.has(resource) || isService(definitions, resource);
+  const handing = { ...shared, admission, rates, attempts, eligibility, isKnown, flightMs };
   const sweep: Sweep = createSweep({
     ...handing,
     metrics: metrics.deliveries,

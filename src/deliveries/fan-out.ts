@@ -31,6 +31,8 @@ export interface FanOutOptions extends WriteOptions {
   readonly subscribers: SubscriberFinder;
   /** Whether the events of a resource take turns of their own, since one may take long. */
   readonly isCostly: (resource: string) => boolean;
+  /** Whether the mapping files of this process have the resource. */
+  readonly isKnown: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
   readonly figures: Pick<Figures, "changed">;
   /** Called when deliveries were left to the queue. */
@@ -104,15 +106,36 @@ async function handleMessages(
   messages: readonly IncomingMessage[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { seal, tracing = noTracing } = options;
+  const { seal, isKnown, tracing = noTracing } = options;
   const foreign: IncomingMessage[] = [];
+  const unknown: Pick<Received, "message" | "event">[] = [];
   const batch = messages.flatMap((message): readonly Received[] => {
     const event = eventOf(message, seal);
     if (event === undefined) foreign.push(message);
-    return event === undefined ? [] : [{ message, event, span: beginFanOut(tracing, message) }];
+    else if (!isKnown(event.resource)) unknown.push({ message, event });
+    else return [{ message, event, span: beginFanOut(tracing, message) }];
+    return [];
   });
+  if (unknown.length > 0) leaveUnknown(options, unknown);
   if (foreign.length > 0) await deadLetter(options, foreign, signal);
   if (batch.length > 0) await fanOutOrHalve(options, batch, signal);
+}
+
+/**
+ * Leaves events in the outbox whose resource this process does not know. The API may be ahead with
+ * new mapping files, and these alone say who reads the events. The relay publishes them again.
+ */
+function leaveUnknown({ log }: FanOutOptions, unknown: readonly Pick<Received, "message" | "event">[]): void {
+  for (const { message } of unknown) message.ack();
+  log.warn(
+    {
+      event: "fan_out.unknown_resource",
+      events: unknown.length,
+      resources: idsForLog([...new Set(unknown.map(({ event }) => event.resource))]),
+      eventUuids: idsForLog(unknown.map(({ event }) => event.event_id)),
+    },
+    "events wait in the outbox: their resource is not in the mapping files of this process",
+  );
 }
 
 /** Moves messages that are not this service's own to `svc.dead`. */

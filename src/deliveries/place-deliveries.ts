@@ -19,6 +19,8 @@ export interface PlaceOptions {
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
   readonly eligibility: Pick<Eligibility, "judge">;
+  /** Whether the mapping files of this process have the resource. */
+  readonly isKnown: (resource: string) => boolean;
   readonly scheduleOf: ScheduleOf;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
   /** Called with the id of a due delivery that only other dispatchers may attempt. */
@@ -120,7 +122,8 @@ function place(
     return false;
   }
   const verdict = judged(delivery);
-  if (verdict === undefined) {
+  // Other dispatchers may know who reads an unknown resource; this one knows the owners alone.
+  if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
     attempts.putBack({ flight }, { id, delayMs: unjudgedMs });
     return false;
   }

@@ -68,6 +68,21 @@ describe("createFanOut", () => {
     expect(await scene.broker.depth(queues.fanout)).to.equal(0);
   });
 
+  it("leaves an event in the outbox whose resource it does not know, and goes on with the others", async () => {
+    const [other] = await addEvents(1);
+    const unknown = await scene.work.addEvent({ resource: "later" });
+    start();
+
+    await scene.broker.publish([messageOf(unknown), messageOf(other as EventModel)]);
+    await untilTurns(1);
+    await scene.stop();
+
+    expect(await scene.work.outbox()).to.deep.equal([scene.event.id, unknown.id]);
+    expect((await scene.work.deliveries()).map(({ eventId }) => eventId)).to.deep.equal([other?.id]);
+    expect(await scene.broker.depth(queues.fanout)).to.equal(0);
+    expect(scene.lines.find(({ event }) => event === "fan_out.unknown_resource")).to.include({ events: 1 });
+  });
+
   describe("with a fault", () => {
     it("gives the events back while the database is away, with their slots, and loses none", async () => {
       const events = [scene.event, ...(await addEvents(4))];

@@ -34,6 +34,7 @@ describe("createHeldLane", () => {
           putBack: () => expect.fail("put back"),
         },
         eligibility: notesEligibility(),
+        isKnown: () => true,
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         metrics: createMetrics().deliveries,
         held: createHeldStore({ sql: scene.core.sql }),

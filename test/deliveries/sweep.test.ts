@@ -228,6 +228,14 @@ describe("createSweep", () => {
       expect(scene.started).to.deep.equal([]);
     });
 
+    it("puts it back where another dispatcher may know who reads the resource", async () => {
+      start({ isKnown: () => false, intervalMs: never });
+      await until(() => scene.returns.length > 0, { what: "the return" });
+
+      expect(scene.returns).to.deep.equal([{ id: String(delivery.id), delayMs: 30_000 }]);
+      expect(scene.outcomes).to.deep.equal([]);
+    });
+
     it("has it attempted for an admin, as the user is now", async () => {
       await scene.core.sql("UPDATE svc.users SET is_admin = true");
       start({ eligibility: notesEligibility({ kind: "flag" }) });

@@ -22,12 +22,13 @@ export const messageOf = ({
   id,
   uuid,
   ownerId,
-}: Pick<EventModel, "id" | "uuid" | "ownerId">): OutgoingMessage =>
+  resource = "notes",
+}: Pick<EventModel, "id" | "uuid" | "ownerId"> & Partial<Pick<EventModel, "resource">>): OutgoingMessage =>
   eventMessage({
     event: {
       id: String(id),
       uuid,
-      resource: "notes",
+      resource,
       trigger: "on_create",
       recordId: "1",
       ownerId,
@@ -73,6 +74,7 @@ export function useFanOutScene(): FanOutScene {
           now: () => performance.now(),
         }),
         isCostly: () => false,
+        isKnown: (resource) => resource === "notes",
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
         admission: scene.admission,
         rates: unlimited,

@@ -50,6 +50,7 @@ export function useSweepScene(): SweepScene {
         rates: unlimited,
         attempts: scene.attempts,
         eligibility: notesEligibility(),
+        isKnown: (resource) => resource === "notes",
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         flightMs: 60_000,
         log: scene.log,
