@@ -12,13 +12,13 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
 import { createAnnounce } from "../deliveries/messages.ts";
-import { createTransact } from "../db/sql.ts";
+import { createSql, createTransact } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
 import { createAccessConditions } from "../resources/access.ts";
-import { createEligibility } from "../subscriptions/eligibility.ts";
+import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { isService, withServiceEvents } from "../subscriptions/service-events.ts";
@@ -27,6 +27,12 @@ import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { createChangesPruner } from "../subscriptions/prune-changes.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
+
+/**
+ * Limit for the locks of tables that say who reads a record. The sweep judges the deliveries of all
+ * resources together.
+ */
+const readerLockMs = 1_000;
 
 /**
  * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
@@ -60,8 +66,7 @@ export function createDispatcher({
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const access = createAccessConditions(definitions);
-  const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+  const eligibility = createEligibilityOf(infrastructure, configuration);
   const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
   const filters = createWebhookFilters({ definitions, log, budget });
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, later);
@@ -133,6 +138,15 @@ function createStateKeepers(
     rates: createRates({ sql, now: nowMs, onWait }),
     figures: createFigures({ sql, log, drained }),
   };
+}
+
+function createEligibilityOf(
+  { database, isEmbedded, log }: Infrastructure,
+  { definitions }: Configuration,
+): Eligibility {
+  const access = createAccessConditions(definitions);
+  const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs });
+  return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
 }
 
 function createAdmissionOf(

@@ -3,6 +3,7 @@ import { createBatcher, type Batcher } from "../kit/batcher.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 import {
   isStalePlan,
+  lockLimitOf,
   sentOf,
   tryBatch,
   type BatchFault,
@@ -40,10 +41,7 @@ export interface BatchedSqlOptions<Holder> {
  * Goes before several writes. One that meets a lock gives up soon, and is run again alone. The
  * others do not wait for it.
  */
-const shortLocks: Statement = {
-  name: "svc_short_locks",
-  text: "SELECT set_config('lock_timeout', '50', true)",
-};
+const shortLocks = lockLimitOf(50);
 
 type Values = readonly SentValue[];
 /** `again`: the statement is to be run alone. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ClientBase, Pool, QueryResultRow } from "pg";
 import { AppError } from "../kit/errors.ts";
-import { runDescribed } from "./statement-batch.ts";
+import { lockLimitOf, runDescribed } from "./statement-batch.ts";
 
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -18,8 +18,19 @@ export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
  *
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
+ * @param lockLimitMs How long a statement may wait for a lock; default: as long as it may take. The
+ *   embedded database has no locks to wait for.
  */
-export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly isEmbedded: boolean }): Sql {
+export function createSql({
+  pool,
+  isEmbedded,
+  lockLimitMs,
+}: {
+  readonly pool: Pool;
+  readonly isEmbedded: boolean;
+  readonly lockLimitMs?: number;
+}): Sql {
+  const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
   const names = new Map<string, string>();
   const nameOf = (text: string): string => {
     let name = names.get(text);
@@ -32,7 +43,7 @@ export function createSql({ pool, isEmbedded }: { readonly pool: Pool; readonly 
   return async (text, values = []) =>
     isEmbedded
       ? (await pool.query({ text, values: [...values] })).rows
-      : runDescribed(pool, { name: nameOf(text), text, values });
+      : runDescribed(pool, { name: nameOf(text), text, values, before });
 }
 
 /** @param settings `SET LOCAL` statements. */

@@ -27,6 +27,11 @@ export interface StatementBatch extends Statement {
   readonly before?: Statement | undefined;
 }
 
+/** Returns what has the statements after it wait no longer for a lock. */
+export function lockLimitOf(ms: number): Statement {
+  return { name: `svc_lock_limit_${ms}`, text: `SELECT set_config('lock_timeout', '${ms}', true)` };
+}
+
 /** Returns what pg would send; undefined for values that pg has to write, such as lists. */
 export function sentOf(values: readonly unknown[]): readonly SentValue[] | undefined {
   const sent: SentValue[] = [];
@@ -84,14 +89,10 @@ function resultsOf<Row>({ results, fault }: BatchEnd<Row>): readonly Row[][] {
  */
 export async function runDescribed<R extends QueryResultRow>(
   pool: Pool,
-  {
-    name,
-    text,
-    values,
-  }: { readonly name: string; readonly text: string; readonly values: readonly unknown[] },
+  { values, ...statement }: Omit<StatementBatch, "values"> & { readonly values: readonly unknown[] },
 ): Promise<R[]> {
   const sent = values.map((value) => utils.prepareValue(value));
-  const batch = { name, text, values: [sent], isDescribed: true };
+  const batch = { ...statement, values: [sent], isDescribed: true };
   const end = await run(pool, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
   return resultsOf(end)[0] ?? [];
 }

@@ -78,8 +78,16 @@ export interface EligibilityOptions {
   readonly log: Log;
 }
 
+/**
+ * How long a rule is not asked after it took too long, as with a lock on its table. Each try holds
+ * up the deliveries of other resources.
+ */
+const restMs = 10_000;
+
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
+  /** Until when rules rest, by resource. */
+  const resting = new Map<string, number>();
   const ruleOf = (resource: string): AccessRule["kind"] =>
     definitions.get(resource)?.access.read.kind ?? "owner";
   /** Undefined for a resource whose rule is no filter. */
@@ -116,7 +124,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
       for (const [resource, own] of groupBy(pairs, ({ event }) => event.resource)) {
         const filter = filterOf(resource);
         if (filter === undefined) continue;
-        const passed = await judgeFilter(options, filter, own, which);
+        const passed = await judgeFilter({ ...options, resting }, filter, own, which);
         for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id ?? "", pair.user.id)));
       }
       return pairs.map((pair) => {
@@ -193,14 +201,17 @@ async function filteredReaders(
 }
 
 /**
- * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails.
+ * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails, and
+ * while it rests.
  */
 async function judgeFilter(
-  options: EligibilityOptions,
+  options: EligibilityOptions & { readonly resting: Map<string, number> },
   { definition, condition }: Filter,
   pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
   which: SnapshotColumn,
 ): Promise<ReadonlySet<string> | undefined> {
+  const { resting } = options;
+  if (performance.now() < (resting.get(definition.name) ?? 0)) return undefined;
   const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
   const ids = [...new Set(known.map(({ eventId }) => eventId))];
   try {
@@ -210,11 +221,17 @@ async function judgeFilter(
     });
     return new Set(found.flatMap((one) => [...one]));
   } catch (error) {
-    if (databaseFaultOf(error).kind === "unavailable") throw error;
     // The deliveries of other resources must not wait for this one.
+    if (isTooSlow(error)) resting.set(definition.name, performance.now() + restMs);
+    else if (databaseFaultOf(error).kind === "unavailable") throw error;
     options.log.error({ err: error, resource: definition.name }, "access.read failed");
     return undefined;
   }
+}
+
+/** Returns whether a statement met PostgreSQL's limit for locks (55P03) or for its time (57014). */
+function isTooSlow(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "55P03" || error.code === "57014");
 }
 
 const ownersBeforeText = `

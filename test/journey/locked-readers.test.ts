@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import type { QueryResultRow } from "pg";
+import { notesYaml, subscribe } from "../support/notes.ts";
+import { startReceiver, type TestReceiver } from "../support/receiver.ts";
+import { startService, type TestService, type TestUser } from "../support/service.ts";
+
+const resources = {
+  "notes.yaml": notesYaml,
+  "rooms.yaml": `
+name: rooms
+model: Room
+fields:
+  id: { type: Int, id: true }
+  keeper: { type: String }
+triggers: [on_delete]
+`,
+  "keys.yaml": `
+name: keys
+model: Key
+fields:
+  id: { type: Int, id: true }
+  room_id: { type: Int, references: rooms.id, as: room }
+triggers: [on_create]
+access:
+  read: { room: { keeper: "$user.email" } }
+`,
+};
+
+describe("a lock on a table that says who reads a record", function () {
+  this.timeout(60_000);
+  const receivers: TestReceiver[] = [];
+  let service: TestService;
+  let ada: TestUser;
+  let bob: TestUser;
+
+  before(async () => {
+    service = await startService({
+      mode: "servers",
+      resources,
+      webhooks: { maxAttempts: 1_000 },
+    });
+    [ada, bob] = [await service.createUser(), await service.createUser()];
+    await sql("INSERT INTO rooms (keeper) SELECT email FROM svc.users WHERE id = $1", [ada.id]);
+  });
+  after(async () => {
+    await Promise.all(receivers.map((receiver) => receiver.close()));
+    await service?.stop();
+  });
+
+  const sql = <R extends QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
+    service.infrastructure.sql<R>(text, values);
+  const openFor = async (user: TestUser, resource: string): Promise<TestReceiver> => {
+    const receiver = await startReceiver();
+    receivers.push(receiver);
+    receiver.answer = { status: 500 };
+    await subscribe(user, receiver, { resource, events: ["on_create"] });
+    return receiver;
+  };
+
+  it("holds up the retries of no other resource, and ends none of its own", async () => {
+    const [adas, bobs] = [await openFor(ada, "keys"), await openFor(bob, "notes")];
+    await sql("INSERT INTO keys (room_id) SELECT id FROM rooms");
+    await adas.waitFor(2);
+    const client = await service.infrastructure.database.pool.connect();
+    try {
+      await client.query("BEGIN; LOCK TABLE rooms IN ACCESS EXCLUSIVE MODE");
+      await sql("INSERT INTO notes (text, user_id) VALUES ('hello', $1)", [bob.id]);
+
+      await bobs.waitFor(5, { timeoutMs: 20_000 });
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+    const waiting = await sql(
+      `SELECT delivery.status FROM svc.deliveries AS delivery JOIN svc.delivery_queue ON delivery_id = delivery.id
+       WHERE delivery.resource = 'keys'`,
+    );
+    expect(waiting).to.deep.equal([{ status: "retrying" }]);
+  });
+});
