@@ -13,7 +13,7 @@ export interface RelayShares {
 
 /**
  * A relay that is silent for this long has died, is stopped, or has no broker: the others publish
- * its events too.
+ * its events too. So has one that was seen in the future, when the database's clock went back.
  */
 const lifeSeconds = 4;
 
@@ -23,7 +23,9 @@ const beatText = `
   ), forgotten AS (
     DELETE FROM svc.relays WHERE seen_at < now() - interval '1 hour'
   )
-  SELECT name FROM svc.relays WHERE name <> $1 AND seen_at > now() - interval '${lifeSeconds} seconds' ORDER BY name`;
+  SELECT name FROM svc.relays
+  WHERE name <> $1 AND seen_at > now() - interval '${lifeSeconds} seconds' AND seen_at < now() + interval '${lifeSeconds} seconds'
+  ORDER BY name`;
 
 const leaveText = `DELETE FROM svc.relays WHERE name = $1`;
 

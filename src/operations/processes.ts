@@ -45,6 +45,9 @@ const liveForSeconds = 15;
 const writeEverySeconds = 5;
 const mostListed = 100;
 
+/** A row of the future is of before the database's clock went back. Its process renews it soon. */
+const isLive = `seen_at BETWEEN now() - interval '${liveForSeconds} seconds' AND now() + interval '${liveForSeconds} seconds'`;
+
 const registerText = `
   INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, version)
   VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -57,11 +60,11 @@ const forgetText = `DELETE FROM svc.processes WHERE seen_at < now() - interval '
 const pollText = `
   WITH beat AS (
     UPDATE svc.processes SET seen_at = now()
-    WHERE id = $1 AND seen_at < now() - interval '${writeEverySeconds} seconds'
+    WHERE id = $1 AND (seen_at < now() - interval '${writeEverySeconds} seconds' OR seen_at > now() + interval '1 second')
   )
   SELECT reloads_asked AS asked, reloads_answered AS answered, ARRAY(
     SELECT id::text FROM svc.processes
-    WHERE program <> 'api' AND seen_at > now() - interval '${liveForSeconds} seconds' ORDER BY id
+    WHERE program <> 'api' AND ${isLive} ORDER BY id
   ) AS dispatchers
   FROM svc.processes WHERE id = $1`;
 
@@ -80,7 +83,7 @@ const columns = `id, program, host, pid, configuration, reloads_asked AS "reload
 const askText = `
   WITH ${actingCte("$1")}, asked AS (
     UPDATE svc.processes SET reloads_asked = reloads_asked + 1
-    WHERE seen_at > now() - interval '${liveForSeconds} seconds'
+    WHERE ${isLive}
     RETURNING ${columns}
   ), counted AS MATERIALIZED (
     SELECT count(*) AS processes FROM asked, acting HAVING count(*) > 0
@@ -195,7 +198,7 @@ async function readOwn(sql: Sql, id: string): Promise<PollRow | undefined> {
 
 const listText = `
   SELECT ${columns}, version, started_at AS "startedAt", seen_at AS "seenAt", loaded_at AS "loadedAt" FROM svc.processes
-  WHERE seen_at > now() - interval '${liveForSeconds} seconds' ORDER BY program, host, pid LIMIT ${mostListed}`;
+  WHERE ${isLive} ORDER BY program, host, pid LIMIT ${mostListed}`;
 
 /** A live process, as admins see it. */
 export interface LiveProcess extends ProcessRow {

@@ -51,6 +51,13 @@ describe("createRelayShares", () => {
     expect(await sharesOf("a").beat()).to.have.deep.property("others", ["b"]);
   });
 
+  it("leaves out one that died before the database's clock went back", async () => {
+    for (const name of ["a", "b"]) await sharesOf(name).beat();
+    await age("b", -60);
+
+    expect(await sharesOf("a").beat()).to.have.deep.property("others", []);
+  });
+
   it("forgets one of an hour ago", async () => {
     await sharesOf("old").beat();
     await age("old", 3_700);

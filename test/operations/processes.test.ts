@@ -174,6 +174,16 @@ describe("createRegistration", () => {
       expect(lists[0]).to.have.members([id, other]);
     });
 
+    it("leaves out one that died before the database's clock went back, and not itself", async () => {
+      await add("dispatcher", { age: "-60 seconds" });
+      startDispatcher();
+      await until(() => lists.length > 0, { what: "a list" });
+      await core.sql("UPDATE svc.processes SET seen_at = now() + interval '1 hour'");
+
+      await until(() => lists.at(-1)?.length === 0, { what: "the list without either" });
+      await until(() => lists.at(-1)?.join() === id, { what: "the list with it" });
+    });
+
     it("leaves itself out once when its own row was too old: others took it for dead", async () => {
       startDispatcher();
       await until(() => lists.length > 0, { what: "a list" });

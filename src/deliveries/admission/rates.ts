@@ -26,7 +26,8 @@ const mostWaiting = 10_000;
 /**
  * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An
  * attempt that is given out and not made is lost: a rate is never exceeded. The commit does not
- * wait for the disk: a crash of the database may give out the last 0.6 s again.
+ * wait for the disk: a crash of the database may give out the last 0.6 s again. The lowest rate has
+ * 10 s between attempts: a time far behind that is of before the database's clock went back.
  */
 const takeText = `
   WITH given AS (
@@ -37,7 +38,8 @@ const takeText = `
     SELECT clock_timestamp() AS now FROM (SELECT count(*) FROM held) AS locked
   ), base AS (
     SELECT id, gap_ms, wanted, clock.now,
-      greatest(next_slot_at, clock.now - burst_ms * interval '1 millisecond') AS next
+      CASE WHEN next_slot_at > clock.now + interval '20 seconds' THEN clock.now
+        ELSE greatest(next_slot_at, clock.now - burst_ms * interval '1 millisecond') END AS next
     FROM given JOIN held USING (id) CROSS JOIN clock
   ), granted AS MATERIALIZED (
     SELECT *, CASE WHEN next > now THEN 0

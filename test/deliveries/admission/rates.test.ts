@@ -65,6 +65,19 @@ describe("createRates", () => {
     expect(rates.waitMs(one.id)).to.be.within(1, 10_000);
   });
 
+  it("grants one at once after the database's clock went back", async () => {
+    const { id: subscriptionId } = await scene.work.addSubscription();
+    await scene.core.sql(
+      "UPDATE svc.subscription_state SET next_slot_at = now() + interval '1 hour' WHERE subscription_id = $1",
+      [subscriptionId],
+    );
+    const ask = { subscriptionId, rateLimit: 0.1, count: 7 };
+
+    const [first, second] = [await open().take([ask]), await open().take([ask])];
+
+    expect([first.get(subscriptionId), second.get(subscriptionId)]).to.deep.equal([1, 0]);
+  });
+
   it("asks the database for nothing where no subscription has a limit", async () => {
     const rates = createRates({ sql: () => expect.fail("asked"), now: () => 0, onWait: () => undefined });
 
