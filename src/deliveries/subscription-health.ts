@@ -151,12 +151,11 @@ const writeText = `
 /** Writes what is due. What cannot be written now stays due. */
 async function flush(state: State): Promise<void> {
   const { sql, entries, due, log, actor, disableAfterMs, now } = state;
-  for (;;) {
+  const dueByMs = Math.floor(now());
+  const all = [...due].filter(([, dueMs]) => dueMs <= dueByMs).map(([id]) => id);
+  for (let start = 0; start < all.length; start += mostAtOnce) {
     const atMs = Math.floor(now());
-    const isDue = ([, dueMs]: readonly [number, number]): boolean => dueMs <= atMs;
-    const ids = [...due].filter(isDue).slice(0, mostAtOnce);
-    if (ids.length === 0) return;
-    const taken = ids.flatMap(([id]) => {
+    const taken = all.slice(start, start + mostAtOnce).flatMap((id) => {
       due.delete(id);
       const entry = entries.get(id);
       return entry === undefined ? [] : [{ id, entry, seen: { ...entry } }];
