@@ -5,6 +5,7 @@ import {
   maxKeyLength,
   maxPlaces,
   placesOf,
+  toPath,
   valueAt,
   type Path,
   type Place,
@@ -23,6 +24,7 @@ import { callCode } from "../mapping/code-module.ts";
 import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts";
 import { createAsker, maxLookups, type LookupQuery } from "../validation/existence.ts";
 import { fill, messageFor } from "../validation/messages.ts";
+import { displayName } from "../validation/values.ts";
 import { validatedOf } from "../validation/validated.ts";
 
 /** The rules of one body, parsed; validating is then a walk over tables. */
@@ -168,6 +170,7 @@ function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (pl
     once,
     allAt,
     at: (other) => valueAt(body, put(other, captures)),
+    nameOf: (other) => displayName(put(toPath(other), captures).join(".")),
   });
 }
 

@@ -35,6 +35,8 @@ export interface Subject {
    * own.
    */
   at(path: Path): unknown;
+  /** Returns another field's name for messages, with the same item in place of a `*`. */
+  nameOf(field: string): string;
   /** Returns all values that a path with `*` matches; at most as many as a body may have items. */
   allAt(path: Path): readonly unknown[];
   /** Computes once per body what many items would otherwise compute each. */

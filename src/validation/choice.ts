@@ -29,19 +29,18 @@ const inArray: MakeCheck = ([field = ""]) => {
 
 const same: MakeCheck = ([field = ""]) => {
   const path = toPath(field);
-  const failure = { blanks: { other: displayName(field) } };
-  return (subject) => (isEqual(subject.value, subject.at(path)) ? undefined : failure);
+  return (subject) =>
+    isEqual(subject.value, subject.at(path)) ? undefined : { blanks: { other: subject.nameOf(field) } };
 };
 
 const different: MakeCheck = (fields) => {
   const paths = fields.map(toPath);
-  const failure = { blanks: { other: displayName(fields[0] ?? "") } };
   return (subject) => {
     const isSame = paths.some((path) => {
       const other = subject.at(path);
       return other !== undefined && isEqual(subject.value, other);
     });
-    return isSame ? failure : undefined;
+    return isSame ? { blanks: { other: subject.nameOf(fields[0] ?? "") } } : undefined;
   };
 };
 

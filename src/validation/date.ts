@@ -1,7 +1,7 @@
 import { createDateReader, parseDateText, resolveDate } from "./dates.ts";
 import { toPath } from "./body-paths.ts";
 import { onText, type FieldRules, type MakeCheck } from "./check.ts";
-import { displayName, textOf } from "./values.ts";
+import { textOf } from "./values.ts";
 
 type ReadDate = (value: unknown) => Date | undefined;
 
@@ -27,7 +27,6 @@ function ordered(holds: (order: number) => boolean): MakeCheck {
     const read = readerOf(field);
     const path = toPath(bound);
     const isField = resolveDate(bound, new Date(0)) === undefined && read(bound) === undefined;
-    const failure = { blanks: { date: isField ? displayName(bound) : bound } };
     return (subject) => {
       const other = isField ? subject.at(path) : bound;
       const limit = isField
@@ -35,7 +34,7 @@ function ordered(holds: (order: number) => boolean): MakeCheck {
         : (read(bound) ?? resolveDate(bound, subject.now));
       const date = read(subject.value);
       const isKept = date !== undefined && limit !== undefined && holds(date.getTime() - limit.getTime());
-      return isKept ? undefined : failure;
+      return isKept ? undefined : { blanks: { date: isField ? subject.nameOf(bound) : bound } };
     };
   };
 }

@@ -1,6 +1,6 @@
 import { toPath, type Path } from "./body-paths.ts";
-import { onValue, type Broken, type Check, type Exclusion, type MakeCheck, type Subject } from "./check.ts";
-import { displayName, isEmpty, meansArgument, textOf } from "./values.ts";
+import { onValue, type Check, type Exclusion, type MakeCheck, type Subject } from "./check.ts";
+import { isEmpty, meansArgument, textOf } from "./values.ts";
 
 /** Makes a check that the field is filled, when a condition on other fields holds. */
 function requiredWhen(
@@ -8,9 +8,15 @@ function requiredWhen(
 ): (fields: readonly string[]) => Check {
   return (fields) => {
     const paths = fields.map(toPath);
-    const failure: Broken = { blanks: { values: fields.map(displayName).join(" / ") } };
-    return (subject) => (isEmpty(subject.value) && isAsked(subject, paths) ? failure : undefined);
+    return (subject) => {
+      if (!isEmpty(subject.value) || !isAsked(subject, paths)) return undefined;
+      return { blanks: { values: namesOf(subject, fields) } };
+    };
   };
+}
+
+function namesOf(subject: Subject, fields: readonly string[]): string {
+  return fields.map((field) => subject.nameOf(field)).join(" / ");
 }
 
 /**
@@ -39,22 +45,27 @@ const requiredIf: MakeCheck = (args) => {
   return (subject) => {
     if (!isEmpty(subject.value) || !matches(subject)) return undefined;
     const other = subject.at(path);
-    return { blanks: { other: displayName(field), value: other === null ? "empty" : (textOf(other) ?? "") } };
+    return {
+      blanks: { other: subject.nameOf(field), value: other === null ? "empty" : (textOf(other) ?? "") },
+    };
   };
 };
 
 const requiredUnless: MakeCheck = (args) => {
   const [field = "", ...values] = args;
-  const failure: Broken = { blanks: { other: displayName(field), values: values.join(", ") } };
   const matches = otherMatches(args);
-  return (subject) => (isEmpty(subject.value) && !matches(subject) ? failure : undefined);
+  return (subject) => {
+    if (!isEmpty(subject.value) || matches(subject)) return undefined;
+    return { blanks: { other: subject.nameOf(field), values: values.join(", ") } };
+  };
 };
 
 const prohibits: MakeCheck = (fields) => {
   const paths = fields.map(toPath);
-  const failure: Broken = { blanks: { other: fields.map(displayName).join(" / ") } };
-  return (subject) =>
-    !isEmpty(subject.value) && paths.some((path) => !isEmpty(subject.at(path))) ? failure : undefined;
+  return (subject) => {
+    if (isEmpty(subject.value) || paths.every((path) => isEmpty(subject.at(path)))) return undefined;
+    return { blanks: { other: namesOf(subject, fields) } };
+  };
 };
 
 const yes: ReadonlySet<unknown> = new Set(["yes", "on", "1", 1, true, "true"]);

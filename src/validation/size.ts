@@ -1,6 +1,6 @@
 import { countOf, isContainer, toPath } from "./body-paths.ts";
 import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
-import { codePoints, displayName, isNumeric, textOf, toDecimal } from "./values.ts";
+import { codePoints, isNumeric, textOf, toDecimal } from "./values.ts";
 
 /** Returns the number itself, the count of items, or the count of characters. */
 function sizeOf(value: unknown, kind: SizeKind): number | string {
@@ -50,7 +50,7 @@ function related(holds: (order: number) => boolean): MakeCheck {
       if (isLiteral) {
         return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
       }
-      if (other === undefined || other === null) return { blanks: { value: displayName(bound) }, kind };
+      if (other === undefined || other === null) return { blanks: { value: subject.nameOf(bound) }, kind };
       const size = sizeOfOther(subject, other, kind);
       const isComparable = kind === "numeric" || (typeof value === typeof other && typeof value !== "number");
       if (isComparable && holds(compare(sizeOf(value, kind), size))) return undefined;

@@ -164,9 +164,27 @@ describe("validate", () => {
       const items = [{ kind: "gift", note: "hi" }, { kind: "gift" }, { kind: "plain" }];
 
       expect(await errorsOf({ "items.*.note": "required_if:items.*.kind,gift" }, { items })).to.deep.equal({
-        "items.1.note": ["The items.1.note field is required when items.*.kind is gift."],
+        "items.1.note": ["The items.1.note field is required when items.1.kind is gift."],
       });
     });
+
+    for (const [rule, item, end] of [
+      ["required_with:items.*.a", { a: 1 }, "is required when items.1.a is present."],
+      ["required_without_all:items.*.a,b", {}, "is required when none of items.1.a / b are present."],
+      ["required_unless:items.*.a,x", { a: 1 }, "is required unless items.1.a is in x."],
+      ["prohibits:items.*.a", { it: 1, a: 1 }, "prohibits items.1.a from being present."],
+      ["same:items.*.a", { it: 1, a: 2 }, "must match items.1.a."],
+      ["different:items.*.a", { it: 1, a: 1 }, "and items.1.a must be different."],
+      ["numeric|gt:items.*.a", { it: 1 }, "must be greater than items.1.a."],
+      ["after:items.*.a", { it: "2026-01-01" }, "must be a date after items.1.a."],
+    ] as const)
+      it(`names the same item in the message of ${rule}`, async () => {
+        const errors = await errorsOf({ "items.*.it": rule }, { items: [{}, item], b: null });
+
+        expect(errors)
+          .to.have.property("items.1.it")
+          .that.deep.equals([`The items.1.it field ${end}`]);
+      });
 
     it("gives back the validated part of each item, and an empty list as it is", async () => {
       const list = { tags: "array", "tags.*.name": "string" };
