@@ -4,51 +4,54 @@ import { comparesWithNull, type Condition, type Parameter } from "./condition.ts
 
 type Where = Readonly<Record<string, unknown>>;
 
-const nothing: Where = { OR: [] };
+/** What is never true: Prisma drops an `OR: []` within another OR, and finds every record. */
+type Translated = Where | "nothing" | undefined;
 
 /**
- * Returns the Prisma filter of a condition, for the queries that the Prisma client answers.
- * "nothing" for one that compares with NULL, which Prisma takes for a value. Undefined for one that
- * Prisma's filters cannot say.
+ * Returns the Prisma filter of a condition, for the queries that the Prisma client answers. A
+ * comparison with NULL, which Prisma takes for a value, is never true, and within a NOT neither.
+ *
+ * @returns Undefined for a condition that Prisma's filters cannot say.
  */
-export function prismaWhereOf(condition: Condition): Where | "nothing" | undefined {
-  if (comparesWithNull(condition)) return "nothing";
-  return translate(condition);
-}
-
-function translate(condition: Condition): Where | undefined {
+export function prismaWhereOf(condition: Condition): Translated {
   switch (condition.kind) {
-    case "all":
-    case "any": {
-      const of = condition.of.map(translate);
+    case "all": {
+      const of = condition.of.map(prismaWhereOf).filter((one) => !isEverything(one));
       if (of.includes(undefined)) return undefined;
-      if (condition.kind === "any") return of.length === 0 ? nothing : { OR: of };
-      return of.length === 0 ? {} : { AND: of };
+      if (of.includes("nothing")) return "nothing";
+      return of.length === 0 ? everything : { AND: of };
+    }
+    case "any": {
+      const of = condition.of.map(prismaWhereOf).filter((one) => one !== "nothing");
+      if (of.includes(undefined)) return undefined;
+      if (of.some(isEverything)) return everything;
+      return of.length === 0 ? "nothing" : { OR: of };
     }
     // What a relation's `none` and `every` were made of: Prisma means the same by them.
     case "notFalse":
-      return translate(condition.of);
+      return prismaWhereOf(condition.of);
     case "not": {
-      const of = translate(condition.of);
-      return of && { NOT: of };
+      if (comparesWithNull(condition.of)) return "nothing";
+      const of = prismaWhereOf(condition.of);
+      if (of === "nothing") return everything;
+      return isEverything(of) ? "nothing" : of && { NOT: of };
     }
     case "compare":
+      if (condition.value === null) return "nothing";
       return {
         [condition.field.name]: { [words[condition.operator]]: valueOf(condition.field, condition.value) },
       };
-    case "in": {
-      const values = condition.values.map((value) => valueOf(condition.field, value));
-      return { [condition.field.name]: { in: values } };
-    }
+    case "in":
+      return { [condition.field.name]: { in: valuesOf(condition) } };
     case "null":
       return { [condition.field.name]: null };
-    case "list": {
-      const values = condition.values.map((value) => valueOf(condition.field, value));
-      return { [condition.field.name]: { [listWords[condition.operator]]: values } };
-    }
+    case "list":
+      if (condition.operator !== "&&" && condition.values.includes(null)) return "nothing";
+      return { [condition.field.name]: { [listWords[condition.operator]]: valuesOf(condition) } };
     case "related": {
       const { link } = condition;
-      const of = translate(condition.of);
+      const of = prismaWhereOf(condition.of);
+      if (of === "nothing") return of;
       return of && { [link.name]: { [link.isMany ? "some" : "is"]: of } };
     }
     case "like":
@@ -56,6 +59,12 @@ function translate(condition: Condition): Where | undefined {
     case "version":
       return undefined;
   }
+}
+
+const everything: Where = {};
+
+function isEverything(translated: Translated): boolean {
+  return typeof translated === "object" && Object.keys(translated).length === 0;
 }
 
 const words = { "=": "equals", "<>": "not", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte" } as const;
@@ -71,6 +80,11 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   Date: (text) => new Date(text),
   Time: (text) => new Date(`1970-01-01T${text}Z`),
 };
+
+/** Leaves out NULL, which is no value of a list. */
+function valuesOf({ field, values }: Extract<Condition, { kind: "in" | "list" }>): readonly unknown[] {
+  return values.filter((value) => value !== null).map((value) => valueOf(field, value));
+}
 
 function valueOf({ type }: Field, value: Parameter): unknown {
   return typeof value === "string" ? (decoders[type]?.(value) ?? value) : value;

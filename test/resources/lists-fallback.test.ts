@@ -1,12 +1,17 @@
 import { expect } from "chai";
 import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
 import type { Answer } from "../support/http.ts";
+import { ownersOnly } from "../support/definitions.ts";
 import { ask, idsOf, seed, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 
 const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
 const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
+
+const bothByPrisma = (): BaseQuery => ({
+  where: { reference: { in: ["a-1", "b-1"], mode: "insensitive" } },
+});
 
 describe("lists of a code module with arguments that only Prisma knows", () => {
   let served: ServedDatabase;
@@ -47,6 +52,26 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
       const message =
         "Lists of orders cannot be asked for this: their code module gives arguments that only Prisma knows.";
       expect(errorsOf(answer)).to.deep.equal([422, { [parameter.split("=")[0] ?? ""]: [message] }]);
+    });
+
+  for (const [what, where, ids] of [
+    ["another way", { OR: [{ user_id: "$user.id" }, { notes: "$user.claims.x" }] }, [1]],
+    ["another value", { OR: [{ user_id: "$user.id" }, { notes: { in: ["$user.claims.x", "n"] } }] }, [1, 3]],
+    ["all", { OR: [{ notes: "$user.claims.x" }, { NOT: { notes: { notIn: "$user.claims.x" } } }] }, []],
+  ] as const)
+    it(`hold what a rule of access leaves where ${what} is a claim that is missing`, async () => {
+      const access = { ...ownersOnly, read: { kind: "filter", where } } as const;
+      await served.sql("UPDATE orders SET remarks = 'n' WHERE id = 3");
+      await serveWith("orders", { access, code: { baseQuery: bothByPrisma } });
+
+      const list = await ask(api, "ada", "GET /orders");
+      const statuses = await Promise.all(
+        [1, 3].map(async (id) => (await ask(api, "ada", `GET /orders/${id}`)).status),
+      );
+
+      expect(idsOf(list)).to.deep.equal(ids);
+      expect(statuses).to.deep.equal([1, 3].map((id) => (ids.some((one) => one === id) ? 200 : 403)));
+      expect(served.fallbacks).to.deep.equal(["orders", "orders", "orders"]);
     });
 
   it("cannot be included in others", async () => {
