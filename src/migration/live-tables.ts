@@ -1,5 +1,5 @@
 import type { ClientBase, Pool } from "pg";
-import { quoteTable, tableSql } from "../db/names.ts";
+import { quoteTable, tableSql, tablesSchema } from "../db/names.ts";
 
 /** A table, view or foreign table in a schema of the resources. */
 export interface LiveRelation {
@@ -35,7 +35,7 @@ export interface LiveColumn {
 /** The tables, views and enums in the schemas of the resources. */
 export interface LiveSchema {
   readonly relations: readonly LiveRelation[];
-  /** Tables with a dot in their names, which no mapping file can name. */
+  /** Tables with a dot in their names, which no mapping file can name; with their schemas. */
   readonly dotted: readonly string[];
   /** Names of the enum types, with their schemas. */
   readonly enums: readonly string[];
@@ -68,7 +68,9 @@ export async function readSchema(client: ClientBase, schemas: readonly string[])
     relations: rows.flatMap(({ name, kind, hasDot }) =>
       kind === "enum" || kind === "schema" || hasDot ? [] : [{ name, kind }],
     ),
-    dotted: rows.flatMap(({ name, hasDot }) => (hasDot ? [name] : [])),
+    dotted: rows.flatMap(({ name, schema, hasDot }) =>
+      hasDot ? [schema === tablesSchema ? `${schema}.${name}` : name] : [],
+    ),
     enums: rows.flatMap(({ name, schema, kind }) => (kind === "enum" ? [`${schema}.${name}`] : [])),
     schemas: rows.flatMap(({ name, kind }) => (kind === "schema" ? [name] : [])),
   };

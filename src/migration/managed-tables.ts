@@ -141,11 +141,10 @@ async function compareManaged({
 }): Promise<OwnChanges> {
   if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
   const named = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
-  const others = [...named, ...live.dotted];
   return compareOwn({
     client,
     schemaText,
-    externalTables: others.map(qualified),
+    externalTables: [...named.map(qualified), ...live.dotted],
     externalEnums: live.enums,
     managed,
     objects,

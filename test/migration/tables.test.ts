@@ -140,6 +140,24 @@ describe("applyMigration of tables in schemas of their own", () => {
   });
 });
 
+describe("applyMigration beside tables that no mapping file can name", () => {
+  let scene: Scene;
+
+  before(async () => (scene = await openScene()));
+  after(() => scene.close());
+
+  it("leaves them as they are, in the schema public and in another one", async () => {
+    await scene.client.query(
+      'CREATE TABLE "dotted.name" (id int); CREATE SCHEMA sales; CREATE TABLE sales."dotted.name" (id int)',
+    );
+
+    await scene.migrate(definitionsOf(customers));
+    await scene.migrate(items("String"));
+
+    expect(titlesOf(await scene.plan(items("String")))).to.deep.equal([]);
+  });
+});
+
 describe("applyMigration beside foreign keys into a schema without a managed table", () => {
   let scene: Scene;
 
