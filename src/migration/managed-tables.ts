@@ -9,7 +9,7 @@ import {
   type OwnedSequence,
 } from "./live-objects.ts";
 import type { LiveSchema } from "./live-tables.ts";
-import { byKey, readMade, recordStatements } from "./made.ts";
+import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { partsOfTable, quoteName, quoteTable, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
@@ -95,8 +95,7 @@ export async function planTables({
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
-  const gone = new Set(record.map(({ table }) => table));
-  for (const table of [...there, ...managed]) gone.delete(table);
+  const gone = await findGone(client, record, managed);
   const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
 
   return {
@@ -108,7 +107,7 @@ export async function planTables({
         .map((sql) => ({ title: titleOf(sql), sql })),
       ...valueChecks.after,
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
-      ...[...gone].map((table) => recordStep(table, [])),
+      ...gone.map((table) => recordStep(table, [])),
     ],
     // Both report a check that is dropped together with its column.
     losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
@@ -126,6 +125,17 @@ export async function planTables({
     ],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
   };
+}
+
+/** Finds the tables on record that are not there any more, in whatever schema they were. */
+async function findGone(
+  client: Client,
+  record: readonly MadeObject[],
+  managed: readonly string[],
+): Promise<readonly string[]> {
+  const others = [...new Set(record.map(({ table }) => table))].filter((table) => !managed.includes(table));
+  const there = await readRelations(client, others);
+  return others.filter((table) => !there.some(({ name }) => name === table));
 }
 
 /** Compares the managed tables with the models, if there are any. */

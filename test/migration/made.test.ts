@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { customers } from "../support/shop.ts";
-import { definitionsOf, field } from "../support/definitions.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
 import {
   market,
   marketWith,
@@ -56,6 +56,18 @@ describe("svc.made", () => {
     await scene.apply(definitionsOf(customers));
 
     expect((await scene.record()).filter((line) => line.startsWith("orders"))).to.deep.equal([]);
+  });
+
+  it("remembers a table of a resource that is no longer mapped, also in a schema without any other", async () => {
+    const away = definition({ name: "away", table: "far.away", fields: [] });
+    await scene.migrate(definitionsOf(customers, away));
+
+    await scene.migrate(definitionsOf(customers));
+    await scene.migrate(definitionsOf(customers));
+
+    expect(await scene.record()).to.include("far.away table far.away");
+    const wider = { ...away, fields: [...away.fields, field("note", "String", { isOptional: true })] };
+    expect(await scene.apply(definitionsOf(customers, wider))).to.equal("done");
   });
 
   for (const [what, fewer, named] of [
