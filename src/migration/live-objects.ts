@@ -32,6 +32,7 @@ export function keyOf(kind: ObjectKind | "table", table: string, name: string): 
   return JSON.stringify([kind, table, name]);
 }
 
+// A foreign key to a partitioned table has one more for each partition, with it as the parent.
 const liveQuery = `
   WITH tables AS (
     SELECT cls.oid, ${tableSql("cls")} AS name FROM pg_class AS cls
@@ -67,7 +68,7 @@ const liveQuery = `
     ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND attnum = ANY(con.conkey)),
     obj_description(con.oid, 'pg_constraint'), false,
     con.contype = 'c' OR (con.convalidated AND NOT con.condeferrable AND con.confmatchtype = 's')
-  FROM tables JOIN pg_constraint AS con ON con.conrelid = tables.oid AND con.contype IN ('f', 'c')
+  FROM tables JOIN pg_constraint AS con ON con.conrelid = tables.oid AND (con.contype = 'c' OR con.contype = 'f' AND con.conparentid = 0)
   UNION ALL
   SELECT tables.name, 'other', trg.tgname, 'trigger', pg_get_triggerdef(trg.oid), '{}', NULL, false, true
   FROM tables JOIN pg_trigger AS trg ON trg.tgrelid = tables.oid AND NOT trg.tgisinternal

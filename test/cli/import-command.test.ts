@@ -61,6 +61,22 @@ includes: [customer]
     });
   });
 
+  it("refers to a partitioned table, and knows nothing of the references to its partitions", async () => {
+    await psql(database.url, {
+      sql: `CREATE TABLE meters (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE meters_low PARTITION OF meters FOR VALUES FROM (0) TO (9);
+        CREATE TABLE meters_rest PARTITION OF meters DEFAULT;
+        CREATE TABLE readings (id serial PRIMARY KEY, meter_id int NOT NULL REFERENCES meters)`,
+    });
+
+    const { stdout } = await run();
+
+    expect(stdout).to.not.contain("meters_");
+    expect(await readFile(pathOf("readings.yaml"), "utf8")).to.contain(
+      "  id: { type: Int, id: true }\n  meter_id: { type: Int, references: meters.id, as: meter }\n",
+    );
+  });
+
   it("writes nothing over files that are there, unless it is told to", async () => {
     await run();
     await appendFile(pathOf("orders.yaml"), "# by hand\n");

@@ -45,6 +45,18 @@ describe("applyMigration beside tables that exist", () => {
     expect((await scene.plan(existing)).steps).to.deep.equal([]);
   });
 
+  it("counts a foreign key to a partitioned table as its own, with those to the partitions", async () => {
+    await client.query(`
+      CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL) PARTITION BY RANGE (id);
+      CREATE TABLE customers_rest PARTITION OF customers DEFAULT`);
+    const existing = definitionsOf({ ...customers, isManaged: false }, orders);
+
+    await scene.migrate(existing);
+
+    const { steps, leftAlone } = await scene.plan(existing);
+    expect([steps, leftAlone]).to.deep.equal([[], []]);
+  });
+
   it("refuses to change a table that it did not make, unless that is allowed", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, extra text)");
 

@@ -58,6 +58,7 @@ const columnsQuery = `
   WHERE att.attrelid IN (${wanted}) AND att.attnum > 0 AND NOT att.attisdropped
   ORDER BY att.attrelid, att.attnum`;
 
+// A foreign key to a partitioned table has one more for each partition, with it as the parent.
 const constraintsQuery = `
   SELECT con.conname AS name,
     CASE con.contype WHEN 'p' THEN 'primary' WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
@@ -72,6 +73,7 @@ const constraintsQuery = `
     con.convalidated AS "isValidated"
   FROM pg_constraint AS con
   WHERE con.contype IN ('p', 'u', 'f', 'c') AND (con.contypid <> 0 OR con.conrelid IN (${wanted}))
+    AND (con.contype <> 'f' OR con.conparentid = 0)
   ORDER BY con.conrelid, con.conname`;
 
 const indexesQuery = `
