@@ -117,7 +117,8 @@ async function handleMessages(
     return [];
   });
   if (unknown.length > 0) leaveUnknown(options, unknown);
-  if (foreign.length > 0) await deadLetter(options, foreign, signal);
+  // Not waited for: a queue of dead letters that is full, or without a quorum, holds up no event.
+  if (foreign.length > 0) void deadLetter(options, foreign, signal);
   if (batch.length > 0) await fanOutOrHalve(options, batch, signal);
 }
 
@@ -152,7 +153,6 @@ async function deadLetter(
   metrics.deadLettered("foreign", moved.length);
   for (const message of moved) message.ack();
   if (moved.length === messages.length) return;
-  // One pause for all of them: the events of this service wait behind it.
   await pause(1_000, signal);
   messages.forEach((message, index) => {
     if (!isMoved(index)) message.requeue();

@@ -42,6 +42,8 @@ interface State {
   readonly passedOn: Set<string>;
   /** Row id after which the next look for strays begins. */
   strayAfter: string | undefined;
+  /** Dead letters that are being published. */
+  burying: Promise<void> | undefined;
   tidiedAtMs: number;
   orphansAtMs: number;
   wholeAtMs: number;
@@ -78,6 +80,7 @@ export function createSweep(options: SweepOptions): Sweep {
     walk: createParkedWalk(),
     passedOn: new Set(),
     strayAfter: undefined,
+    burying: undefined,
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
     wholeAtMs: -Infinity,
@@ -112,6 +115,7 @@ export function createSweep(options: SweepOptions): Sweep {
         await alarm.wait(waitMs - leastGapMs, signal);
       }
       await stop();
+      await state.burying;
       await attempts.drain();
     },
   };
@@ -174,7 +178,7 @@ async function tidy(state: State): Promise<void> {
       "deliveries of a process that died are due again",
     );
   await returnStrays(state);
-  if (broker.isConnected()) await publishDead(state.options);
+  if (broker.isConnected()) bury(state);
   if (now - state.orphansAtMs < orphansEveryMs) return;
   state.orphansAtMs = now;
   for (const subscriptionId of await store.findOrphaned(batchSize))
@@ -196,6 +200,17 @@ async function returnStrays(state: State): Promise<void> {
       { event: "sweep.strays", deliveries: count },
       "unfinished deliveries were neither in the queue nor in flight; they are due again",
     );
+}
+
+/** Publishes dead letters without a wait: the broker may leave each unconfirmed for 10 s. */
+function bury(state: State): void {
+  state.burying ??= publishDead(state.options)
+    .catch((error: unknown) =>
+      state.options.log.error({ err: error }, "dead letters not published; trying again"),
+    )
+    .finally(() => {
+      state.burying = undefined;
+    });
 }
 
 async function publishDead({ store, broker, metrics, requeueAfterMs }: SweepOptions): Promise<void> {

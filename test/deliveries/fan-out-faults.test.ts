@@ -190,6 +190,22 @@ describe("createFanOut", () => {
     });
   }
 
+  it("goes on with the others while the broker says nothing of a foreign message", async () => {
+    const never = new Promise<never>(() => undefined);
+    start({
+      broker: {
+        ...scene.broker,
+        publish: (messages) =>
+          messages.some(({ exchange }) => exchange === exchanges.dead)
+            ? never
+            : scene.broker.publish(messages),
+      },
+    });
+
+    await scene.broker.publish([foreignMessage, messageOf(scene.event)]);
+    await until(() => scene.started.length === 1, { what: "the attempt" });
+  });
+
   it("gives a foreign message back while svc.dead does not confirm it", async () => {
     scene.broker.refuses = ({ exchange }) => exchange === exchanges.dead;
     start();

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../../src/db/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
+import { aborted } from "../../src/kit/worker.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
@@ -328,6 +329,28 @@ describe("createSweep", () => {
     expect(scene.broker.published[0]?.body.toString()).to.include('"data":[1.50],');
     expect(await scene.broker.depth(queues.dead)).to.equal(1);
     expect((await scene.work.deliveryOf(young.id)).deadLetteredAt).to.equal(null);
+  });
+
+  it("has deliveries attempted while the broker says nothing of dead letters", async () => {
+    await scene.work.addDelivery(scene.subscription, { status: "failed", lastError: "spent" });
+    await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
+    const answering = new AbortController();
+    start({
+      broker: {
+        ...scene.broker,
+        async publish(messages) {
+          scene.broker.published.push(...messages);
+          await aborted(answering.signal);
+          return messages.map(() => ({ kind: "unconfirmed", reason: "no confirm" }));
+        },
+      },
+    });
+    await until(() => scene.broker.published.length > 0, { what: "the dead letter" });
+
+    await scene.work.addDelivery(scene.subscription);
+
+    await untilStarted(1);
+    answering.abort();
   });
 
   it("has deliveries attempted while there is no broker", async () => {
