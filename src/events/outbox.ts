@@ -75,8 +75,11 @@ export function holderOf({ ownerId, resource }: Pick<OutboxEvent, "ownerId" | "r
 }
 
 export interface OutboxRead {
-  /** Process of PostgreSQL that ran the statement. */
-  readonly session: number;
+  /**
+   * Tells sessions of the database apart, also those of two lives of one server. In a container,
+   * processes have the same numbers after each start.
+   */
+  readonly session: string;
   readonly snapshot: TransactionSnapshot;
   /** Each event once. */
   readonly events: readonly FoundEvent[];
@@ -168,7 +171,7 @@ const readText = `
       AND (is_new OR (coalesce(used_events, 0) < $20::int AND coalesce(used_bytes, 0) < $21::bigint))
     ORDER BY turn, is_new DESC, bytes, number, place LIMIT $11::int
   )
-  SELECT pg_current_snapshot()::text AS "readIn", pg_backend_pid() AS session, taken.*,
+  SELECT pg_current_snapshot()::text AS "readIn", concat(pg_backend_pid(), ' ', pg_postmaster_start_time()) AS session, taken.*,
     (SELECT array_agg((SELECT count(*)::int FROM found WHERE found.number = scan.number) ORDER BY scan.number) FROM scan) AS "foundIn"
   FROM (VALUES (1)) AS one LEFT JOIN (
     SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.turn, NOT chosen.is_new AS "isLeftOver", chosen.transaction_id AS transaction, chosen.bytes, event.*
@@ -180,7 +183,7 @@ const readText = `
 interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly uuid: string | null;
   readonly readIn: string;
-  readonly session: number;
+  readonly session: string;
   /** How many events each scan found. */
   readonly foundIn: readonly number[] | null;
   /** Number of the scan, from 1; null when nothing was taken. */

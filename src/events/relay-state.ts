@@ -38,8 +38,8 @@ export interface RelayState {
   /** Resources whose events are being presented. */
   readonly busy: Set<string>;
   readonly underWay: Set<Promise<void>>;
-  /** Processes of PostgreSQL that have answered reads. */
-  readonly sessions: Set<number>;
+  /** Sessions of PostgreSQL that have answered reads. */
+  readonly sessions: Set<string>;
   cursor: OutboxCursor;
   share: Share | undefined;
   nextBeatMs: number;

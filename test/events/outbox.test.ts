@@ -3,7 +3,7 @@ import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox, type Outbox, type FoundEvent, type Share } from "../../src/events/outbox.ts";
 import { openDatabase } from "../../src/db/client.ts";
-import { createSql } from "../../src/db/sql.ts";
+import { createSql, sqlOver } from "../../src/db/sql.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { until } from "../support/wait.ts";
 import { createWork, type Work } from "../support/work.ts";
@@ -144,6 +144,18 @@ describe("createOutbox", () => {
       } finally {
         await database.close();
       }
+    });
+
+    it("says which session answered, by more than a number that comes again after a restart", async () => {
+      const sql = sqlOver(await begin());
+      const [own] = await sql<{ readonly pid: number; readonly since: string }>(
+        "SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS since",
+      );
+
+      const options = { scans: [], share: alone, known: [], limit: 1, maxBytes: 1 };
+      const { session } = await createOutbox({ sql }).read(options);
+
+      expect(session).to.equal(`${own?.pid} ${own?.since}`);
     });
 
     it("gives an event as it was captured", async () => {
