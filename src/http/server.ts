@@ -5,6 +5,7 @@ import type { Log } from "../telemetry/log.ts";
 import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
+import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 
 export interface HttpServer {
@@ -84,10 +85,14 @@ export async function startServer(
   },
 ): Promise<HttpServer> {
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
-  const listen = bounded(listener, exchangeTimeout);
+  const inOrder = bounded(listener, exchangeTimeout);
+  const listen: Listener = (request, response) => {
+    inOrder.begin(request, response);
+  };
   // A request without a host is refused by the listener (app.ts), with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listen);
   server.timeout = stallTimeout;
+  server.on("connection", (socket: Socket) => inOrder.watch(socket));
   // The listener asks for the body when it wants it (body.ts). A client that is refused earlier
   // keeps it.
   server.on("checkContinue", listen);
@@ -116,13 +121,21 @@ export async function startServer(
   };
 }
 
-/** Ends an exchange that takes too long as a whole, whichever side is slow. */
-function bounded(listener: Listener, limitMs: number): Listener {
-  return (request, response) => {
-    const deadline = setTimeout(() => request.socket.destroy(), limitMs);
-    response.once("close", () => clearTimeout(deadline));
+/**
+ * Ends an exchange that takes too long as a whole, whichever side is slow. The next one of its
+ * connection begins when it has ended.
+ */
+function bounded(listener: Listener, limitMs: number): InOrder {
+  const inOrder = createInOrder((request, response) => {
+    const { socket } = request;
+    const deadline = setTimeout(() => socket.destroy(), limitMs);
+    response.once("close", () => {
+      clearTimeout(deadline);
+      inOrder.next(socket);
+    });
     listener(request, response);
-  };
+  });
+  return inOrder;
 }
 
 /** Closes connections beyond `limit`, whichever handle has accepted them. */

@@ -1,0 +1,97 @@
+import type { ServerResponse } from "node:http";
+import { expect } from "chai";
+import { startServer, type HttpServer } from "../../src/http/server.ts";
+import { call } from "../support/http.ts";
+import { answersIn, openRaw } from "../support/raw.ts";
+import { until } from "../support/wait.ts";
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+describe("requests that are sent behind each other on one connection", () => {
+  let server: HttpServer;
+  /** Those that the listener has got and not answered, by path. */
+  const open = new Map<string, ServerResponse>();
+  const seen: string[] = [];
+
+  beforeEach(async () => {
+    open.clear();
+    seen.length = 0;
+    server = await startServer(
+      (request, response) => {
+        seen.push(request.url ?? "");
+        if (request.url === "/quick") response.end('"/quick"');
+        else open.set(request.url ?? "", response);
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+  });
+  afterEach(() => server.close({ limitMs: 100 }));
+
+  const answer = async (path: string, headers: Record<string, string> = {}): Promise<void> => {
+    const response = await until(() => open.get(path), { what: `the request for ${path}` });
+    response.writeHead(200, { ...headers, "Content-Length": path.length + 2 }).end(`"${path}"`);
+  };
+
+  it("begin when the one before is answered, and are answered in order", async () => {
+    const connection = await openRaw(server.port);
+    connection.send(get("/a") + get("/quick") + get("/b"));
+    await until(() => open.has("/a"), { what: "the first request" });
+    const before = [...seen];
+    await answer("/a");
+    await answer("/b");
+    const answers = await connection.untilAnswers(3);
+
+    expect(before).to.deep.equal(["/a"]);
+    expect(answers.map(({ json }) => json)).to.deep.equal(["/a", "/quick", "/b"]);
+    connection.socket.destroy();
+  });
+
+  it("are done with when the client leaves", async () => {
+    const connection = await openRaw(server.port);
+    connection.send(get("/a") + get("/b"));
+    const response = await until(() => open.get("/a"), { what: "the first request" });
+    connection.socket.destroy();
+    await until(() => response.destroyed, { what: "the end of the connection" });
+    await call(server.port, "/quick");
+
+    expect(seen).to.deep.equal(["/a", "/quick"]);
+  });
+
+  it("are left alone behind an answer that closes the connection", async () => {
+    const connection = await openRaw(server.port);
+    connection.send(get("/a") + get("/b"));
+    await answer("/a", { Connection: "close" });
+    const received = await connection.untilClosed();
+
+    expect(answersIn(received).map(({ json }) => json)).to.deep.equal(["/a"]);
+    expect(seen).to.deep.equal(["/a"]);
+  });
+
+  it("end their connection, and no other, when more than 16 wait", async () => {
+    const [modest, greedy] = [await openRaw(server.port), await openRaw(server.port)];
+    modest.send(get("/a") + get("/quick").repeat(16));
+    greedy.send(get("/b") + get("/quick").repeat(3000));
+    await greedy.untilClosed();
+    await answer("/a");
+
+    expect(await modest.untilAnswers(17)).to.have.length(17);
+    expect(seen.filter((path) => path === "/quick")).to.have.length(16);
+    modest.socket.destroy();
+  });
+
+  it("end a connection when 1,000 wait on all, until these are done with", async () => {
+    const line = get("/a") + get("/quick").repeat(16);
+    const many = await Promise.all(Array.from({ length: 63 }, () => openRaw(server.port)));
+    for (const connection of many) connection.send(line);
+    await until(() => many.filter((connection) => connection.isClosed()).length === 1, {
+      what: "the end of one",
+    });
+    for (const { socket } of many) socket.destroy();
+    const later = await openRaw(server.port);
+    later.send(get("/c") + get("/quick").repeat(16));
+    await answer("/c");
+
+    expect(await later.untilAnswers(17)).to.have.length(17);
+    later.socket.destroy();
+  });
+});
