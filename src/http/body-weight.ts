@@ -18,6 +18,9 @@ const perValue = 160;
 
 const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b];
 
+/** For each chunk, which is a buffer of its own; small ones were put together. */
+const perChunk = 512;
+
 /** By bytes: in UTF-8 those of a character outside ASCII are none of the five. */
 export function createBodyWeight(): BodyWeight {
   let weight = 0;
@@ -25,7 +28,7 @@ export function createBodyWeight(): BodyWeight {
   let isEscaped = false;
   return {
     add(chunk) {
-      weight += chunk.length * memoryPerBodyByte;
+      weight += perChunk + chunk.length * memoryPerBodyByte;
       // An iterator takes five times as long.
       for (let at = 0; at < chunk.length; at += 1) {
         const byte = chunk[at];

@@ -7,6 +7,7 @@ import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
+import { joinSmallChunks } from "./small-chunks.ts";
 
 export interface HttpServer {
   /** The port it listens on, also when 0 was asked for. */
@@ -87,6 +88,7 @@ export async function startServer(
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
   const inOrder = bounded(listener, exchangeTimeout);
   const listen: Listener = (request, response) => {
+    joinSmallChunks(request);
     inOrder.begin(request, response);
   };
   // A request without a host is refused by the listener (app.ts), with an error body.
