@@ -4,18 +4,24 @@ import type { ApiMiddleware } from "./state.ts";
 /**
  * Answers 503 at once while `limit` requests are in flight. A queue that cannot be served in time
  * costs memory, and its clients have often given up by their turn. A request is in flight until its
- * answer is made, not until the client has it.
+ * answer is made, not until the client has it. It may give its place up before.
  */
 export function createConcurrencyLimit(limit: number): ApiMiddleware {
   let atWork = 0;
-  return async (_ctx, next) => {
+  return async (ctx, next) => {
     if (atWork >= limit)
       throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
     atWork += 1;
+    let isTaken = true;
+    const leave = (): void => {
+      if (isTaken) atWork -= 1;
+      isTaken = false;
+    };
+    ctx.state.leavePlace = leave;
     try {
       await next();
     } finally {
-      atWork -= 1;
+      leave();
     }
   };
 }

@@ -15,6 +15,8 @@ export interface RequestState {
   log: () => Log;
   /** Address of the sender, in one spelling; behind a trusted proxy the one that it gives. */
   clientAddress: string | undefined;
+  /** Gives up its place among the requests at work; undefined without a limit of them. */
+  leavePlace: (() => void) | undefined;
   /** Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
   /** Id of the token that the request carries; set with `caller`. Undefined: a JWT. */

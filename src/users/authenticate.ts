@@ -45,6 +45,8 @@ export function createAuthenticate({
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
+      // Else a thousand of them a second would take all places from others.
+      ctx.state.leavePlace?.();
       await pause(refusalDelayMs, new AbortController().signal);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
         headers: { "Retry-After": String(waitSeconds) },

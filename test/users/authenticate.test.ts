@@ -206,4 +206,26 @@ describe("GET /whoami", () => {
     expect(Number(blocked.headers["retry-after"])).to.be.within(1, 60);
     await strict.close();
   });
+
+  it("takes no place of other requests while it delays that 429", async () => {
+    const authenticate = createAuthenticate({
+      tokens,
+      failures: createFailureLimit({ count: 1, windowMs: 60_000 }),
+    });
+    const router = createRouter("/svc-api");
+    addWhoamiRoute(router);
+    const options = { log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false };
+    const app = createApp({ ...options, concurrency: 1 });
+    const strict = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const ask = async (given: string): Promise<Answer> =>
+      call(strict.port, "/svc-api/whoami", { headers: { Authorization: `Bearer ${given}` } });
+
+    const first = [await ask(token), await ask("wrong")];
+    const delayed = Promise.all([ask("wrong"), ask("wrong"), ask("wrong")]);
+    const second = [await ask(token), await ask(token)];
+    const all = [...first, ...second, ...(await delayed)];
+
+    expect(all.map(({ status }) => status)).to.deep.equal([200, 401, 200, 200, 429, 429, 429]);
+    await strict.close();
+  });
 });
