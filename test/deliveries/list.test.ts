@@ -5,7 +5,14 @@ import { stateSql } from "../support/delivery-states.ts";
 import { startListApi, type ListAnswer, type ListApi } from "../support/list-api.ts";
 
 const noBounds = { fromId: undefined, toId: undefined };
-const nothing = { userId: 7, subscriptionId: undefined, status: undefined, eventId: undefined, ...noBounds };
+const nothing = {
+  userId: 7,
+  subscriptionId: undefined,
+  status: undefined,
+  narrowing: undefined,
+  eventId: undefined,
+  ...noBounds,
+};
 
 describe("deliveryFilter", () => {
   for (const [query, expected] of [

@@ -189,7 +189,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
       !isUserValue(inner, operand)
     )
       report(inner, "expected a list of values");
-    // A pattern is a text as it stands: of nobody, and within a NOT of everybody.
+    // Taken for the text itself, it is in no record, which a NOT makes true for everybody.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} takes no value of who asks; expected equals or in`);
     else for (const one of [operand].flat()) checkUserValue(inner, one);
