@@ -66,11 +66,15 @@ function put(condition: Condition, resolve: Resolve): Condition {
       return { ...condition, value: others.length > 0 ? null : value };
     }
     case "in":
-    case "list":
-      return {
-        ...condition,
-        values: condition.values.flatMap((value) => bound(condition.field, value)),
+    case "list": {
+      // To have all of several claims would be less than to have one, and a NOT would let more in.
+      const takesSeveral = condition.kind === "in" || condition.operator === "&&";
+      const valuesOf = (value: Parameter): readonly Parameter[] => {
+        const given = bound(condition.field, value);
+        return takesSeveral || given.length === 1 ? given : [null];
       };
+      return { ...condition, values: condition.values.flatMap(valuesOf) };
+    }
     case "like":
     case "null":
     case "json":

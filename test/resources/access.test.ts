@@ -12,7 +12,12 @@ const admin = makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdm
 const owned = (overrides: Partial<Definition> = {}): Definition =>
   definition({
     name: "orders",
-    fields: [field("user_id", "Int"), field("big", "BigInt"), field("text", "String")],
+    fields: [
+      field("user_id", "Int"),
+      field("big", "BigInt"),
+      field("text", "String"),
+      field("tags", "String", { isList: true }),
+    ],
     ownerColumn: "user_id",
     ...overrides,
   });
@@ -124,11 +129,23 @@ describe("createAccessConditions", () => {
     ["an empty list", { user_id: { in: "$user.claims.ids" } }, { ...user, claims: { ids: [] } }, [null]],
     ["a list of one, for one value", { text: "$user.claims.t" }, { ...user, claims: { t: ["a"] } }, ["a"]],
     ["a list, for one value", { text: "$user.claims.t" }, { ...user, claims: { t: ["a", "b"] } }, [null]],
+    [
+      "a list, for some",
+      { tags: { hasSome: "$user.claims.t" } },
+      { ...user, claims: { t: ["a", "b"] } },
+      ["a", "b"],
+    ],
+    [
+      "a list, for one of a list",
+      { tags: { has: "$user.claims.t" } },
+      { ...user, claims: { t: ["a", "b"] } },
+      [null],
+    ],
   ] as const) {
     it(`puts ${what} into a filter`, () => {
       const condition = conditionFor(withRead({ kind: "filter", where }), caller);
 
-      const found = condition.kind === "in" ? condition.values : [(condition as { value: unknown }).value];
+      const found = "values" in condition ? condition.values : [(condition as { value: unknown }).value];
       expect(found).to.deep.equal(values);
     });
   }
