@@ -35,7 +35,7 @@ export function readReplayBody(
   const reading: Reading = { body, faults: {} };
   const { faults } = reading;
   const since = readTime(reading, "since");
-  const until = readTime(reading, "until") ?? now;
+  const until = readTime(reading, "until") ?? microsOf(now, "");
   if (body["since"] === undefined) faults["since"] = ["The since field is required."];
   if (since !== undefined && since >= until)
     faults["since"] = ["The since field must be a date before until."];
@@ -47,8 +47,8 @@ export function readReplayBody(
   if (Object.keys(faults).length > 0 || since === undefined) throw validationError(faults);
   return {
     asked: {
-      since: since.toISOString(),
-      until: until.toISOString(),
+      since,
+      until,
       status,
       events: events ?? null,
       resource: resource ?? null,
@@ -57,12 +57,22 @@ export function readReplayBody(
   };
 }
 
-function readTime({ body, faults }: Reading, name: string): Date | undefined {
+function readTime({ body, faults }: Reading, name: string): string | undefined {
   const given = body[name];
   if (given === undefined) return undefined;
-  const time = typeof given === "string" && /^\d{4}-/.test(given) ? parseDateText(given) : undefined;
+  const text = typeof given === "string" && /^\d{4}-/.test(given) ? given : "";
+  const time = parseDateText(text);
   if (time === undefined) faults[name] = [`The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`];
-  return time;
+  return time && microsOf(time, text);
+}
+
+/**
+ * Returns a time with the microseconds of the text that it was read from: events have them too. As
+ * ISO 8601 in UTC, whose texts have the order of their times.
+ */
+function microsOf(time: Date, text: string): string {
+  const micros = /[.,]\d{3}(\d{1,3})/.exec(text)?.[1] ?? "";
+  return time.toISOString().replace("Z", `${micros.padEnd(3, "0")}Z`);
 }
 
 /** Reads a list of known words, each once, in the order in which they are known. */
