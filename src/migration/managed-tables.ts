@@ -16,7 +16,7 @@ import { nextRecord } from "./next-record.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
-import { planValueChecks, type ValueCheck } from "./value-checks.ts";
+import { findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
 /** The steps that bring the managed tables to the models, and the objections. */
@@ -94,6 +94,7 @@ export async function planTables({
   const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });
+  const unlisted = await findUnlisted({ client, checks, plan: valueChecks, objects });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = await findGone(client, record, managed);
   const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
@@ -117,6 +118,7 @@ export async function planTables({
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns),
       ...narrowed.impossible,
+      ...unlisted,
     ],
     notes: [
       ...warnings.filter((warning) => harmless.test(warning)),

@@ -1,3 +1,4 @@
+import type { ClientBase } from "pg";
 import { lossOf, sentenceStart } from "./judge-changes.ts";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, isSigned, type MadeObject } from "./made.ts";
@@ -65,7 +66,7 @@ export function planValueChecks({
     return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
   };
   const wanted = checks.map((check) => {
-    const name = fittingName(`${partsOfTable(check.table).name}_${check.column}`, ending);
+    const name = nameOf(check);
     const key = keyOf("constraint", check.table, name);
     return { ...check, name, key, condition: conditionOf(check), there: live.get(key) };
   });
@@ -111,6 +112,52 @@ export function planValueChecks({
     }),
     dropped: new Set(goes.map(({ table, name }) => keyOf("constraint", table, name))),
   };
+}
+
+function nameOf({ table, column }: ValueCheck): string {
+  return fittingName(`${partsOfTable(table).name}_${column}`, ending);
+}
+
+/** What a column of texts, and of lists of them, is in PostgreSQL's words. */
+const texts = /^(?:text|character varying(?:\(\d+\))?)(?: |$)/;
+const lists = /^text\[\](?: |$)/;
+
+/** Counts the rows that the new checks would refuse, so that a plan tells of them. */
+export async function findUnlisted({
+  client,
+  checks,
+  plan,
+  objects,
+}: {
+  readonly client: ClientBase;
+  readonly checks: readonly ValueCheck[];
+  readonly plan: ChecksPlan;
+  readonly objects: readonly LiveObject[];
+}): Promise<readonly string[]> {
+  const isNew = (check: ValueCheck): boolean =>
+    plan.checks.some((one) => one.isNew && one.table === check.table && one.name === nameOf(check));
+  const isThere = ({ table, column, isList }: ValueCheck): boolean =>
+    objects.some(
+      (one) =>
+        one.kind === "column" &&
+        one.table === table &&
+        one.name === column &&
+        (isList ? lists : texts).test(one.definition),
+    );
+  const sentences: string[] = [];
+  for (const check of checks.filter((one) => isThere(one) && isNew(one))) {
+    const { table, column, values } = check;
+    const { rows } = await client.query<{ count: string }>(
+      `SELECT count(*) FROM ${quoteTable(table)} WHERE NOT (${conditionOf(check)})`,
+    );
+    const count = Number(rows[0]?.count);
+    if (count === 0) continue;
+    const others = count === 1 ? "1 row has" : `${count} rows have`;
+    sentences.push(
+      `The column ${column} of the table ${table} is to hold one of ${values.join(", ")}, and ${others} another value. Change the values first.`,
+    );
+  }
+  return sentences;
 }
 
 function conditionOf({ column, isList, values }: ValueCheck): string {
