@@ -31,12 +31,15 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   // However many there are, and however they are written.
   const refused = [...new URLSearchParams(querystring).keys()].filter((name) => ofLists.test(name));
   if (refused.length === 0) return;
-  const faults = refused.map((name): [string, string[]] => [
+  const faults = refused.slice(0, mostNamed).map((name): [string, string[]] => [
     name,
     [`There is no parameter ${shortened(name)} here; only lists take it.`],
   ]);
   throw validationError(Object.fromEntries(faults));
 }
+
+/** Limits what an answer lists: 1,800 parameters of one request made one of 120 KB. */
+const mostNamed = 20;
 
 /** Makes every read of a router refuse them, except lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {

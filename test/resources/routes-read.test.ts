@@ -62,6 +62,15 @@ describe("reading resources", () => {
       });
     });
 
+    it("are named up to 20, however many are sent", async () => {
+      const query = Array.from({ length: 500 }, (_, index) => `sort[${index}]=1`).join("&");
+      const first = Array.from({ length: 20 }, (_, index) => `sort[${index}]`);
+      const answer = await as("ada", `GET /orders/1?${query}`);
+
+      expect(answer.status).to.equal(422);
+      expect((answer.json as { errors: object }).errors).to.have.all.keys(first);
+    });
+
     it("are refused of a write likewise", async () => {
       const customer = { name: "New", email: "new@example.com" };
       for (const [request, body] of [
