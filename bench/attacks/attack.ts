@@ -1,3 +1,4 @@
+import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Attacker } from "./attacker.ts";
 import { prefix, type Scene } from "./scene.ts";
@@ -33,6 +34,36 @@ export async function together(
       }
     }),
   );
+}
+
+/** Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is given. */
+export async function holdConnections(
+  attacker: Attacker,
+  {
+    width,
+    localAddress,
+    greet,
+    signal,
+  }: {
+    readonly width: number;
+    readonly localAddress: string;
+    readonly greet: (socket: Socket) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const open = new Set<Socket>();
+  while (!signal.aborted) {
+    for (let i = 0; open.size < width && i < 200; i++) {
+      const socket = connect({ host: "127.0.0.1", port: attacker.port, localAddress });
+      open.add(socket);
+      attacker.count("connections");
+      socket.on("connect", () => greet(socket));
+      socket.on("error", () => undefined);
+      socket.on("close", () => open.delete(socket));
+    }
+    await sleep(20);
+  }
+  for (const socket of open) socket.destroy();
 }
 
 /** An id of the attacker, who owns the records that `prepare` makes. */

@@ -1,8 +1,17 @@
-import { connect, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Attacker } from "./attacker.ts";
-import { type Attack, eve, fresh, makeRecords, megabyte, notes, removeRecords, together } from "./attack.ts";
+import {
+  type Attack,
+  eve,
+  fresh,
+  holdConnections,
+  makeRecords,
+  megabyte,
+  notes,
+  removeRecords,
+  together,
+} from "./attack.ts";
 import { batchAttacks } from "./batch-attacks.ts";
+import { connectionAttacks } from "./connection-attacks.ts";
 import { listAttacks } from "./list-attacks.ts";
 import { prefix, type Scene } from "./scene.ts";
 
@@ -53,36 +62,6 @@ async function makeAccented(scene: Scene): Promise<void> {
 }
 
 const texts = Array.from({ length: 50 }, (_, index) => ({ text: { contains: `é${index}` } }));
-
-/** Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is given. */
-async function holdConnections(
-  attacker: Attacker,
-  {
-    width,
-    localAddress,
-    greet,
-    signal,
-  }: {
-    readonly width: number;
-    readonly localAddress: string;
-    readonly greet: (socket: Socket) => void;
-    readonly signal: AbortSignal;
-  },
-): Promise<void> {
-  const open = new Set<Socket>();
-  while (!signal.aborted) {
-    for (let i = 0; open.size < width && i < 200; i++) {
-      const socket = connect({ host: "127.0.0.1", port: attacker.port, localAddress });
-      open.add(socket);
-      attacker.count("connections");
-      socket.on("connect", () => greet(socket));
-      socket.on("error", () => undefined);
-      socket.on("close", () => open.delete(socket));
-    }
-    await sleep(20);
-  }
-  for (const socket of open) socket.destroy();
-}
 
 export const attacks: readonly Attack[] = [
   {
@@ -197,6 +176,7 @@ export const attacks: readonly Attack[] = [
         }),
       ),
   },
+  ...connectionAttacks,
   ...batchAttacks,
   ...listAttacks,
 ];
