@@ -31,10 +31,12 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   // However many there are, and however they are written.
   const refused = [...new URLSearchParams(querystring).keys()].filter((name) => ofLists.test(name));
   if (refused.length === 0) return;
-  const faults = refused.slice(0, mostNamed).map((name): [string, string[]] => [
-    name,
-    [`There is no parameter ${shortened(name)} here; only lists take it.`],
-  ]);
+  const faults = refused
+    .slice(0, mostNamed)
+    .map((name): [string, string[]] => [
+      name,
+      [`There is no parameter ${shortened(name)} here; only lists take it.`],
+    ]);
   throw validationError(Object.fromEntries(faults));
 }
 

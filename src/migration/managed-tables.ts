@@ -94,7 +94,6 @@ export async function planTables({
   const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
   const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });
-  const unlisted = await findUnlisted({ client, checks, plan: valueChecks, objects });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = await findGone(client, record, managed);
   const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
@@ -118,7 +117,7 @@ export async function planTables({
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns),
       ...narrowed.impossible,
-      ...unlisted,
+      ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
     notes: [
       ...warnings.filter((warning) => harmless.test(warning)),
