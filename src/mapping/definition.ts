@@ -58,6 +58,8 @@ export interface Field {
   readonly isOptional: boolean;
   /** Whether it is the key, or a part of it. */
   readonly isKey: boolean;
+  /** Key of a view only: a row may lack it, as that of a GROUP BY without a value does. */
+  readonly isNullable?: boolean;
   readonly isUnique: boolean;
   readonly isIndexed: boolean;
   readonly isUpdatedAt: boolean;

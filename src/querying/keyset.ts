@@ -40,7 +40,7 @@ export function afterText(
     };
   });
   const [first] = bounds;
-  if (first === undefined) return "TRUE";
+  if (first === undefined) return isInclusive ? "TRUE" : "FALSE";
   const isUniform = bounds.every(
     ({ item, value }) => item.direction === first.item.direction && !mayBeNull(item) && value !== undefined,
   );

@@ -27,10 +27,11 @@ export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly
 }
 
 /**
- * Returns whether a record may have no value there: an optional field, or a missing related record.
+ * Returns whether a record may have no value there: an optional field, the key of a view, or a
+ * missing related record.
  */
 export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">): boolean {
-  return field.isOptional || links.some(({ isCertain }) => !isCertain);
+  return field.isOptional || field.isNullable === true || links.some(({ isCertain }) => !isCertain);
 }
 
 /** Returns the order that reads a list from its other end. */

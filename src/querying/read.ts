@@ -118,7 +118,7 @@ function partsOf(reading: Reading): readonly Reading[] {
   const there: Reading = {
     ...reading,
     condition: allOf([condition, { kind: "not", of: isMissing }]),
-    order: [{ ...first, field: { ...field, isOptional: false } }, ...order],
+    order: [{ ...first, field: { ...field, isOptional: false, isNullable: false } }, ...order],
     after: at === null ? undefined : after,
   };
   const missing: Reading = {

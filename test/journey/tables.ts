@@ -1,3 +1,5 @@
+import type { TestUser } from "../support/service.ts";
+
 /** Mapping files of tables of every kind, and the SQL that makes those that svc does not. */
 export const tableFiles: Readonly<Record<string, string>> = {
   "prices.yaml": `
@@ -126,8 +128,21 @@ CREATE TABLE old."Entries" (
   "straße" text NOT NULL DEFAULT md5('1'),
   "select" int NOT NULL DEFAULT 5
 );
-CREATE VIEW old.totals AS SELECT "The Kind"::text, sum("1st") FROM old."Entries" GROUP BY 1;
+CREATE VIEW old.totals AS SELECT "The Kind"::text, sum("1st") FROM old."Entries" GROUP BY ROLLUP (1);
 CREATE TABLE readings (sensor int, region text, value int, PRIMARY KEY (sensor, region)) PARTITION BY LIST (region);
 CREATE TABLE readings_north PARTITION OF readings FOR VALUES IN ('north');
 CREATE TABLE readings_south PARTITION OF readings FOR VALUES IN ('south');
 `;
+
+/** Reads the keys of the totals page by page, to the last one and back again. */
+export async function totalsByPage(user: TestUser, sort: string): Promise<readonly unknown[]> {
+  const kinds: unknown[] = [];
+  let link: "next_cursor" | "prev_cursor" = "next_cursor";
+  for (let cursor: string | null = ""; cursor !== null && kinds.length < 9;) {
+    const { body } = await user.request("GET", `/resources/totals?per_page=1&sort=${sort}&cursor=${cursor}`);
+    kinds.push(body.data[0]?.Kind);
+    if (body.next_cursor === null) link = "prev_cursor";
+    cursor = body[link];
+  }
+  return kinds;
+}

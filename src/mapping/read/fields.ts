@@ -98,6 +98,7 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
     isList,
     isOptional: given.optional === true,
     isKey,
+    ...(isKey && draft.content.view === true && { isNullable: true }),
     isUnique: given.unique === true,
     isIndexed: given.index === true,
     isUpdatedAt: given.updatedAt === true,
