@@ -25,6 +25,7 @@ export function createHealthListener({
   readonly metrics: Pick<Metrics, "scrape" | "contentType">;
   readonly timeoutMs?: number;
 }): RequestListener {
+  const shared = Object.entries(checks).map(([name, check]) => shareOutcome(name, check, timeoutMs));
   return (request, response) => {
     const [pathname, query] = (request.url ?? "").split("?", 2);
     const parameters = new URLSearchParams(query);
@@ -36,8 +37,10 @@ export function createHealthListener({
       answer(response, { status: 200, text: "ok" });
     } else if (pathname === "/readyz") {
       const excluded = parameters.getAll("exclude");
-      const asked = Object.entries(checks).filter(([name]) => !excluded.includes(name));
-      void runChecks(asked, timeoutMs).then((outcomes) => answer(response, readiness(outcomes, isVerbose)));
+      const asked = shared.filter(({ name }) => !excluded.includes(name));
+      void Promise.all(asked.map(({ read }) => read())).then((outcomes) =>
+        answer(response, readiness(outcomes, isVerbose)),
+      );
     } else if (pathname === "/metrics") {
       void scrape(response, metrics);
     } else {
@@ -65,11 +68,23 @@ interface Outcome {
   readonly remark: string | undefined;
 }
 
-function runChecks(
-  checks: readonly (readonly [name: string, check: HealthCheck])[],
-  timeoutMs: number,
-): Promise<readonly Outcome[]> {
-  return Promise.all(checks.map(async ([name, check]) => ({ name, ...(await outcomeOf(check, timeoutMs)) })));
+interface SharedOutcome {
+  readonly name: string;
+  readonly read: () => Promise<Outcome>;
+}
+
+/**
+ * Lets all who ask while a check is under way wait for that one. Anybody may ask, and each check
+ * takes a connection of the database.
+ */
+function shareOutcome(name: string, check: HealthCheck, timeoutMs: number): SharedOutcome {
+  let underWay: Promise<Outcome> | undefined;
+  const run = async (): Promise<Outcome> => {
+    const outcome = await outcomeOf(check, timeoutMs);
+    underWay = undefined;
+    return { name, ...outcome };
+  };
+  return { name, read: () => (underWay ??= run()) };
 }
 
 async function outcomeOf(check: HealthCheck, timeoutMs: number): Promise<Omit<Outcome, "name">> {

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { createHealthListener } from "../../src/http/health.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { call } from "../support/http.ts";
+import { call, type Answer } from "../support/http.ts";
+import { until } from "../support/wait.ts";
 
 describe("createHealthListener", () => {
   let server: HttpServer;
@@ -56,6 +57,38 @@ describe("createHealthListener", () => {
 
     expect([excluded.status, excluded.text]).to.deep.equal([200, "[+] broker ok\nok\n"]);
     expect([other.status, other.text]).to.deep.equal([503, "[-] database failed: refused\nnot ready\n"]);
+  });
+
+  it("runs one check for all who ask while it is under way, and a new one afterwards", async () => {
+    let [runs, asked] = [0, 0];
+    let pass: (() => void) | undefined;
+    const check = (): Promise<void> => {
+      runs += 1;
+      return new Promise((resolve) => (pass = resolve));
+    };
+    const metrics = { scrape: () => scrape(), contentType: "text/plain" };
+    const listener = createHealthListener({ checks: { database: check }, metrics });
+    const counting = await startServer(
+      (request, response) => {
+        asked += 1;
+        listener(request, response);
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+    const ask = (count: number): Promise<readonly Answer[]> =>
+      Promise.all(Array.from({ length: count }, () => call(counting.port, "/readyz")));
+    const first = ask(20);
+    await until(() => asked === 20, { what: "all of them" });
+    pass?.();
+    const statuses = (await first).map(({ status }) => status);
+    const second = ask(1);
+    await until(() => runs === 2, { what: "a new check" });
+    pass?.();
+    await second;
+
+    expect(statuses).to.deep.equal(Array.from({ length: 20 }, () => 200));
+    expect(runs).to.equal(2);
+    await counting.close();
   });
 
   it("takes a check that does not answer in time, or throws at once, as failed", async () => {
