@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { setBounded } from "../kit/bounded-map.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
@@ -31,6 +32,19 @@ function createCounts(limit: number): Counts {
   };
 }
 
+/** What to do with the connections of clients that do harm. */
+export interface ConnectionLimit {
+  /**
+   * Closes all connections of the address that this one comes from, and new ones for a minute. A
+   * trusted proxy carries others too: of it, only this one is closed.
+   *
+   * @param reason For the log: what the client did.
+   */
+  shutOut(socket: Socket, reason: string): void;
+}
+
+const shutOut = { ms: 60_000, mostAddresses: 10_000 };
+
 /**
  * Closes connections beyond `limit` of one address at once, so that no client takes all that the
  * server has (`maxConnections`). A trusted proxy may open any number, since it carries the requests
@@ -43,21 +57,47 @@ export function limitConnections(
     addresses,
     log,
   }: { readonly limit: number; readonly addresses: ClientAddresses; readonly log: Log | undefined },
-): void {
-  const counts = createCounts(limit);
+): ConnectionLimit {
+  const open = new Map<string, Set<Socket>>();
+  /** Until when, on the clock of `performance.now()`. */
+  const shutOutUntil = new Map<string, number>();
   const report = createReport(log, limit);
   server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress;
     // It is gone already.
     if (address === undefined) return;
     if (addresses.isTrustedProxy(address)) return;
-    if (!counts.add(address)) {
+    const block = addressBlock(address);
+    if ((shutOutUntil.get(block) ?? 0) > performance.now()) {
+      socket.destroy();
+      return;
+    }
+    const sockets = open.get(block) ?? new Set();
+    if (sockets.size >= limit) {
       socket.destroy();
       report(address);
       return;
     }
-    socket.once("close", () => counts.remove(address));
+    open.set(block, sockets.add(socket));
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (sockets.size === 0) open.delete(block);
+    });
   });
+  return {
+    shutOut(socket, reason) {
+      const address = socket.remoteAddress;
+      socket.destroy();
+      if (address === undefined || addresses.isTrustedProxy(address)) return;
+      const block = addressBlock(address);
+      setBounded(shutOutUntil, [block, performance.now() + shutOut.ms], shutOut.mostAddresses);
+      for (const other of open.get(block) ?? []) other.destroy();
+      log?.warn(
+        { event: "connections.shut_out", client: address, seconds: shutOut.ms / 1000 },
+        `connections closed, and new ones of the address for a minute: ${reason}`,
+      );
+    },
+  };
 }
 
 /** One line a second at most, however many there are. */

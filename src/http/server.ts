@@ -88,7 +88,7 @@ export async function startServer(
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
   const inOrder = bounded(listener, exchangeTimeout);
   const listen: Listener = (request, response) => {
-    joinSmallChunks(request);
+    joinSmallChunks(request, () => connections.shutOut(request.socket, "a body came in tiny chunks"));
     inOrder.begin(request, response);
   };
   // A request without a host is refused by the listener (app.ts), with an error body.
@@ -102,7 +102,7 @@ export async function startServer(
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });
   const addresses = createClientAddresses(trustedProxies);
-  limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
+  const connections = limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   limitAll(server, { limit: maxConnections, log });
   await new Promise<void>((resolve, reject) => {
     // Stays for good: later errors are connections that could not be accepted, and must not end the
@@ -133,6 +133,8 @@ function bounded(listener: Listener, limitMs: number): InOrder {
     const deadline = setTimeout(() => socket.destroy(), limitMs);
     response.once("close", () => {
       clearTimeout(deadline);
+      // Node.js would read the rest of the body, however long, and drop it chunk by chunk.
+      if (!request.complete && request.headers["transfer-encoding"] !== undefined) socket.destroySoon();
       inOrder.next(socket);
     });
     listener(request, response);

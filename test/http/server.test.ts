@@ -96,6 +96,40 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
+    it("shuts an address out whose body comes in tiny chunks, says so, and serves other addresses", async () => {
+      const { log, lines } = createMemoryLog();
+      const server = await startServer(
+        (_request, response) => void setTimeout(() => response.end(), 60_000),
+        {
+          ...local,
+          log,
+        },
+      );
+      const open = (localAddress: string): Socket =>
+        connect({ port: server.port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
+      const [other, silent, flood] = [open("127.0.0.3"), open("127.0.0.2"), open("127.0.0.2")];
+      await Promise.all([other, silent, flood].map((socket) => once(socket, "connect")));
+      const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+      flood.write(head + "1\r\na\r\n".repeat(4_200));
+      await Promise.all([silent, flood].map((socket) => once(socket, "close")));
+      await once(open("127.0.0.2"), "close");
+
+      expect(other.destroyed).to.equal(false);
+      expect(lines).to.have.length(1);
+      expect(lines[0]).to.include({ event: "connections.shut_out", client: "127.0.0.2", seconds: 60 });
+      other.destroy();
+      await server.close();
+    });
+
+    it("closes the connection of an answered request whose chunked body goes on", async () => {
+      const server = await startServer((_request, response) => void response.end("served"), local);
+      const connection = await openRaw(server.port);
+      connection.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+
+      expect(await connection.untilClosed()).to.include("served");
+      await server.close();
+    });
+
     it("lets a trusted proxy open any number of connections", async () => {
       const server = await startServer((_request, response) => void response.end("served"), {
         ...local,
