@@ -9,14 +9,15 @@ export interface KeyOfUser {
   readonly keyHash: Buffer;
 }
 
-/** The first answer to a request with a key. */
+/** The first answer to a request with a key, without its body. */
 export interface KeptAnswer {
   /** SHA-256 of the request. */
   readonly requestHash: Buffer;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sealed where it holds a secret. */
-  readonly body: Buffer;
+  /** Of the body; at most 16 MB. */
+  readonly bytes: number;
+  /** Whether it is sealed, since it holds a secret. */
   readonly isSealed: boolean;
 }
 
@@ -47,13 +48,22 @@ export async function takeKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise
 }
 
 const findText = `
-  SELECT request_hash AS "requestHash", status, headers, body, is_sealed AS "isSealed"
+  SELECT request_hash AS "requestHash", status, headers, bytes, is_sealed AS "isSealed"
   FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND expires_at > now()`;
 
 /** Returns undefined when the key has no answer, or none any more. */
 export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<KeptAnswer | undefined> {
   const [kept] = await sql<KeptAnswer & Record<string, unknown>>(findText, [userId, keyHash]);
   return kept;
+}
+
+/** Reads the body of an answer that `findAnswer` has found in this transaction. */
+export async function readBody(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<Buffer> {
+  const [{ body } = { body: Buffer.alloc(0) }] = await sql<{ readonly body: Buffer }>(
+    "SELECT body FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2",
+    [userId, keyHash],
+  );
+  return body;
 }
 
 // Only an expired answer, or the mark of this request, can be in the way: the key was looked up.
@@ -65,7 +75,11 @@ const keepText = `
     bytes = excluded.bytes, is_sealed = excluded.is_sealed, created_at = now(), expires_at = excluded.expires_at`;
 
 /** Keeps an answer for 24 h. */
-export async function keepAnswer(sql: Sql, { userId, keyHash }: KeyOfUser, kept: KeptAnswer): Promise<void> {
+export async function keepAnswer(
+  sql: Sql,
+  { userId, keyHash }: KeyOfUser,
+  kept: Omit<KeptAnswer, "bytes"> & { readonly body: Buffer },
+): Promise<void> {
   const { requestHash, status, headers, body, isSealed } = kept;
   const values = [userId, keyHash, requestHash, status, JSON.stringify(headers), body, body.length, isSealed];
   await sql(keepText, [...values, keptForHours * 3_600_000]);

@@ -3,7 +3,7 @@ import type { Sql } from "../db/sql.ts";
 import type { InTransaction, Transaction } from "../db/transaction.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
-import { memoryOfAnswer } from "./error-body.ts";
+import { memoryPerAnsweredByte } from "./error-body.ts";
 import {
   atWork,
   findAnswer,
@@ -11,6 +11,7 @@ import {
   keepAnswer,
   keptForHours,
   markAtWork,
+  readBody,
   takeKey,
   usageOf,
   type KeptAnswer,
@@ -84,7 +85,14 @@ export function createAnswerPost({
       async begin(sql) {
         if (!(await takeKey(sql, key))) throw inProgress();
         const kept = await findAnswer(sql, key);
-        if (kept !== undefined) return { answer: replayed(kept, { requestHash, seal }) };
+        if (kept !== undefined) {
+          refuseOther(kept, requestHash);
+          const { status, headers, bytes, isSealed } = kept;
+          // Unlike the first time, it may be refused: nothing is written now.
+          ctx.state.memory.settle(bytes * memoryPerAnsweredByte);
+          const body = await readBody(sql, key);
+          return { answer: { status, headers, json: isSealed ? seal.decrypt(body) : body.toString() } };
+        }
         return { note: await refuseOneTooMany(sql, key.userId) };
       },
       async keep(sql, { status, headers, json }, note) {
@@ -101,11 +109,7 @@ export function createAnswerPost({
     const { answer, isReplayed } = await (longestMs === undefined
       ? actWithin(post, steps)
       : actBeside({ ...post, longestMs }, steps));
-    if (isReplayed) {
-      // Unlike the first time, it may be refused: nothing was written now.
-      ctx.state.memory.settle(memoryOfAnswer(answer.json));
-      ctx.set("Idempotent-Replayed", "true");
-    }
+    if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
 }
@@ -179,17 +183,14 @@ function requestHashOf({ method, path, request }: ApiContext, dependsOn: string)
   return createHash("sha256").update(`${method} ${path}\n${dependsOn}`).update(rawBody).digest();
 }
 
-function replayed(
-  { requestHash, status, headers, body, isSealed }: KeptAnswer,
-  given: { readonly requestHash: Buffer; readonly seal: Seal },
-): Answer {
-  if (!requestHash.equals(given.requestHash))
+/** Refuses a request that is not the one that was answered, or whose answer is still being made. */
+function refuseOther({ requestHash, status }: KeptAnswer, given: Buffer): void {
+  if (!requestHash.equals(given))
     throw refusal(
       "idempotency.mismatch",
       "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.",
     );
   if (status === atWork) throw inProgress();
-  return { status, headers, json: isSealed ? given.seal.decrypt(body) : body.toString() };
 }
 
 function inProgress(): AppError {

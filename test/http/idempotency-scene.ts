@@ -71,7 +71,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
             id,
             text,
             ...(text === "long" ? { more: "x".repeat(17_000_000) } : {}),
-            ...(String(text).startsWith("large") ? { more: "x".repeat(9_000_000) } : {}),
+            ...(String(text).startsWith("large") ? { more: "x".repeat(4_500_000) } : {}),
           });
           return { status: 201, headers: { Location: `/notes/${id}`, ETag: '"1"' }, json };
         },
