@@ -255,15 +255,17 @@ describe("createEventPresenter", () => {
     );
     const definitions = withChange("sales", {
       baseQuery: { include: { shop: true } },
-      code: { transform: (row) => [row["state"], (row["shop"] as Row | null)?.["name"] ?? null] },
+      code: {
+        transform: (row) => ({ state: row["state"], shop: (row["shop"] as Row | null)?.["name"] ?? null }),
+      },
       triggers: ["on_create"],
     });
 
     const [create, update] = dataOf(await present(definitions, "sales"));
 
     expect([create, update]).to.deep.equal([
-      ["paid", "Moved"],
-      ["open", "Moved"],
+      { state: "paid", shop: "Moved" },
+      { state: "open", shop: "Moved" },
     ]);
   });
 
@@ -289,9 +291,9 @@ describe("createEventPresenter", () => {
     await addSale("FROM generate_series(1, 2)");
     await database.pool.query("UPDATE sales SET state = 'open' WHERE id = 2");
     await database.pool.query("UPDATE sales SET state = 'open' WHERE id = 1");
-    const definitions = withChange("sales", { code: { transform: ({ id }) => id } });
+    const definitions = withChange("sales", { code: { transform: ({ id }) => ({ id }) } });
 
-    expect(dataOf(await present(definitions, "sales"))).to.deep.equal([1, 2, 2, 1]);
+    expect(dataOf(await present(definitions, "sales"))).to.deep.equal([1, 2, 2, 1].map((id) => ({ id })));
   });
 
   it("asks the code module for its base query each time, as the API does", async () => {
