@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { QueryResultRow } from "pg";
 import type { SubscriptionModel, SubscriptionStateModel } from "../../src/db/generated/models.ts";
 import {
   createSubscriptionHealth,
@@ -31,9 +32,11 @@ describe("createSubscriptionHealth", () => {
 
   const open = (): SubscriptionHealth => {
     const health = createSubscriptionHealth({
-      async sql(text, values) {
+      async sql<R extends QueryResultRow>(text: string, values?: readonly unknown[]) {
+        const rows = await scene.core.sql<R>(text, values);
+        // Not before: what is noted during a write is written with the next one.
         statements += 1;
-        return scene.core.sql(text, values);
+        return rows;
       },
       log: createMemoryLog().log,
       actor: testOperator,
