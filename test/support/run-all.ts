@@ -1,8 +1,8 @@
 /**
- * Runs every test, in two halves side by side: much of the time, a test waits for a server or a clock. Each half has private servers of
- * its own. With servers from outside, which the halves would share, one runs after the other.
+ * Runs every test, two portions of them side by side: much of the time, a test waits for a server or a clock. Each portion has private
+ * servers of its own. With servers from outside, which the portions would share, one runs after the other.
  *
- * The first half prints as it goes, the second one when both are through. Options are passed on to mocha.
+ * The first portion prints as it goes, the others when all are through. Options are passed on to mocha.
  *
  * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass then are named as unsteady, which is a
  * fault to mend: most often the test waits for too little, or for too short a time on a busy machine. What fails twice fails.
@@ -22,8 +22,18 @@ const files = (await readdir("test", { recursive: true }))
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name}`)
   .toSorted();
-// By turns, so that each half has as many of the long ones, which are side by side in a folder.
-const [first, second] = [0, 1].map((half) => files.filter((_, index) => index % 2 === half));
+/**
+ * Two large portions of eight files in twenty, and four of one for whoever is through first. To start the servers of a portion takes some
+ * 5 s. By turns, since the files that take long are side by side in a folder.
+ */
+function portionOf(index: number): number {
+  const turn = index % 20;
+  if (turn < 8) return 0;
+  return turn < 16 ? 1 : turn - 14;
+}
+const portions = Array.from({ length: 6 }, (_, portion) =>
+  files.filter((_file, index) => portionOf(index) === portion),
+);
 
 interface Run {
   /** All that mocha printed on its two channels. */
@@ -42,12 +52,12 @@ interface Failure {
 /** With more of them, something is broken. */
 const mostUnsteady = 3;
 
-/** Runs a half. One that is live prints as it goes. */
-async function run(half: readonly string[] = [], { isLive }: { isLive: boolean }): Promise<Run> {
+/** Runs a portion. One that is live prints as it goes. */
+async function run(portion: readonly string[], { isLive }: { isLive: boolean }): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "svc-test-failures-"));
   const failuresFile = join(folder, "failures");
   writeFileSync(failuresFile, "");
-  const mocha = spawn(process.execPath, ["node_modules/mocha/bin/mocha.js", ...options, ...half], {
+  const mocha = spawn(process.execPath, ["node_modules/mocha/bin/mocha.js", ...options, ...portion], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
@@ -83,14 +93,18 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
   };
 }
 
-const runs = isShared
-  ? [await run(first, { isLive: true }), await run(second, { isLive: true })]
-  : await Promise.all([run(first, { isLive: true }), run(second, { isLive: false })]);
-const quiet = isShared ? [] : runs.slice(1);
-for (const { printed, warnings } of quiet) process.stdout.write(warnings + printed);
+const waiting = portions.entries();
+const runs: Run[] = [];
+
+async function runWaiting(): Promise<void> {
+  for (const [place, portion] of waiting) runs[place] = await run(portion, { isLive: place === 0 });
+}
+
+await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
+for (const { printed, warnings } of runs.slice(1)) process.stdout.write(warnings + printed);
 const summaries = runs.map(summaryOf);
-// The faults of both stand last: a log is read from its end, and often only that is kept.
-process.stdout.write(`\nThe two halves:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
+// The faults of all stand last: a log is read from its end, and often only that is kept.
+process.stdout.write(`\nThe portions:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
 const sumOf = (key: "passed" | "failed"): number => summaries.reduce((sum, one) => sum + one[key], 0);
 const failed = sumOf("failed");
 process.stdout.write(`${sumOf("passed")} passed, ${failed} failed\n`);
