@@ -255,9 +255,7 @@ describe("createEventPresenter", () => {
     );
     const definitions = withChange("sales", {
       baseQuery: { include: { shop: true } },
-      code: {
-        transform: (row) => ({ state: row["state"], shop: (row["shop"] as Row | null)?.["name"] ?? null }),
-      },
+      code: { transform: ({ state, shop }) => ({ state, shop: (shop as Row | null)?.["name"] ?? null }) },
       triggers: ["on_create"],
     });
 

@@ -44,8 +44,9 @@ const path = (key: string, to: string): readonly [string, TransformNode] => [
   { kind: "path", path: to.split(".") },
 ];
 
-const shown = (row: Row): unknown =>
-  inspect(row, { depth: 20, sorted: true, maxArrayLength: null, maxStringLength: null });
+const shown = (row: Row): object => ({
+  shown: inspect(row, { depth: 20, sorted: true, maxArrayLength: null, maxStringLength: null }),
+});
 
 describe(`the compiler of queries and the Prisma client, with seed ${seed}`, function () {
   this.timeout(600_000 + count * 100);
