@@ -3,9 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "chai";
 import type { Client } from "pg";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { captureBelow, captureOf } from "../../src/events/capture.ts";
-import { createLog } from "../../src/telemetry/log.ts";
 import {
   columns,
   notes,
@@ -13,6 +11,7 @@ import {
   partitioned,
   type CaptureScene,
 } from "../support/capture-scene.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 const inherited = `
@@ -32,7 +31,7 @@ async function startReal(): Promise<Server> {
 
 async function startEmbedded(): Promise<Server> {
   const dataDir = await mkdtemp(path.join(tmpdir(), "svc-capture-"));
-  const embedded = await openEmbedded({ dataDir, log: createLog({ level: "silent" }) });
+  const embedded = await openNewEmbedded(dataDir);
   return {
     url: embedded.url,
     async close() {

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
+import type { EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { captureOf } from "../../src/events/capture.ts";
-import { createLog } from "../../src/telemetry/log.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, field } from "../support/definitions.ts";
 
@@ -25,7 +25,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
     before(async () => {
       folder = await mkdtemp(join(tmpdir(), "svc-traceparent-"));
       if (kind === "PostgreSQL") created = await createTestDatabase();
-      else embedded = await openEmbedded({ dataDir: folder, log: createLog({ level: "silent" }) });
+      else embedded = await openNewEmbedded(folder);
       client = new Client({ connectionString: created?.url ?? embedded?.url ?? "" });
       await client.connect();
       await runSteps(client, coreSteps(await loadCoreMigrations()));

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
+import type { EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { most } from "../../src/http/idempotency.ts";
 import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
@@ -323,7 +324,7 @@ describe("Idempotency-Key on the embedded database", function () {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "svc-idempotency-"));
-    embedded = await openEmbedded({ dataDir: folder, log });
+    embedded = await openNewEmbedded(folder);
     database = await openDatabase({ url: embedded.url, poolSize: 4, isEmbedded: true });
     await migrateCore(database.pool);
     scene = await startScene(database, true);

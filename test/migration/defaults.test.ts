@@ -3,11 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration, planMigration } from "../../src/app/migrate.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { checkFiles } from "../mapping/mapping-folder.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 const log = createLog({ level: "silent" });
@@ -141,7 +141,7 @@ describe("applyMigration, with every default of every type", () => {
 
   it("has nothing to do the second time on the embedded database", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-defaults-"));
-    const embedded = await openEmbedded({ dataDir, log });
+    const embedded = await openNewEmbedded(dataDir);
     try {
       await expectRest(embedded.url);
     } finally {

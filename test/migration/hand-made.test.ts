@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration, planMigration, type MigrationPlan } from "../../src/app/migrate.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definitionsOf, field } from "../support/definitions.ts";
 import { handMade } from "../support/hand-made.ts";
@@ -97,7 +97,7 @@ describe("applyMigration, with what somebody else made on a managed table", () =
 describe("applyMigration, with what somebody else made, on the embedded database", () => {
   it("names an index, a column and a default in the plan, and leaves them alone", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-hand-made-"));
-    const embedded = await openEmbedded({ dataDir, log });
+    const embedded = await openNewEmbedded(dataDir);
     const client = new Client({ connectionString: embedded.url });
     await client.connect();
     try {

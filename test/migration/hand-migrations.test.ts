@@ -7,11 +7,11 @@ import { Client } from "pg";
 import { pino } from "pino";
 import { applyMigration, migrationDue, planMigration } from "../../src/app/migrate.ts";
 import { openDatabase } from "../../src/db/client.ts";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { loadHandMigrations, type HandMigration } from "../../src/migration/hand-migrations.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { runAdmin } from "../../src/cli/program.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -232,7 +232,7 @@ describe("migrations by hand on the embedded database", () => {
 
   it("change no setting of the service, whose session they share", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-hand-"));
-    const embedded = await openEmbedded({ dataDir, log });
+    const embedded = await openNewEmbedded(dataDir);
     const database = await openDatabase({ url: embedded.url, poolSize: 2, isEmbedded: true, log });
     const settings = async (): Promise<unknown> =>
       (

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, Pool } from "pg";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration, migrationDue } from "../../src/app/migrate.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { customerId, customers, orders, shop, status, withFields } from "../support/shop.ts";
@@ -324,7 +324,7 @@ describe("planMigration", () => {
 describe("applyMigration on the embedded database", () => {
   it("runs once when two run at once, and captures", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-migration-"));
-    const embedded = await openEmbedded({ dataDir, log });
+    const embedded = await openNewEmbedded(dataDir);
     const pool = new Pool({ connectionString: embedded.url, max: 2 });
     try {
       const apply = (): ReturnType<typeof applyMigration> =>

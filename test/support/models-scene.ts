@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
-import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
+import { openNewEmbedded } from "./embedded.ts";
 import { createTestDatabase } from "./database.ts";
 
 export const databaseKinds = ["PostgreSQL", "the embedded database"] as const;
@@ -25,7 +25,7 @@ export async function openModelsScene(
   const log = createLog({ level: "silent" });
   const folder = await mkdtemp(join(tmpdir(), "svc-models-"));
   const isEmbedded = kind !== "PostgreSQL";
-  const embedded = isEmbedded ? await openEmbedded({ dataDir: folder, log }) : undefined;
+  const embedded = isEmbedded ? await openNewEmbedded(folder) : undefined;
   const created = isEmbedded ? undefined : await createTestDatabase();
   const url = created?.url ?? embedded?.url ?? "";
   const database = await openDatabase({ url, poolSize: 3, isEmbedded, log });

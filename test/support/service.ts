@@ -12,6 +12,7 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { startProgram, type Program } from "../../src/app/generations.ts";
 import { loadHandMigrations } from "../../src/migration/hand-migrations.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
+import { fillDataDir } from "./embedded.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
@@ -131,12 +132,16 @@ export async function startService(options: ServiceOptions): Promise<TestService
     env["AMQP_URL"] = await amqpUrl();
     env["SVC_SECRET_KEY"] = randomBytes(32).toString("base64");
     await options.prepare?.(url);
-  } else if (options.prepare !== undefined) {
-    const embedded = await openEmbedded({ dataDir: join(folder, "data"), log });
-    try {
-      await options.prepare(embedded.url);
-    } finally {
-      await embedded.close();
+  } else {
+    const dataDir = join(folder, "data");
+    await fillDataDir(dataDir);
+    if (options.prepare !== undefined) {
+      const embedded = await openEmbedded({ dataDir, log });
+      try {
+        await options.prepare(embedded.url);
+      } finally {
+        await embedded.close();
+      }
     }
   }
   const loaded = loadConfig({ env: { ...env, ...options.env }, cwd: process.cwd(), program: "all" });
