@@ -15,7 +15,7 @@ export interface KeptAnswer {
   readonly requestHash: Buffer;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Of the body; at most 16 MB. */
+  /** Size of the body; at most 16 MB. */
   readonly bytes: number;
   /** Whether it is sealed, since it holds a secret. */
   readonly isSealed: boolean;
