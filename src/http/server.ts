@@ -88,7 +88,8 @@ export async function startServer(
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
   const inOrder = bounded(listener, exchangeTimeout);
   const listen: Listener = (request, response) => {
-    joinSmallChunks(request, () => connections.shutOut(request.socket, "a body came in tiny chunks"));
+    const onFlood = (): void => connections.shutOut(request.socket, "a body came in tiny chunks");
+    joinSmallChunks(request, { onFlood });
     inOrder.begin(request, response);
   };
   // A request without a host is refused by the listener (app.ts), with an error body.

@@ -1,4 +1,7 @@
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
 import { expect } from "chai";
+import { joinSmallChunks } from "../../src/http/small-chunks.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { answersIn, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -58,4 +61,21 @@ describe("a body in small chunks", () => {
 
     expect(answersIn(await connection.untilClosed())).to.deep.equal([]);
   });
+
+  for (const [what, everyMs, floods] of [
+    ["fast", 0.2, 1],
+    ["slowly", 0.3, 0],
+  ] as const)
+    it(`ends the connection alone unless they come fast: ${what}`, () => {
+      const request = new IncomingMessage(new Socket());
+      let [nowMs, found] = [0, 0];
+      joinSmallChunks(request, { onFlood: () => (found += 1), now: () => nowMs });
+
+      for (let count = 0; count < 4_097; count += 1) {
+        nowMs += everyMs;
+        request.push(Buffer.from("a"));
+      }
+
+      expect([found, request.socket.destroyed]).to.deep.equal([floods, floods === 0]);
+    });
 });
