@@ -52,6 +52,10 @@ interface Failure {
 /** With more of them, something is broken. */
 const mostUnsteady = 3;
 
+/** Aborted by a signal that ends this process: what runs is ended, and nothing begins. */
+const stopping = new AbortController();
+for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
+
 /** Runs a portion. One that is live prints as it goes. */
 async function run(portion: readonly string[], { isLive }: { isLive: boolean }): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "svc-test-failures-"));
@@ -66,7 +70,7 @@ async function run(portion: readonly string[], { isLive }: { isLive: boolean }):
     },
   });
   const end = (): void => void mocha.kill("SIGTERM");
-  process.once("SIGTERM", end).once("SIGINT", end);
+  stopping.signal.addEventListener("abort", end);
   if (isLive) {
     mocha.stdout.pipe(process.stdout, { end: false });
     mocha.stderr.pipe(process.stderr, { end: false });
@@ -97,7 +101,10 @@ const waiting = portions.entries();
 const runs: Run[] = [];
 
 async function runWaiting(): Promise<void> {
-  for (const [place, portion] of waiting) runs[place] = await run(portion, { isLive: place === 0 });
+  for (const [place, portion] of waiting) {
+    if (stopping.signal.aborted) return;
+    runs[place] = await run(portion, { isLive: place === 0 });
+  }
 }
 
 await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
@@ -109,11 +116,12 @@ const sumOf = (key: "passed" | "failed"): number => summaries.reduce((sum, one) 
 const failed = sumOf("failed");
 process.stdout.write(`${sumOf("passed")} passed, ${failed} failed\n`);
 if (failed > 0) process.exitCode = (await areUnsteady(runs.flatMap(({ failures }) => failures))) ? 0 : 1;
+if (stopping.signal.aborted) process.exitCode = 1;
 
 /** Runs the files of the tests that failed once more. */
 async function areUnsteady(failures: readonly Failure[]): Promise<boolean> {
   // Every failure is of a test, and not of a hook or of mocha itself.
-  if (failures.length !== failed || failed > mostUnsteady) return false;
+  if (stopping.signal.aborted || failures.length !== failed || failed > mostUnsteady) return false;
   const again = [...new Set(failures.map(({ file }) => file))];
   process.stdout.write(`\nOnce more, alone: ${again.join(", ")}\n`);
   if ((await run(again, { isLive: true })).isFailed) return false;
