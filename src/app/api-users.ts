@@ -1,5 +1,5 @@
 import type { JwtSettings } from "../config/jwt-settings.ts";
-import type { Sql } from "../db/sql.ts";
+import { createTransact, type Sql } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
@@ -22,7 +22,11 @@ export function addUsers(
   options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "listText">,
 ): Identifier | undefined {
   const { jwt } = config.auth;
-  const users = createUserStore({ ...database, actor: serviceActor("api") });
+  const users = createUserStore({
+    sql,
+    transact: createTransact(database.pool),
+    actor: serviceActor("api"),
+  });
   const listText = createTextSql(database.lists, () => undefined);
   const routes = { ...options, users, listText, resources: [...definitions.keys()], issuer: jwt?.issuer };
   addWhoamiRoute(router);

@@ -41,7 +41,7 @@ export function addWebhooks(
   const filters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {
     ...options,
-    store: createSubscriptionStore({ ...database, ...config.webhooks, sql, transact, listSql, secretBox }),
+    store: createSubscriptionStore({ ...config.webhooks, sql, transact, listSql, secretBox }),
     triggersOf: (resource) => eventsOf(definitions, resource),
     filterFaults: (filter, of) => filters.faultsOf(filter, of),
     preview: (ctx, asked) => previewEvents(ctx, asked, { ...options, filters }),

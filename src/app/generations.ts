@@ -3,6 +3,7 @@ import { createApi } from "./api.ts";
 import type { Config } from "../config/load.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import type { ProgramName } from "../config/contradictions.ts";
+import { createTransact } from "../db/sql.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "../kit/errors.ts";
@@ -90,7 +91,12 @@ export async function startProgram({
   readonly source: ConfigurationSource;
 }): Promise<Program> {
   const { database, sql, log } = infrastructure;
-  const tokens = createTokenProvider({ prisma: database.prisma, sql, log, actor: serviceActor(name) });
+  const tokens = createTokenProvider({
+    sql,
+    transact: createTransact(database.pool),
+    log,
+    actor: serviceActor(name),
+  });
   const { promise: failed, reject: fail } = promiseOfFailure();
   const current = assemble({ name, infrastructure, tokens, source }, configuration);
   const context: Context = {

@@ -3,13 +3,15 @@ import type { Config } from "../config/load.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { hostInUrl, isEverywhere } from "../kit/host.ts";
 import type { TokenProvider } from "../users/provider.ts";
+import { createTransact } from "../db/sql.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
+import { createUserStore } from "../users/store.ts";
 
 /**
  * Returns what a start prints for people: the addresses of API and console, and a command to paste.
  */
 export async function greeting({
-  infrastructure: { database },
+  infrastructure: { database, sql },
   config,
   port,
   tokens,
@@ -25,11 +27,14 @@ export async function greeting({
   const tokenFile =
     config.database.url === undefined
       ? await ensureFirstUser({
-          prisma: database.prisma,
+          // Only `svc all` runs on the embedded database.
+          users: createUserStore({
+            sql,
+            transact: createTransact(database.pool),
+            actor: serviceActor("all"),
+          }),
           tokens,
           dataDir: config.dataDir,
-          // Only `svc all` runs on the embedded database.
-          actor: serviceActor("all"),
         })
       : undefined;
   const command =

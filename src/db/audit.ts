@@ -1,6 +1,5 @@
 import type { ClientBase } from "pg";
 import type { Actor } from "../kit/actor.ts";
-import type { Prisma, PrismaClient } from "./generated/client.ts";
 import type { Sql } from "./sql.ts";
 
 /** What `svc.audit` tells of; the table has a check for each of these lists. */
@@ -63,27 +62,6 @@ export function actingCte(parameter: string): string {
  */
 export function actorText(actor: Actor | undefined): string {
   return actor === undefined ? "" : JSON.stringify(actor);
-}
-
-/**
- * Makes a change on behalf of an actor, in one transaction with its rows of `svc.audit`. Takes
- * three round trips more than the change alone, so it is not for reads.
- */
-export async function actingAs<T>(
-  prisma: PrismaClient,
-  actor: Actor | undefined,
-  change: Prisma.PrismaPromise<T>,
-): Promise<T> {
-  const [, result] = await prisma.$transaction([handOver(prisma, actor), change]);
-  return result;
-}
-
-/** Hands the actor over to the triggers, until the transaction ends. */
-export function handOver(
-  prisma: Pick<PrismaClient, "$executeRaw">,
-  actor: Actor | undefined,
-): Prisma.PrismaPromise<number> {
-  return prisma.$executeRaw`SELECT set_config('svc.actor', ${actorText(actor)}, true)`;
 }
 
 /** Hands the actor over to the triggers, until the transaction of `sql` ends. */

@@ -1,12 +1,11 @@
 import type { Actor } from "../kit/actor.ts";
-import { actingAs, actingCte, actorText } from "../db/audit.ts";
-import { Prisma, type PrismaClient } from "../db/generated/client.ts";
+import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
-import { mergeHeaders } from "./own-headers.ts";
+import { mergeHeaders, type GivenHeaders } from "./own-headers.ts";
 import { findSubscription, findSubscriptions, type Whose } from "./own-subscriptions.ts";
 import { rotateSecret } from "./rotate-secret.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
@@ -72,8 +71,33 @@ const createText = `
   SELECT $1, $2, $3, $4, $5, $6, $7, $9, $10::jsonb, $11, $12::text[], CASE WHEN $11::bytea IS NOT NULL THEN now() END, $13::float8 FROM acting
   RETURNING id`;
 
+/** Keeps another change waiting: the headers of both are merged into what is stored. */
+const lockText = `
+  SELECT encrypted_headers AS sealed FROM svc.subscriptions WHERE id = $1 AND user_id = $2 FOR NO KEY UPDATE`;
+
+// A range of the index of the queue. For an equality the planner expects few deliveries, then reads
+// and sorts them all.
+const deleteText = `
+  WITH ${actingCte("$3")}, gone AS (
+    DELETE FROM svc.subscriptions USING acting WHERE id = $1 AND user_id = $2 RETURNING id
+  ), left_queue AS (
+    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
+      SELECT delivery_id FROM svc.delivery_queue
+      WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= ($1, 0) AND (subscription_id, delivery_id) <= ($1, 9223372036854775807)
+      ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
+    RETURNING delivery_id
+  ), unfinished AS (
+    SELECT delivery_id FROM left_queue
+    UNION
+    SELECT taken.id FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (id) WHERE EXISTS (SELECT FROM gone)
+  ), cancelled AS (
+    UPDATE svc.deliveries
+    SET status = 'cancelled', last_error = 'The subscription was deleted.', updated_at = now()
+    WHERE id = ANY(ARRAY(SELECT delivery_id FROM unfinished)) AND subscription_id = $1 AND status IN ('pending', 'retrying')
+  )
+  SELECT id FROM gone`;
+
 export function createSubscriptionStore({
-  prisma,
   sql: ownSql,
   transact,
   listSql,
@@ -81,7 +105,6 @@ export function createSubscriptionStore({
   maxPerUser,
 }: {
   readonly sql: Sql;
-  readonly prisma: PrismaClient;
   readonly transact: Transact;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
@@ -104,14 +127,18 @@ export function createSubscriptionStore({
       return { subscription, secret };
     },
     async update(id, userId, changes, actor) {
-      const data = await changedData(prisma, secretBox, { id, userId, changes });
-      if (data === undefined) return undefined;
-      const { count } = await actingAs(
-        prisma,
-        actor,
-        prisma.subscription.updateMany({ where: { id, userId }, data }),
-      );
-      return count === 0 ? undefined : findSubscription(ownSql, id, userId);
+      await transact(async (sql) => {
+        const [stored] = await sql<{ sealed: Uint8Array | null }>(lockText, [id, userId]);
+        if (stored === undefined) return;
+        const columns = Object.entries(changedColumns(changes, stored.sealed, secretBox));
+        if (columns.length === 0) return;
+        const sets = columns.map(([column], index) => `${column} = $${index + 3}`).join(", ");
+        await sql(
+          `WITH ${actingCte("$2")} UPDATE svc.subscriptions SET ${sets}, updated_at = now() FROM acting WHERE id = $1`,
+          [id, actorText(actor), ...columns.map(([, value]) => value)],
+        );
+      });
+      return findSubscription(ownSql, id, userId);
     },
     async rotate(id, userId, { graceSeconds, actor }, transaction) {
       const act = async (sql: Sql): Promise<Rotated | undefined> => {
@@ -121,28 +148,8 @@ export function createSubscriptionStore({
       return transaction === undefined ? transact(act) : act(transaction);
     },
     async delete(id, userId, actor) {
-      // A range of the index. For an equality the planner expects few deliveries, then reads and
-      // sorts them all.
-      const deletion = prisma.$queryRaw<readonly unknown[]>`
-        WITH gone AS (
-          DELETE FROM svc.subscriptions WHERE id = ${id} AND user_id = ${userId} RETURNING id
-        ), left_queue AS (
-          DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
-            SELECT delivery_id FROM svc.delivery_queue
-            WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= (${id}, 0) AND (subscription_id, delivery_id) <= (${id}, 9223372036854775807)
-            ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
-          RETURNING delivery_id
-        ), unfinished AS (
-          SELECT delivery_id FROM left_queue
-          UNION
-          SELECT taken.id FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (id) WHERE EXISTS (SELECT FROM gone)
-        ), cancelled AS (
-          UPDATE svc.deliveries
-          SET status = 'cancelled', last_error = 'The subscription was deleted.', updated_at = now()
-          WHERE id = ANY(ARRAY(SELECT delivery_id FROM unfinished)) AND subscription_id = ${id} AND status IN ('pending', 'retrying')
-        )
-        SELECT id FROM gone`;
-      return (await actingAs(prisma, actor, deletion)).length > 0;
+      const gone = await ownSql(deleteText, [id, userId, actorText(actor)]);
+      return gone.length > 0;
     },
   };
 }
@@ -184,36 +191,36 @@ function createdValues(
   ];
 }
 
-/** Returns what a change writes; undefined when there is no such subscription of the user. */
-async function changedData(
-  prisma: PrismaClient,
+/** Returns what a change writes, by column: text of ours, as no client names a column. */
+function changedColumns(
+  { headers, url, events, description, filter, isActive, rateLimit }: SubscriptionChanges,
+  sealed: Uint8Array | null,
   secretBox: Pick<SecretBox, "encrypt" | "decrypt">,
-  {
-    id,
-    userId,
-    changes: { events, headers, filter, ...rest },
-  }: { readonly id: number; readonly userId: number; readonly changes: SubscriptionChanges },
-): Promise<Prisma.SubscriptionUpdateManyMutationInput | undefined> {
-  const data: Prisma.SubscriptionUpdateManyMutationInput = {
-    ...rest,
-    ...(events !== undefined && { events: [...events] }),
-    ...(filter !== undefined && {
-      filter: filter === null ? Prisma.DbNull : (filter as Prisma.InputJsonObject),
-    }),
+): Readonly<Record<string, unknown>> {
+  const given = {
+    url,
+    events,
+    description,
+    filter: filter === undefined || filter === null ? filter : JSON.stringify(filter),
+    is_active: isActive,
+    rate_limit: rateLimit,
+    ...(headers !== undefined && changedHeaders(headers, sealed, secretBox)),
   };
-  if (headers === undefined) return data;
-  const select = { encryptedHeaders: true } as const;
-  const stored = await prisma.subscription.findFirst({ where: { id, userId }, select });
-  if (stored === null) return undefined;
-  const { encryptedHeaders: sealed } = stored;
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+function changedHeaders(
+  headers: GivenHeaders,
+  sealed: Uint8Array | null,
+  secretBox: Pick<SecretBox, "encrypt" | "decrypt">,
+): Readonly<Record<string, unknown>> {
   const before = sealed === null ? {} : openHeaders(secretBox, sealed);
   const after = mergeHeaders(headers, before);
-  if (JSON.stringify(after) === JSON.stringify(before)) return data;
+  if (JSON.stringify(after) === JSON.stringify(before)) return {};
   return {
-    ...data,
-    encryptedHeaders: sealHeaders(secretBox, after),
-    headerNames: Object.keys(after),
-    headersChangedAt: new Date(),
+    encrypted_headers: sealHeaders(secretBox, after),
+    header_names: Object.keys(after),
+    headers_changed_at: new Date(),
   };
 }
 

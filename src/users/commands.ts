@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
+import type { Pool } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import {
   printDone,
@@ -10,9 +11,8 @@ import {
 } from "../kit/cli-output.ts";
 import { parseDuration, parseId } from "../kit/cli-arguments.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
 import type { UserModel } from "../db/generated/models.ts";
-import type { Sql } from "../db/sql.ts";
+import { createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { isScope, scopeFault } from "../kit/scopes.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -22,7 +22,7 @@ import { createUserStore, type UserStore } from "./store.ts";
 
 /** The part of an open database that the commands need. */
 export interface UserCommandsContext {
-  readonly database: { readonly prisma: PrismaClient };
+  readonly database: { readonly pool: Pool };
   readonly sql: Sql;
   readonly log: Log;
   /** Who runs the command. */
@@ -246,16 +246,18 @@ function withUsers<T>(
     readonly issuer: string | undefined;
   }) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, ({ database: { prisma }, sql, log, actor, config }) =>
-    work({
+  return withOpened(open, ({ database: { pool }, sql, log, actor, config }) => {
+    const transact = createTransact(pool);
+    return work({
       issuer: config.auth.jwt?.issuer,
-      users: createUserStore({ prisma, actor }),
-      tokens: createTokenProvider({ prisma, sql, log, actor }),
+      users: createUserStore({ sql, transact, actor }),
+      tokens: createTokenProvider({ sql, transact, log, actor }),
       async resources() {
-        return (await prisma.installedResource.findMany({ select: { name: true } })).map(({ name }) => name);
+        const installed = await sql<{ name: string }>("SELECT name FROM svc.installed_resources");
+        return installed.map(({ name }) => name);
       },
-    }),
-  );
+    });
+  });
 }
 
 function userRow(user: UserModel): OutputRow {

@@ -1,11 +1,9 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Actor } from "../kit/actor.ts";
-import { actingAs } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
 import type { TokenProvider } from "./provider.ts";
+import type { UserStore } from "./store.ts";
 
-const first = { name: "Admin", email: "admin@localhost" } as const;
+const first = { name: "Admin", email: "admin@localhost", isAdmin: true } as const;
 
 /**
  * Makes an admin at the first start on the embedded database. Keeps its token in
@@ -15,24 +13,25 @@ const first = { name: "Admin", email: "admin@localhost" } as const;
  * @returns The file's path. Undefined when the operator has other users, or has disabled this one.
  */
 export async function ensureFirstUser({
-  prisma,
+  users,
   tokens,
   dataDir,
-  actor,
 }: {
-  readonly prisma: PrismaClient;
+  readonly users: Pick<UserStore, "list" | "create">;
   readonly tokens: TokenProvider;
   readonly dataDir: string;
-  /** For the audit trail. */
-  readonly actor: Actor;
 }): Promise<string | undefined> {
   const file = join(dataDir, "admin.token");
   const kept = await readFile(file, "utf8").catch(() => undefined);
   if (kept !== undefined && (await tokens.identify(kept.trim())).kind === "known") return file;
-  let user = await prisma.user.findUnique({ where: { email: first.email } });
-  if (user === null) {
-    if ((await prisma.user.count()) > 0) return undefined;
-    user = await actingAs(prisma, actor, prisma.user.create({ data: { ...first, isAdmin: true } }));
+  const before = await users.list();
+  let user = before.find(({ email }) => email === first.email);
+  if (user === undefined) {
+    if (before.length > 0) return undefined;
+    const made = await users.create(first);
+    // Another process has just made it.
+    if (made.kind !== "created") return undefined;
+    ({ user } = made);
   }
   if (user.disabledAt !== null) return undefined;
   const { token } = await tokens.issue({ userId: user.id, name: "first start" });

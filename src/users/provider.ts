@@ -1,9 +1,7 @@
 import type { Actor } from "../kit/actor.ts";
-import { handOver, handOverIn } from "../db/audit.ts";
-import type { PrismaClient } from "../db/generated/client.ts";
-import { sqlOverPrisma } from "../db/prisma-sql.ts";
+import { handOverIn } from "../db/audit.ts";
 import type { TokenModel } from "../db/generated/models.ts";
-import type { Sql } from "../db/sql.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { everything } from "../kit/scopes.ts";
@@ -62,32 +60,45 @@ export interface TokenProvider extends TokenFinder {
   revoke(id: number, actor?: Actor): Promise<TokenInfo | undefined>;
 }
 
+type Row = TokenInfo & Record<string, unknown>;
+
+const columns = `
+  id, user_id AS "userId", name, scopes, parent_id AS "parentId", created_at AS "createdAt",
+  last_used_at AS "lastUsedAt", expires_at AS "expiresAt", revoked_at AS "revokedAt"`;
 const insertText = `
   INSERT INTO svc.tokens (user_id, name, hash, scopes, parent_id, expires_at)
-  VALUES ($1::int, $2, $3, $4::text[], $5::int, $6::timestamptz)
-  RETURNING id, user_id AS "userId", name, scopes, parent_id AS "parentId", created_at AS "createdAt",
-    last_used_at AS "lastUsedAt", expires_at AS "expiresAt", revoked_at AS "revokedAt"`;
+  VALUES ($1::int, $2, $3, $4::text[], $5::int, $6::timestamptz) RETURNING ${columns}`;
+const findText = `SELECT ${columns} FROM svc.tokens WHERE id = $1::int`;
+const listText = `
+  SELECT ${columns} FROM svc.tokens WHERE user_id = $1::int OR $1::int IS NULL ORDER BY id DESC`;
+// The first revocation is the one that counts, however often it is repeated.
+const revokeText = `
+  WITH RECURSIVE line AS (
+    SELECT id FROM svc.tokens WHERE id = $1::int
+    UNION SELECT made.id FROM svc.tokens AS made JOIN line ON made.parent_id = line.id
+  )
+  UPDATE svc.tokens SET revoked_at = now() WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`;
 
 /**
- * Creates the token provider. In code: `await createTokenProvider({ prisma, sql, log }).issue({
+ * Creates the token provider. In code: `await createTokenProvider({ sql, transact, log }).issue({
  * userId: 7, name: "import" })`.
  *
  * @param actor Who issues and revokes, for the audit trail. Default: the role of the database
  *   connection.
  */
 export function createTokenProvider({
-  prisma,
-  sql,
+  sql: ownSql,
+  transact,
   log,
   actor,
 }: {
-  readonly prisma: PrismaClient;
   readonly sql: Sql;
+  readonly transact: Transact;
   readonly log: Log;
   readonly actor?: Actor;
 }): TokenProvider {
   return {
-    ...createTokenFinder({ sql, log }),
+    ...createTokenFinder({ sql: ownSql, log }),
     async issue({
       userId,
       name,
@@ -99,10 +110,10 @@ export function createTokenProvider({
     }) {
       const token = mintToken();
       const parentId = madeWith?.userId === userId ? (madeWith.tokenId ?? null) : null;
-      const insert = async (within: Sql): Promise<TokenInfo | undefined> => {
-        await handOverIn(within, issuer);
-        await lockTokensOf(within, userId);
-        if (madeWith?.tokenId !== undefined && !(await isInForce(within, madeWith.tokenId)))
+      const insert = async (sql: Sql): Promise<TokenInfo | undefined> => {
+        await handOverIn(sql, issuer);
+        await lockTokensOf(sql, userId);
+        if (madeWith?.tokenId !== undefined && !(await isInForce(sql, madeWith.tokenId)))
           throw new AppError("token.revoked", "Unauthenticated.");
         const values = [
           userId,
@@ -112,38 +123,30 @@ export function createTokenProvider({
           parentId,
           expiresAt ?? null,
         ];
-        const [made] = await within<TokenInfo>(insertText, values);
+        const [made] = await sql<Row>(insertText, values);
         return made;
       };
-      const issued = await (transaction === undefined
-        ? prisma.$transaction((tx) => insert(sqlOverPrisma(tx)))
-        : insert(transaction));
+      const issued = await (transaction === undefined ? transact(insert) : insert(transaction));
       return { ...(issued as TokenInfo), token };
     },
-    async list(userId) {
-      const where = userId === undefined ? {} : { userId };
-      return prisma.token.findMany({ where, omit: { hash: true }, orderBy: { id: "desc" } });
-    },
-    async findInfo(id) {
-      return (await prisma.token.findUnique({ where: { id }, omit: { hash: true } })) ?? undefined;
-    },
+    list: (userId) => ownSql<Row>(listText, [userId ?? null]),
+    findInfo: (id) => findToken(ownSql, id),
     async revoke(id, revoker = actor) {
-      const token = await prisma.token.findUnique({ where: { id }, select: { userId: true } });
-      if (token === null) return undefined;
-      return prisma.$transaction(async (tx) => {
-        await handOver(tx, revoker);
-        await lockTokensOf(sqlOverPrisma(tx), token.userId);
-        // The first revocation is the one that counts, however often it is repeated.
-        await tx.$executeRaw`
-          WITH RECURSIVE line AS (
-            SELECT id FROM svc.tokens WHERE id = ${id}
-            UNION SELECT made.id FROM svc.tokens AS made JOIN line ON made.parent_id = line.id
-          )
-          UPDATE svc.tokens SET revoked_at = now() WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`;
-        return tx.token.findUniqueOrThrow({ where: { id }, omit: { hash: true } });
+      const token = await findToken(ownSql, id);
+      if (token === undefined) return undefined;
+      return transact(async (sql) => {
+        await handOverIn(sql, revoker);
+        await lockTokensOf(sql, token.userId);
+        await sql(revokeText, [id]);
+        return findToken(sql, id);
       });
     },
   };
+}
+
+async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
+  const [token] = await sql<Row>(findText, [id]);
+  return token;
 }
 
 /**

@@ -1,9 +1,7 @@
 import type { Actor } from "../kit/actor.ts";
-import { actingAs, handOver, handOverIn } from "../db/audit.ts";
-import type { Prisma, PrismaClient } from "../db/generated/client.ts";
+import { handOverIn } from "../db/audit.ts";
 import type { UserModel } from "../db/generated/models.ts";
-import { sqlOverPrisma } from "../db/prisma-sql.ts";
-import type { Sql } from "../db/sql.ts";
+import type { Sql, Transact } from "../db/sql.ts";
 
 /** Shared by all that make or change users; no meaning but that no other lock uses it. */
 const lockKey = 7_382_914_407;
@@ -69,112 +67,128 @@ export interface UserStore {
   setDisabled(id: number, isDisabled: boolean): Promise<UserModel | undefined>;
 }
 
+type Row = UserModel & Record<string, unknown>;
+
+const columns = `
+  id, name, email, is_admin AS "isAdmin", disabled_at AS "disabledAt", issuer, subject,
+  created_at AS "createdAt", updated_at AS "updatedAt"`;
+const findText = `SELECT ${columns} FROM svc.users WHERE id = $1::int`;
+const findBySubjectText = `SELECT ${columns} FROM svc.users WHERE issuer = $1 AND subject = $2`;
+const listText = `SELECT ${columns} FROM svc.users ORDER BY id`;
+const otherAdminsText = `
+  SELECT id FROM svc.users WHERE is_admin AND disabled_at IS NULL AND id <> $1::int LIMIT 1`;
+const insertText = `
+  INSERT INTO svc.users (name, email, is_admin, issuer, subject) VALUES ($1, $2, $3, $4, $5)
+  RETURNING ${columns}`;
+const updateText = `
+  UPDATE svc.users
+  SET name = $2, email = $3, is_admin = $4, issuer = $5, subject = $6, updated_at = now(),
+    disabled_at = CASE WHEN $7::boolean THEN coalesce(disabled_at, now()) END
+  WHERE id = $1::int RETURNING ${columns}`;
+
 /**
  * Creates the store of the users of the API.
  *
  * @param actor Who changes them, for the audit trail.
  */
 export function createUserStore({
-  prisma,
+  sql: ownSql,
+  transact,
   actor,
 }: {
-  readonly prisma: PrismaClient;
+  readonly sql: Sql;
+  readonly transact: Transact;
   readonly actor: Actor;
 }): UserStore {
-  const change = <T>(by: Actor, work: (tx: Tx) => Promise<T>): Promise<T> => changeUsers(prisma, by, work);
+  const change = <T>(by: Actor, work: (sql: Sql) => Promise<T>): Promise<T> =>
+    transact(async (sql) => {
+      await lockUsers(sql, by);
+      return work(sql);
+    });
   return {
     async create(user, by = actor, transaction) {
-      if (transaction === undefined) return change(by, (tx) => createUser(sqlOverPrisma(tx), user));
-      await transaction("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);
-      await handOverIn(transaction, by);
+      if (transaction === undefined) return change(by, (sql) => createUser(sql, user));
+      await lockUsers(transaction, by);
       return createUser(transaction, user);
     },
     async provision({ issuer, subject, name, email }) {
-      return change(actor, async (tx) => {
-        const found = await tx.user.findUnique({ where: { issuer_subject: { issuer, subject } } });
-        if (found !== null) return { kind: "found", user: found };
-        if (await isEmailTaken(sqlOverPrisma(tx), email)) return { kind: "email_taken" };
-        const user = await tx.user.create({ data: { issuer, subject, name, email } });
-        return { kind: "found", user };
+      return change(actor, async (sql) => {
+        const [found] = await sql<Row>(findBySubjectText, [issuer, subject]);
+        if (found !== undefined) return { kind: "found", user: found };
+        if (await isEmailTaken(sql, email)) return { kind: "email_taken" };
+        return {
+          kind: "found",
+          user: await insertUser(sql, { issuer, subject, name, email, isAdmin: false }),
+        };
       });
     },
-    async find(id) {
-      return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
-    },
-    async list() {
-      return prisma.user.findMany({ orderBy: { id: "asc" } });
-    },
-    update: (id, changes, by) => change(by, (tx) => updateUser(tx, id, changes)),
+    find: (id) => findUser(ownSql, id),
+    list: () => ownSql<Row>(listText),
+    update: (id, changes, by) => change(by, (sql) => updateUser(sql, id, changes)),
     async setDisabled(id, isDisabled) {
-      const disabling = prisma.user.updateMany({
-        where: { id, disabledAt: isDisabled ? null : { not: null } },
-        data: { disabledAt: isDisabled ? new Date() : null },
+      return change(actor, async (sql) => {
+        const user = await findUser(sql, id);
+        return user === undefined || (user.disabledAt !== null) === isDisabled
+          ? user
+          : writeUser(sql, user, { isDisabled });
       });
-      await actingAs(prisma, actor, disabling);
-      return (await prisma.user.findUnique({ where: { id } })) ?? undefined;
     },
   };
 }
 
-type Tx = Prisma.TransactionClient;
-
-/** Runs one change at a time: no index holds addresses apart by case, or keeps the last admin. */
-async function changeUsers<T>(prisma: PrismaClient, actor: Actor, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return prisma.$transaction(
-    async (tx) => {
-      await tx.$executeRaw`SELECT pg_advisory_xact_lock(${lockKey}::bigint)`;
-      await handOver(tx, actor);
-      return work(tx);
-    },
-    // As patient as every statement of the service.
-    { maxWait: 10_000, timeout: 30_000 },
-  );
+/**
+ * Lets one change run at a time: no index holds addresses apart by case, or keeps the last admin.
+ */
+async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
+  await sql("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);
+  await handOverIn(sql, actor);
 }
 
-const insertText = `
-  INSERT INTO svc.users (name, email, is_admin, issuer, subject) VALUES ($1, $2, $3, $4, $5)
-  RETURNING id, name, email, is_admin AS "isAdmin", disabled_at AS "disabledAt", issuer, subject,
-    created_at AS "createdAt", updated_at AS "updatedAt"`;
+async function findUser(sql: Sql, id: number): Promise<UserModel | undefined> {
+  const [user] = await sql<Row>(findText, [id]);
+  return user;
+}
 
 async function createUser(sql: Sql, user: NewUser): ReturnType<UserStore["create"]> {
-  const { name, email, isAdmin, issuer = null, subject = null } = user;
-  if (await isEmailTaken(sql, email)) return { kind: "email_taken" };
+  if (await isEmailTaken(sql, user.email)) return { kind: "email_taken" };
   if (await isSubjectTaken(sql, user)) return { kind: "subject_taken" };
-  const [created] = await sql<UserModel>(insertText, [name, email, isAdmin, issuer, subject]);
-  return { kind: "created", user: created as UserModel };
+  return { kind: "created", user: await insertUser(sql, user) };
 }
 
-async function updateUser(
-  tx: Tx,
-  id: number,
-  { isDisabled, jwt, ...changes }: UserChanges,
-): ReturnType<UserStore["update"]> {
-  const user = await tx.user.findUnique({ where: { id } });
-  if (user === null) return { kind: "missing" };
-  const losesAdmin = user.isAdmin && user.disabledAt === null && (changes.isAdmin === false || isDisabled);
-  if (losesAdmin === true) {
-    const others = { isAdmin: true, disabledAt: null, id: { not: id } };
-    if ((await tx.user.count({ where: others })) === 0) return { kind: "last_admin" };
-  }
-  const sql = sqlOverPrisma(tx);
-  if (changes.email !== undefined && (await isEmailTaken(sql, changes.email, id)))
-    return { kind: "email_taken" };
+async function insertUser(sql: Sql, user: NewUser): Promise<UserModel> {
+  const { name, email, isAdmin, issuer = null, subject = null } = user;
+  const [created] = await sql<Row>(insertText, [name, email, isAdmin, issuer, subject]);
+  return created as UserModel;
+}
+
+async function updateUser(sql: Sql, id: number, changes: UserChanges): ReturnType<UserStore["update"]> {
+  const user = await findUser(sql, id);
+  if (user === undefined) return { kind: "missing" };
+  const { email, isAdmin, isDisabled, jwt } = changes;
+  const losesAdmin = user.isAdmin && user.disabledAt === null && (isAdmin === false || isDisabled === true);
+  if (losesAdmin && (await sql(otherAdminsText, [id])).length === 0) return { kind: "last_admin" };
+  if (email !== undefined && (await isEmailTaken(sql, email, id))) return { kind: "email_taken" };
   if (jwt !== undefined && jwt !== null && (await isSubjectTaken(sql, jwt, id)))
     return { kind: "subject_taken" };
-  // A user disabled before keeps the first date.
-  const disabledAt = isDisabled === true ? (user.disabledAt ?? new Date()) : null;
-  const updated = await tx.user.update({
-    where: { id },
-    data: {
-      ...changes,
-      ...(isDisabled === undefined ? {} : { disabledAt }),
-      ...(jwt === undefined ? {} : { issuer: jwt?.issuer ?? null, subject: jwt?.subject ?? null }),
-    },
-  });
-  return { kind: "updated", user: updated };
+  return { kind: "updated", user: await writeUser(sql, user, changes) };
 }
 
-/** Compares in SQL: Prisma's `mode: insensitive` is an ILIKE, in which `_` matches anything. */
+/** A user disabled before keeps the first date. */
+async function writeUser(
+  sql: Sql,
+  user: UserModel,
+  { jwt = subjectOf(user), isDisabled = user.disabledAt !== null, ...changes }: UserChanges,
+): Promise<UserModel> {
+  const { id, name, email, isAdmin } = { ...user, ...changes };
+  const values = [id, name, email, isAdmin, jwt?.issuer ?? null, jwt?.subject ?? null, isDisabled];
+  const [updated] = await sql<Row>(updateText, values);
+  return updated as UserModel;
+}
+
+function subjectOf({ issuer, subject }: UserModel): JwtSubject | null {
+  return issuer === null || subject === null ? null : { issuer, subject };
+}
+
 async function isEmailTaken(sql: Sql, email: string, exceptId = 0): Promise<boolean> {
   const text = "SELECT id FROM svc.users WHERE lower(email) = lower($1) AND id <> $2::int LIMIT 1";
   return (await sql(text, [email, exceptId])).length > 0;

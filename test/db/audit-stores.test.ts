@@ -2,7 +2,6 @@ import { callerOfToken } from "../support/callers.ts";
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Actor } from "../../src/kit/actor.ts";
-import { createTransact } from "../../src/db/sql.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { reencryptSecrets, replaceUnreadable } from "../../src/subscriptions/stored-secrets.ts";
@@ -46,7 +45,7 @@ describe("svc.audit, after a store's change", () => {
 
   describe("after the user store", () => {
     it("tells who made, disabled and enabled a user, and nothing of what changed nothing", async () => {
-      const users = createUserStore({ prisma: core.database.prisma, actor });
+      const users = createUserStore({ ...core, actor });
       const person = { name: "Eve", email: "eve@example.com", isAdmin: true };
 
       const entries = await entriesOf(async () => {
@@ -84,7 +83,7 @@ describe("svc.audit, after a store's change", () => {
   describe("after the token provider", () => {
     it("tells who issued and revoked a token, and shows nothing of it", async () => {
       const { log } = createMemoryLog();
-      const tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log, actor });
+      const tokens = createTokenProvider({ ...core, log, actor });
       const { id: userId } = await work.addUser();
       let issued = { id: 0, token: "" };
 
@@ -118,7 +117,7 @@ describe("svc.audit, after a store's change", () => {
 
     it("is silent about the use of a token, which is noted all the same", async () => {
       const { log } = createMemoryLog();
-      const tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log, actor });
+      const tokens = createTokenProvider({ ...core, log, actor });
       const { id: userId } = await work.addUser();
       const { id, token } = await tokens.issue({ userId, name: "laptop" });
 
@@ -138,9 +137,7 @@ describe("svc.audit, after a store's change", () => {
   describe("after the subscription store", () => {
     it("tells which user changed a webhook, with the names of what is not shown", async () => {
       const store = createSubscriptionStore({
-        prisma: core.database.prisma,
-        sql: core.sql,
-        transact: createTransact(core.database.pool),
+        ...core,
         listSql: core.sql,
         secretBox,
         maxPerUser: 50,

@@ -178,7 +178,7 @@ describe("svc.audit", () => {
     });
 
     it("forgets the actor at the end of the transaction", async () => {
-      const users = createUserStore({ prisma: core.database.prisma, actor });
+      const users = createUserStore({ ...core, actor });
       for (let n = 0; n < 8; n++)
         await users.create({ name: "Ada", email: `${n}@example.com`, isAdmin: false });
 

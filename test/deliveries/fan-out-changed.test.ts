@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { EventModel } from "../../src/db/generated/models.ts";
-import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createIndexSql } from "../../src/db/sql.ts";
 import type { AdminRule } from "../../src/mapping/definition.ts";
 import type { SubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
@@ -31,13 +31,12 @@ describe("createFanOut, with known subscribers that have changed since", () => {
   const { finderFor, startKnown, fanOut, fanOutTwo, fanOutTogether, deliveriesOf, expectWhole } = scene;
 
   const store = (): ReturnType<typeof createSubscriptionStore> => {
-    const { prisma, pool } = scene.core.database;
-    const listSql = createIndexSql(pool);
-    const transact = createTransact(pool);
-    return createSubscriptionStore({ prisma, sql: listSql, transact, listSql, secretBox, maxPerUser: 50 });
+    const { database, transact } = scene.core;
+    const listSql = createIndexSql(database.pool);
+    return createSubscriptionStore({ sql: listSql, transact, listSql, secretBox, maxPerUser: 50 });
   };
   const users = (): ReturnType<typeof createUserStore> =>
-    createUserStore({ prisma: scene.core.database.prisma, actor: testOperator });
+    createUserStore({ ...scene.core, actor: testOperator });
   const sql = (text: string, ...values: readonly unknown[]): Promise<unknown> => scene.core.sql(text, values);
 
   let other: { readonly id: number; readonly userId: number };

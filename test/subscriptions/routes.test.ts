@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
@@ -36,11 +36,11 @@ describe("webhook subscription routes", () => {
   before(async () => {
     core = await openCoreDatabase();
     const { prisma, pool } = core.database;
-    const [transact, listSql] = [createTransact(pool), createIndexSql(pool)];
-    const tokens = createTokenProvider({ prisma, sql: core.sql, log });
+    const listSql = createIndexSql(pool);
+    const tokens = createTokenProvider({ ...core, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ prisma, sql: core.sql, transact, listSql, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({ ...core, listSql, secretBox, maxPerUser: 5 }),
       ...createPosts(pool, secretBox),
       bodyLimitBytes: 100_000,
       maxPerPage: 100,

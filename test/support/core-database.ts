@@ -1,13 +1,14 @@
 import type { Pool } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
-import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createSql, createTransact, type Sql, type Transact } from "../../src/db/sql.ts";
 import { createTestDatabase } from "./database.ts";
 
 export interface CoreDatabase {
   readonly url: string;
   readonly database: Database;
   readonly sql: Sql;
+  readonly transact: Transact;
   close(): Promise<void>;
 }
 
@@ -23,6 +24,7 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
     url: created.url,
     database,
     sql: createSql({ pool: database.pool, isEmbedded: false }),
+    transact: createTransact(database.pool),
     async close() {
       await database.close();
       await created.drop();

@@ -1,4 +1,3 @@
-import type { PrismaClient } from "../../src/db/generated/client.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
@@ -326,20 +325,9 @@ async function readOutbox(sql: Sql): Promise<void> {
   }
 }
 
-/** The store works through Prisma; this answers for it. */
 function deleteSubscription(sql: Sql): Promise<unknown> {
-  const prisma = {
-    $executeRaw: () => Promise.resolve(0),
-    $queryRaw: (parts: readonly string[], ...values: readonly unknown[]) =>
-      sql(
-        parts.reduce((text, part, index) => `${text}$${index}${part}`),
-        values,
-      ),
-    $transaction: (queries: readonly Promise<unknown>[]) => Promise.all(queries),
-  };
   const secretBox = { encrypt: () => Buffer.alloc(0), decrypt: () => "" };
   const store = createSubscriptionStore({
-    prisma: prisma as unknown as PrismaClient,
     sql,
     transact: (work) => work(sql),
     listSql: sql,

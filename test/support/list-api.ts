@@ -50,7 +50,7 @@ export async function startListApi({
   const core = await openCoreDatabase();
   const { prisma, pool } = core.database;
   const { log } = createMemoryLog();
-  const tokens = createTokenProvider({ prisma, sql: core.sql, log });
+  const tokens = createTokenProvider({ ...core, log });
   const router = createRouter("/svc-api");
   const listSql = createIndexSql(pool);
   const cursors = createCursors("secret");
@@ -64,7 +64,6 @@ export async function startListApi({
   };
   addSubscriptionRoutes(router, {
     store: createSubscriptionStore({
-      prisma,
       sql: createIndexSql(pool),
       transact,
       listSql,

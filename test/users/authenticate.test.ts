@@ -37,7 +37,7 @@ describe("GET /whoami", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
+    tokens = createTokenProvider({ ...core, log });
     const router = createRouter("/svc-api");
     addWhoamiRoute(router);
     const authenticate = createAuthenticate({

@@ -78,7 +78,7 @@ export function useUserCommands(): CommandsScene {
   };
   before(async () => {
     core = await openCoreDatabase();
-    tokens = createTokenProvider({ prisma: core.database.prisma, sql: core.sql, log });
+    tokens = createTokenProvider({ ...core, log });
   });
   beforeEach(async () => {
     await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createLog } from "../../src/telemetry/log.ts";
 import { ensureFirstUser } from "../../src/users/first-user.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
+import { createUserStore } from "../../src/users/store.ts";
 import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 
@@ -17,11 +18,7 @@ describe("ensureFirstUser", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    tokens = createTokenProvider({
-      prisma: core.database.prisma,
-      sql: core.sql,
-      log: createLog({ level: "silent" }),
-    });
+    tokens = createTokenProvider({ ...core, log: createLog({ level: "silent" }) });
   });
 
   beforeEach(async () => {
@@ -38,7 +35,7 @@ describe("ensureFirstUser", () => {
   after(() => core.close());
 
   const ensure = (): Promise<string | undefined> =>
-    ensureFirstUser({ prisma: core.database.prisma, tokens, dataDir, actor: testOperator });
+    ensureFirstUser({ users: createUserStore({ ...core, actor: testOperator }), tokens, dataDir });
 
   async function count(table: "users" | "tokens"): Promise<number> {
     const [row] = await core.sql<{ count: number }>(`SELECT count(*)::int AS count FROM svc.${table}`);

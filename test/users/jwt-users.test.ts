@@ -47,11 +47,10 @@ describe("createJwtIdentifier", () => {
       fetchJson: createFetchJson(settings),
       log: createMemoryLog().log,
     });
-    const { prisma } = core.database;
     return createJwtIdentifier({
       settings,
       verifier: createJwtVerifier({ ...settings, keys }),
-      users: createUserStore({ prisma, actor: testOperator }),
+      users: createUserStore({ ...core, actor: testOperator }),
       sql: core.sql,
     });
   }

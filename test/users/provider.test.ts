@@ -20,7 +20,7 @@ describe("createTokenProvider", () => {
       statements.push(text);
       return core.sql(text, values);
     };
-    tokens = createTokenProvider({ prisma: core.database.prisma, sql: counting, log });
+    tokens = createTokenProvider({ ...core, sql: counting, log });
     const user = await core.database.prisma.user.create({
       data: { name: "Ada", email: "ada@example.com", isAdmin: true },
     });
@@ -179,7 +179,7 @@ describe("createTokenProvider", () => {
       await finished;
       return [];
     };
-    const provider = createTokenProvider({ prisma: core.database.prisma, sql: slow, log });
+    const provider = createTokenProvider({ ...core, sql: slow, log });
     const { token } = await provider.issue({ userId, name: "x" });
 
     await callerOfToken(provider, token);
@@ -207,7 +207,7 @@ describe("createTokenProvider", () => {
   it("finds the user although the use cannot be noted, and logs why without the token", async () => {
     const failing: Sql = (text, values) =>
       text.includes("UPDATE") ? Promise.reject(new Error("read-only")) : core.sql(text, values);
-    const provider = createTokenProvider({ prisma: core.database.prisma, sql: failing, log });
+    const provider = createTokenProvider({ ...core, sql: failing, log });
     const { token, id } = await provider.issue({ userId, name: "x" });
 
     expect(await callerOfToken(provider, token)).to.have.property("id", userId);
