@@ -3,7 +3,7 @@ import type { Actor } from "../kit/actor.ts";
 import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.ts";
 import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/contradictions.ts";
-import { openModelsClient, type ModelsClient } from "../db/prisma-internals/models-client.ts";
+import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
@@ -108,7 +108,7 @@ export function reloadableSettings(
   return groups;
 }
 
-/** Opens the client of the tables. Starts nothing. */
+/** Opens the client of the tables, if code may need it. Starts nothing. */
 export async function openConfiguration({
   checked,
   infrastructure: { database, isEmbedded, tracing },
@@ -116,14 +116,20 @@ export async function openConfiguration({
   readonly checked: CheckedConfiguration;
   readonly infrastructure: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing };
 }): Promise<Configuration> {
-  const models = await openModelsClient({
-    schemaText: prismaSchemaOf(checked.definitions),
-    pool: database.pool,
-    lists: database.lists,
-    relay: database.relay,
-    isEmbedded,
-    tracing,
-  });
+  const open = async (): Promise<ModelsClient> => {
+    const { openModelsClient } = await import("../db/prisma-internals/models-client.ts");
+    return openModelsClient({
+      schemaText: prismaSchemaOf(checked.definitions),
+      pool: database.pool,
+      lists: database.lists,
+      relay: database.relay,
+      isEmbedded,
+      tracing,
+    });
+  };
+  // With code, a fault of the models shows at the start, and no first request waits.
+  const hasCode = [...checked.definitions.values()].some(({ codeHash }) => codeHash !== undefined);
+  const models = hasCode ? await open() : createLazyModelsClient(open);
   return { ...checked, models, loadedAt: new Date(), close: () => models.close() };
 }
 

@@ -3,11 +3,9 @@ import { Client, type ClientBase, Pool, type PoolClient } from "pg";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { pause } from "../kit/worker.ts";
-import { createAdapter } from "./prisma-internals/adapter.ts";
-import { PrismaClient } from "./generated/client.ts";
 import { limitResults } from "./result-limit.ts";
 
-/** The connections of a process; the Prisma client and plain SQL share them. */
+/** The connections of a process. */
 export interface Database {
   readonly pool: Pool;
   /**
@@ -24,8 +22,6 @@ export interface Database {
    * the outbox tells events apart by it.
    */
   readonly name: string;
-  /** The client of the service's own tables (prisma/schema.prisma). */
-  readonly prisma: PrismaClient;
   /**
    * Waits for the connections in use, then ends them all; after 5 s it cuts those that do not
    * answer.
@@ -67,8 +63,8 @@ export interface ListLimits {
 }
 
 /**
- * Opens the connections and the core client. Connects on first use: a database that is away is no
- * fault here (see `waitForDatabase`).
+ * Opens the connections. Connects on first use: a database that is away is no fault here (see
+ * `waitForDatabase`).
  *
  * @param poolSize Most connections in all.
  * @param lists Without it, lists are like any other statement.
@@ -114,16 +110,13 @@ export async function openDatabase({
   if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
   const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
-  const prisma = new PrismaClient({ adapter: createAdapter({ pool, isEmbedded }) });
   return {
     pool,
     lists,
     relay,
     dispatcher,
     name,
-    prisma,
     async close() {
-      await prisma.$disconnect();
       // Never cleared: the pool does not wait for idle connections to end, and some may not.
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();

@@ -1,4 +1,4 @@
-import { columnsOf } from "./prisma-internals/adapter.ts";
+import { columnsOf } from "./fault-columns.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 
 /**

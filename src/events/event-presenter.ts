@@ -5,7 +5,7 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedTexts, includesTexts } from "./related-texts.ts";
 import { messageOf } from "../kit/errors.ts";
-import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
 import { baseQueryOf } from "../resources/query.ts";

@@ -1,4 +1,4 @@
-import { Decimal } from "@prisma/client/runtime/client";
+import { Decimal } from "../kit/prisma-values.ts";
 import { fittingName, partsOfTable, quoteText, tablesSchema } from "../db/names.ts";
 import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
 import { isUniqueAlone } from "./keys.ts";

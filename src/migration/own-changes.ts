@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
-import { compareSchema, type SchemaChange, type Sight } from "../db/prisma-internals/schema-engine.ts";
+import type { SchemaChange, Sight } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
 
 /** The changes that the schema engine would make to the parts that it may see. */
@@ -37,6 +37,8 @@ export async function compareOwn({
 }): Promise<OwnChanges> {
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
     const sight = sightOf(managed, shown);
+    // Loaded when something is to be compared: most starts have nothing to migrate.
+    const { compareSchema } = await import("../db/prisma-internals/schema-engine.ts");
     const change = await compareSchema({ client, schemaText, externalTables, externalEnums, sight });
     // The schemas have a step of their own.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));

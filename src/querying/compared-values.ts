@@ -1,4 +1,4 @@
-import { Decimal } from "@prisma/client/runtime/client";
+import { Decimal } from "../kit/prisma-values.ts";
 import type { FieldType } from "../mapping/definition.ts";
 
 /** A value in the form in which two of a type are compared. */

@@ -1,4 +1,4 @@
-import { Decimal } from "@prisma/client/runtime/client";
+import { Decimal } from "../kit/prisma-values.ts";
 import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
 

@@ -1,5 +1,5 @@
 import { formatDateTime } from "../kit/date-time.ts";
-import { Decimal } from "@prisma/client/runtime/client";
+import { Decimal } from "../kit/prisma-values.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, FieldType, Row, TransformNode } from "../mapping/definition.ts";
 import { isContainer } from "../validation/body-paths.ts";

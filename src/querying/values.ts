@@ -1,4 +1,4 @@
-import { DbNull, Decimal, JsonNull } from "@prisma/client/runtime/client";
+import { DbNull, Decimal, JsonNull } from "../kit/prisma-values.ts";
 import { types } from "pg";
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { instantText } from "../mapping/temporal.ts";

@@ -1,4 +1,4 @@
-import { DbNull, JsonNull } from "@prisma/client/runtime/client";
+import { DbNull, JsonNull } from "../kit/prisma-values.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";

@@ -1,4 +1,4 @@
-import type { Delegate, ModelsClient } from "../db/prisma-internals/models-client.ts";
+import type { Delegate, ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";

@@ -1,4 +1,4 @@
-import type { ModelsClient } from "../db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { SqlOf } from "../db/batched-sql.ts";
 import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";

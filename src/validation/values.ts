@@ -1,4 +1,4 @@
-import { Decimal } from "@prisma/client/runtime/client";
+import { Decimal } from "../kit/prisma-values.ts";
 import { countOf, isContainer } from "./body-paths.ts";
 
 /**

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { notesYaml } from "../support/notes.ts";
 import { admin, createProgram, type Configuration, writeConfiguration } from "../support/program.ts";
+import { request } from "../support/service.ts";
 import { amqpUrl } from "../support/services.ts";
 
 /** Tells of every WebAssembly module that is compiled, before the program begins. */
@@ -12,11 +13,12 @@ const watch = `
   WebAssembly.Module = class extends Module { constructor(bytes) { tell(bytes); super(bytes); } };
   WebAssembly.instantiate = (bytes, ...rest) => { tell(bytes); return instantiate(bytes, ...rest); };`;
 
-describe("what svc api and svc dispatcher load at their start", function () {
+describe("what svc api and svc dispatcher load", function () {
   this.timeout(60_000);
   let database: TestDatabase;
   let configuration: Configuration;
   let env: Readonly<Record<string, string>>;
+  let token: string;
 
   before(async () => {
     database = await createTestDatabase();
@@ -28,14 +30,34 @@ describe("what svc api and svc dispatcher load at their start", function () {
       SVC_SECRET_KEY: randomBytes(32).toString("base64"),
     };
     await admin(["migrate"], env);
+    const ada = ["create-user", "--name", "Ada", "--email", "ada@example.com", "--admin"];
+    token = String((await admin(ada, env))["token"]);
   });
   after(async () => {
     configuration?.dispose();
     await database?.drop();
   });
 
+  /** Changes everything of its own that the API has. */
+  async function useAll(baseUrl: string): Promise<void> {
+    const send = async (method: string, path: string, body?: unknown): Promise<number> => {
+      const answer = await request({ url: baseUrl + path, method, token, body });
+      expect(answer.status, `${method} ${path}`).to.be.within(200, 204);
+      return (answer.body as { readonly id?: number } | undefined)?.id ?? 0;
+    };
+    const webhook = { url: "https://example.com/hook", resource: "notes", events: ["on_create"] };
+    const id = await send("POST", "/webhooks", webhook);
+    await send("PATCH", `/webhooks/${id}`, { headers: { "X-Key": "a" } });
+    await send("DELETE", `/webhooks/${id}`);
+    const user = await send("POST", "/users", { name: "Ben", email: "ben@example.com" });
+    await send("PATCH", `/users/${user}`, { name: "Bo" });
+    const made = await send("POST", `/users/${user}/tokens`, { name: "one" });
+    await send("DELETE", `/users/${user}/tokens/${made}`);
+    await send("GET", `/resources/notes/${await send("POST", "/resources/notes", { text: "a" })}`);
+  }
+
   for (const name of ["api", "dispatcher"] as const) {
-    it(`is no query compiler and no engine of Prisma, by svc ${name}: each takes 40 MB`, async () => {
+    it(`is no query compiler and no engine of Prisma, by svc ${name} at a start and at work: 40 MB each`, async () => {
       const program = await createProgram({
         name,
         env,
@@ -46,6 +68,7 @@ describe("what svc api and svc dispatcher load at their start", function () {
       });
       try {
         await program.start();
+        if (name === "api") await useAll(`${program.origin}/svc-api`);
 
         // The process that reads the models compiles one, and ends.
         expect(program.written()).to.not.include(`compiled by ${program.pid()}`);

@@ -36,7 +36,7 @@ describe("svc.audit, after a store's change", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
 
   after(() => core.close());

@@ -14,7 +14,7 @@ describe("svc.audit", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
 
   after(() => core.close());

@@ -6,6 +6,7 @@ import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/wait.ts";
+import { createCoreClient } from "../support/core-client.ts";
 
 const log = createLog({ level: "silent" });
 
@@ -73,7 +74,7 @@ describe("openDatabase", () => {
   }
 
   it("runs the core client on the same pool, with named statements", async () => {
-    await database.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;
+    await createCoreClient(database.pool).$queryRaw`SELECT 41 + ${1}::int AS answer`;
 
     const { rows } = await database.pool.query<{ name: string }>(
       "SELECT name FROM pg_prepared_statements WHERE statement LIKE 'SELECT 41 + %'",
@@ -84,7 +85,7 @@ describe("openDatabase", () => {
 
   it("names no statement on the embedded database", async () => {
     const other = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: true, log });
-    await other.prisma.$queryRaw`SELECT 41 + ${1}::int AS answer`;
+    await createCoreClient(other.pool, { isEmbedded: true }).$queryRaw`SELECT 41 + ${1}::int AS answer`;
 
     const { rows } = await other.pool.query("SELECT name FROM pg_prepared_statements");
 

@@ -1,11 +1,13 @@
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
-import type { Delegate } from "../../src/db/prisma-internals/models-client.ts";
+import type { Delegate } from "../../src/db/models-client.ts";
 import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { databaseKinds, openModelsScene, type ModelsScene } from "../support/models-scene.ts";
+import { createCoreClient } from "../support/core-client.ts";
+import type { PrismaClient } from "../../src/db/generated/client.ts";
 
 const tables = `
   CREATE TABLE parents (
@@ -45,12 +47,14 @@ for (const kind of databaseKinds) {
     this.timeout(60_000);
     let scene: ModelsScene;
     let database: Database;
+    let prisma: PrismaClient;
     let parents: Delegate;
     let children: Delegate;
 
     before(async () => {
       scene = await openModelsScene(kind, { tables, schemaText });
       ({ database } = scene);
+      prisma = createCoreClient(database.pool, scene);
       parents = scene.models.delegate("Parent");
       children = scene.models.delegate("Child");
     });
@@ -114,13 +118,13 @@ for (const kind of databaseKinds) {
       ],
       [
         "reads raw SQL through Prisma",
-        () => database.prisma.$executeRaw`INSERT INTO public.parents (email) VALUES ('a')`,
+        () => prisma.$executeRaw`INSERT INTO public.parents (email) VALUES ('a')`,
         unique("tenant", "email"),
       ],
       [
         "reads errors inside a Prisma transaction",
         () =>
-          database.prisma.$transaction(async (tx) => {
+          prisma.$transaction(async (tx) => {
             await tx.$executeRaw`INSERT INTO public.parents (email) VALUES ('a')`;
           }),
         unique("tenant", "email"),
@@ -128,7 +132,7 @@ for (const kind of databaseKinds) {
       [
         "takes a server that only lets read for one that is away",
         () =>
-          database.prisma.$transaction(async (tx) => {
+          prisma.$transaction(async (tx) => {
             await tx.$executeRaw`SET TRANSACTION READ ONLY`;
             await tx.$executeRaw`INSERT INTO public.parents (tenant, email) VALUES (9, 'z')`;
           }),
@@ -148,7 +152,7 @@ for (const kind of databaseKinds) {
       [
         "calls a transaction that took too long unavailable",
         () =>
-          database.prisma.$transaction(
+          prisma.$transaction(
             async (tx) => {
               await new Promise((resolve) => setTimeout(resolve, 100));
               await tx.$queryRaw`SELECT 1`;
@@ -179,8 +183,8 @@ describe("databaseFaultOf", () => {
     });
 
     for (const act of [
-      () => away.prisma.user.findMany(),
-      () => away.prisma.$transaction((tx) => tx.user.findMany()),
+      () => createCoreClient(away.pool).user.findMany(),
+      () => createCoreClient(away.pool).$transaction((tx) => tx.user.findMany()),
       () => away.pool.query("SELECT 1"),
     ])
       expect(databaseFaultOf(await failureOf(act()))).to.deep.equal({ kind: "unavailable" });
@@ -190,16 +194,17 @@ describe("databaseFaultOf", () => {
   it("calls a cut connection, a statement timeout and a full pool unavailable", async () => {
     const created = await createTestDatabase();
     const database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    const prisma = createCoreClient(database.pool);
 
     for (const act of [
       () => database.pool.query("SELECT pg_terminate_backend(pg_backend_pid())"),
-      () => database.prisma.$executeRaw`SELECT pg_terminate_backend(pg_backend_pid())`,
+      () => prisma.$executeRaw`SELECT pg_terminate_backend(pg_backend_pid())`,
       () =>
-        database.prisma.$transaction(async (tx) => {
+        prisma.$transaction(async (tx) => {
           await tx.$executeRaw`SELECT pg_terminate_backend(pg_backend_pid())`;
         }),
       () =>
-        database.prisma.$transaction(async (tx) => {
+        prisma.$transaction(async (tx) => {
           await tx.$executeRaw`SET LOCAL statement_timeout = '10ms'`;
           await tx.$executeRaw`SELECT pg_sleep(5)`;
         }),

@@ -5,6 +5,7 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Proxy, startProxy, through } from "../support/proxy.ts";
 import { until } from "../support/wait.ts";
+import { createCoreClient } from "../support/core-client.ts";
 
 const log = createLog({ level: "silent" });
 const queryTimeoutMs = 400;
@@ -39,7 +40,7 @@ describe("openDatabase, when the network swallows everything", () => {
     proxy.stall();
 
     const ofSql = await failureOf(database.pool.query("SELECT 2"));
-    const ofPrisma = await failureOf(database.prisma.$queryRaw`SELECT 3`);
+    const ofPrisma = await failureOf(createCoreClient(database.pool).$queryRaw`SELECT 3`);
 
     expect(databaseFaultOf(ofSql)).to.deep.equal({ kind: "unavailable" });
     expect(databaseFaultOf(ofPrisma)).to.deep.equal({ kind: "unavailable" });
@@ -52,7 +53,7 @@ describe("openDatabase, when the network swallows everything", () => {
   it("frees the connection of a transaction that gets no answer", async () => {
     await database.pool.query("SELECT 1");
     const failure = await failureOf(
-      database.prisma.$transaction(async (tx) => {
+      createCoreClient(database.pool).$transaction(async (tx) => {
         await tx.$queryRaw`SELECT 1`;
         proxy.stall();
         await tx.$queryRaw`SELECT 2`;

@@ -30,7 +30,7 @@ describe("eraseRecord", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
 
   beforeEach(async () => {

@@ -71,7 +71,7 @@ describe("createDeliveryStore", () => {
           user: {
             id: scene.subscription.userId,
             name: "Ada L.",
-            email: (await scene.core.database.prisma.user.findFirstOrThrow()).email,
+            email: (await scene.core.prisma.user.findFirstOrThrow()).email,
             isAdmin: true,
           },
         },

@@ -15,7 +15,7 @@ describe("the queue", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
     store = createDeliveryStore({ sql: core.sql });
     subscription = await work.addSubscription();
   });

@@ -49,11 +49,11 @@ describe("createSubscriptionHealth", () => {
     return health;
   };
   const state = (): Promise<SubscriptionStateModel> =>
-    scene.core.database.prisma.subscriptionState.findFirstOrThrow({
+    scene.core.prisma.subscriptionState.findFirstOrThrow({
       where: { subscriptionId: subscription.id },
     });
   const current = (): Promise<SubscriptionModel> =>
-    scene.core.database.prisma.subscription.findFirstOrThrow({ where: { id: subscription.id } });
+    scene.core.prisma.subscription.findFirstOrThrow({ where: { id: subscription.id } });
   const untilWritten = (count: number): Promise<unknown> =>
     until(() => statements >= count, { what: `${count} writes` });
   /** As if the receiver had failed since then. */

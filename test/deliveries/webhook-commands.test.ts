@@ -94,7 +94,7 @@ describe("svc-admin webhooks", () => {
     const id = String(webhook.id);
     const first = (await json("rotate-secret", id, "--grace", "3600")) as { secret: string };
     const second = (await json("rotate-secret", id)) as { secret: string };
-    const stored = await scene.core.database.prisma.subscription.findFirstOrThrow();
+    const stored = await scene.core.prisma.subscription.findFirstOrThrow();
 
     expect(openSigning(secretBox, stored, Date.now()).secrets).to.deep.equal([
       second.secret,
@@ -107,7 +107,7 @@ describe("svc-admin webhooks", () => {
     ]);
     expect((await run("rotate-secret", id, "--grace", "700000")).status).to.equal(2);
     const last = (await json("rotate-secret", id, "--grace", "0")) as { secret: string };
-    const ended = await scene.core.database.prisma.subscription.findFirstOrThrow();
+    const ended = await scene.core.prisma.subscription.findFirstOrThrow();
     expect(openSigning(secretBox, ended, Date.now()).secrets).to.deep.equal([last.secret]);
   });
 });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type OutboxEvent } from "../../src/events/outbox.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
@@ -384,11 +385,8 @@ describe("createEventPresenter", () => {
     await addSale();
     const events = (await captured()).filter(({ resource }) => resource === "sales");
     const own = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
-    const away = await openModelsClient({
-      schemaText: prismaSchemaOf(base),
-      pool: own.pool,
-      isEmbedded: false,
-    });
+    const schemaText = prismaSchemaOf(base);
+    const away = await openModelsClient({ schemaText, pool: own.pool, isEmbedded: false });
     await own.close();
     const definitions = withChange("sales", { baseQuery: { include: { shop: true } }, code: asIs });
 

@@ -31,7 +31,7 @@ describe("createOutbox, of several owners", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
   beforeEach(async () => {
     await work.clear();

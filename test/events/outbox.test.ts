@@ -29,7 +29,7 @@ describe("createOutbox", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
     outbox = createOutbox({ sql: core.sql });
   });
 

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { inspect } from "node:util";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import type { Definition, Row, TransformNode } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { always } from "../../src/querying/condition.ts";

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { isDeepStrictEqual } from "node:util";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import type { Answer } from "../support/http.ts";
 import { definitions, openServedDatabase, recordDatabaseOf, type ServedDatabase } from "./serving.ts";

@@ -1,5 +1,6 @@
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { openModelsClient, type ModelsClient } from "../../src/db/prisma-internals/models-client.ts";
+import type { ModelsClient } from "../../src/db/models-client.ts";
+import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createBatchedSql } from "../../src/db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";

@@ -32,7 +32,7 @@ describe("secret-key rotate", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
 
   beforeEach(async () => {

@@ -39,7 +39,7 @@ describe("createSubscriberFinder", () => {
   before(async () => {
     core = await openCoreDatabase();
     for (const name of Object.keys(ids) as (keyof typeof ids)[]) {
-      const user = await core.database.prisma.user.create({
+      const user = await core.prisma.user.create({
         data: {
           name,
           email: `${name}@Example.com`,
@@ -64,7 +64,7 @@ describe("createSubscriberFinder", () => {
     events = ["on_create"],
     isActive = true,
   }: NewSubscription): Promise<number> {
-    const { id } = await core.database.prisma.subscription.create({
+    const { id } = await core.prisma.subscription.create({
       data: {
         userId,
         resource,

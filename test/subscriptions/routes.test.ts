@@ -35,13 +35,13 @@ describe("webhook subscription routes", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    const { prisma, pool } = core.database;
-    const listSql = createIndexSql(pool);
+    const { prisma } = core;
+    const listSql = createIndexSql(core.database.pool);
     const tokens = createTokenProvider({ ...core, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
       store: createSubscriptionStore({ ...core, listSql, secretBox, maxPerUser: 5 }),
-      ...createPosts(pool, secretBox),
+      ...createPosts(core.database.pool, secretBox),
       bodyLimitBytes: 100_000,
       maxPerPage: 100,
       cursors: createCursors("secret"),

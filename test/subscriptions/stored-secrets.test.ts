@@ -36,7 +36,7 @@ describe("stored secrets", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    work = createWork(core.database.prisma);
+    work = createWork(core.prisma);
   });
 
   beforeEach(async () => {
@@ -196,7 +196,7 @@ describe("stored secrets", () => {
   });
 
   const signing = async (): Promise<unknown> =>
-    openSigning(newAlone, await core.database.prisma.subscription.findFirstOrThrow(), 0);
+    openSigning(newAlone, await core.prisma.subscription.findFirstOrThrow(), 0);
 
   describe("of headers and earlier secrets", () => {
     it("encrypts them anew too, also where only they have the old key", async () => {

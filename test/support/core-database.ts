@@ -1,7 +1,9 @@
 import type { Pool } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
+import type { PrismaClient } from "../../src/db/generated/client.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { createSql, createTransact, type Sql, type Transact } from "../../src/db/sql.ts";
+import { createCoreClient } from "./core-client.ts";
 import { createTestDatabase } from "./database.ts";
 
 export interface CoreDatabase {
@@ -9,6 +11,7 @@ export interface CoreDatabase {
   readonly database: Database;
   readonly sql: Sql;
   readonly transact: Transact;
+  readonly prisma: PrismaClient;
   close(): Promise<void>;
 }
 
@@ -25,6 +28,7 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
     database,
     sql: createSql({ pool: database.pool, isEmbedded: false }),
     transact: createTransact(database.pool),
+    prisma: createCoreClient(database.pool),
     async close() {
       await database.close();
       await created.drop();

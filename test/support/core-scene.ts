@@ -14,7 +14,7 @@ export function useCoreScene(): CoreScene {
   const scene = {} as Mutable<CoreScene>;
   before(async () => {
     scene.core = await openCoreDatabase();
-    scene.work = createWork(scene.core.database.prisma);
+    scene.work = createWork(scene.core.prisma);
   });
   beforeEach(() => scene.work.clear());
   after(() => scene.core.close());

@@ -48,7 +48,8 @@ export async function startListApi({
   readonly lookThrough?: number;
 } = {}): Promise<ListApi> {
   const core = await openCoreDatabase();
-  const { prisma, pool } = core.database;
+  const { prisma, database } = core;
+  const { pool } = database;
   const { log } = createMemoryLog();
   const tokens = createTokenProvider({ ...core, log });
   const router = createRouter("/svc-api");

@@ -16,6 +16,8 @@ import { fillDataDir } from "./embedded.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
+import { createCoreClient } from "./core-client.ts";
+import type { PrismaClient } from "../../src/db/generated/client.ts";
 
 /** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
 export const modes = ["embedded", "servers"] as const;
@@ -39,6 +41,8 @@ export interface TestUser {
 
 export interface TestService {
   readonly infrastructure: Infrastructure;
+  /** Of the tables of the service. */
+  readonly prisma: PrismaClient;
   readonly api: Program & { readonly port: number };
   readonly config: Config;
   /** Origin and route prefix. */
@@ -181,14 +185,16 @@ export async function startService(options: ServiceOptions): Promise<TestService
   const api = { ...program, port: program.port as number };
   const baseUrl = `http://127.0.0.1:${api.port}${config.http.routePrefix}`;
 
+  const prisma = createCoreClient(infrastructure.database.pool, infrastructure);
   return {
     infrastructure,
+    prisma,
     api,
     config,
     baseUrl,
     async createUser({ isAdmin = false, name = "Ada" } = {}) {
       const email = `${randomBytes(6).toString("hex")}@example.com`;
-      const { id } = await infrastructure.database.prisma.user.create({ data: { name, email, isAdmin } });
+      const { id } = await prisma.user.create({ data: { name, email, isAdmin } });
       const { token } = await api.tokens.issue({ userId: id, name: "test" });
       return {
         id,

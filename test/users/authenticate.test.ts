@@ -46,7 +46,7 @@ describe("GET /whoami", () => {
     });
     const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
-    const user = await core.database.prisma.user.create({
+    const user = await core.prisma.user.create({
       data: { name: "Ada Lovelace", email: "ada@example.com" },
     });
     userId = user.id;
@@ -119,7 +119,7 @@ describe("GET /whoami", () => {
   });
 
   it("answers 401 with invalid_token for the token of a disabled user", async () => {
-    const disabled = await core.database.prisma.user.create({
+    const disabled = await core.prisma.user.create({
       data: { name: "Gone", email: "gone@example.com", disabledAt: new Date() },
     });
     const issued = await tokens.issue({ userId: disabled.id, name: "x" });

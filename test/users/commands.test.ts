@@ -132,7 +132,7 @@ describe("user commands", () => {
         expect(error).to.be.instanceOf(CommanderError);
         expect(stderr).to.contain(text);
         expect(stdout).to.equal("");
-        expect(await scene.core.database.prisma.user.count()).to.equal(0);
+        expect(await scene.core.prisma.user.count()).to.equal(0);
       });
     }
   });

@@ -87,7 +87,7 @@ describe("ensureFirstUser", () => {
   });
 
   it("makes nobody when the operator has users of their own", async () => {
-    await core.database.prisma.user.create({ data: { name: "Ada", email: "ada@example.com" } });
+    await core.prisma.user.create({ data: { name: "Ada", email: "ada@example.com" } });
 
     expect(await ensure()).to.equal(undefined);
     expect([await count("users"), await count("tokens")]).to.deep.equal([1, 0]);

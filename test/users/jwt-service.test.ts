@@ -75,8 +75,7 @@ describe("JWTs over HTTP", () => {
   const ask = (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
     request({ url: service.baseUrl + path, method, token, body });
   const whoami = (token: string): Promise<Answer> => ask(token, "GET", "/whoami");
-  const usersOf = (subject: string) =>
-    service.infrastructure.database.prisma.user.findMany({ where: { subject } });
+  const usersOf = (subject: string) => service.prisma.user.findMany({ where: { subject } });
 
   describe("a token of the issuer", () => {
     it("makes its user at the first request, and finds it at the next ones", async () => {
@@ -109,7 +108,7 @@ describe("JWTs over HTTP", () => {
     });
 
     it("gets no existing user by its e-mail address, until an admin says whose it is", async () => {
-      const prisma = service.infrastructure.database.prisma;
+      const prisma = service.prisma;
       const { id } = await prisma.user.create({ data: { name: "Taken", email: "taken@example.com" } });
       const token = await issuer.token("twin");
 
@@ -265,7 +264,7 @@ describe("JWTs over HTTP", () => {
 
     it("makes no user", async () => {
       expect(await usersOf("root")).to.have.length(1);
-      expect(await service.infrastructure.database.prisma.user.count({ where: { subject: "" } })).to.equal(0);
+      expect(await service.prisma.user.count({ where: { subject: "" } })).to.equal(0);
     });
 
     it("by two headers, one of which is good, gets 401", async () => {

@@ -62,7 +62,7 @@ describe("createJwtIdentifier", () => {
     const found = await Promise.all(identifiers.flatMap((one) => tokens.map((token) => one.identify(token))));
 
     expect(found.map(({ kind }) => kind)).to.deep.equal(Array.from({ length: 6 }, () => "known"));
-    expect(await core.database.prisma.user.count({ where: { subject: "race" } })).to.equal(1);
+    expect(await core.prisma.user.count({ where: { subject: "race" } })).to.equal(1);
   });
 
   it("makes none where users are not to be made", async () => {
@@ -73,12 +73,12 @@ describe("createJwtIdentifier", () => {
       code: "user.unknown",
       reason: "There is no user for this token",
     });
-    expect(await core.database.prisma.user.count({ where: { subject: "nobody" } })).to.equal(0);
+    expect(await core.prisma.user.count({ where: { subject: "nobody" } })).to.equal(0);
   });
 
   it("takes users of two issuers with one subject for two", async () => {
     const data = { name: "Other", email: "other@example.com", issuer: "https://other", subject: "same" };
-    const other = await core.database.prisma.user.create({ data });
+    const other = await core.prisma.user.create({ data });
 
     const identity = await identifierWith().identify(await issuer.sign({ sub: "same" }));
 

@@ -21,7 +21,7 @@ describe("createTokenProvider", () => {
       return core.sql(text, values);
     };
     tokens = createTokenProvider({ ...core, sql: counting, log });
-    const user = await core.database.prisma.user.create({
+    const user = await core.prisma.user.create({
       data: { name: "Ada", email: "ada@example.com", isAdmin: true },
     });
     userId = user.id;
@@ -36,7 +36,7 @@ describe("createTokenProvider", () => {
   after(() => core.close());
 
   const lastUseOf = async (id: number): Promise<Date | null> =>
-    (await core.database.prisma.token.findUniqueOrThrow({ where: { id } })).lastUsedAt;
+    (await core.prisma.token.findUniqueOrThrow({ where: { id } })).lastUsedAt;
 
   it("issues a token whose clear text is stored nowhere", async () => {
     const issued = await tokens.issue({ userId, name: "laptop" });
@@ -132,10 +132,10 @@ describe("createTokenProvider", () => {
   it("finds nobody for a disabled user, and the user again after", async () => {
     const { token } = await tokens.issue({ userId, name: "x" });
 
-    await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
+    await core.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
     expect(await callerOfToken(tokens, token)).to.equal(undefined);
 
-    await core.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: null } });
+    await core.prisma.user.update({ where: { id: userId }, data: { disabledAt: null } });
     expect(await callerOfToken(tokens, token)).to.have.property("id", userId);
   });
 

@@ -127,7 +127,7 @@ describe("scopes over HTTP", () => {
   });
 
   it("holds that for the isAdmin of a mapping file too", async () => {
-    const prisma = service.infrastructure.database.prisma;
+    const prisma = service.prisma;
     const boss = await prisma.user.create({ data: { name: "Boss", email: "boss@example.com" } });
     await ada.request("POST", "/resources/notices", { text: "a" });
     const listed = async (scopes: readonly string[]): Promise<number> =>

@@ -4,6 +4,7 @@ import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool, types } from "pg";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
+import { columnsOf } from "../fault-columns.ts";
 import { traceComment, unsampledComment } from "../traceparent.ts";
 
 const textListOid: number = 1009;
@@ -147,24 +148,4 @@ function constraintOf(error: DatabaseError): { fields: readonly string[] } | { i
   const fields = columnsOf(error);
   if (fields.length > 0) return { fields };
   return error.constraint === undefined ? undefined : { index: error.constraint };
-}
-
-/**
- * The columns that a fault of the server is about; empty when it does not say.
- * The detail is in the server's language, but holds `(tenant, email)=(1, a)` in every one.
- */
-export function columnsOf({
-  column,
-  detail,
-}: {
-  readonly column?: string | undefined;
-  readonly detail?: string | undefined;
-}): readonly string[] {
-  if (column !== undefined) return [column];
-  const list = detail?.slice(detail.indexOf("(") + 1, Math.max(detail.indexOf(")=("), 0)) ?? "";
-  return [...list.matchAll(/"((?:[^"]|"")+)"|[^,\s][^,]*/g)].map(nameOf);
-}
-
-function nameOf(match: RegExpMatchArray): string {
-  return match[1]?.replaceAll('""', '"') ?? match[0];
 }

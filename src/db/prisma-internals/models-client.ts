@@ -6,40 +6,9 @@ import {
 } from "@prisma/client/runtime/client";
 import type { Pool } from "pg";
 import type { Tracing } from "../../telemetry/tracing.ts";
+import type { Delegate, ModelsClient } from "../models-client.ts";
 import { createAdapter } from "./adapter.ts";
 import { describeModels } from "./describe-models.ts";
-
-type Args = Readonly<Record<string, unknown>>;
-type PlainRecord = Readonly<Record<string, unknown>>;
-
-/**
- * What the models client does for one model. Arguments and answers are Prisma's, untyped because
- * the models come from YAML. Its values (`Decimal`, `DbNull`, `JsonNull`) are those of
- * `@prisma/client/runtime/client`. A plain null in a Json field is JSON's null, not NULL.
- */
-export interface Delegate {
-  findMany(args?: Args): Promise<PlainRecord[]>;
-  /** Null when nothing matches. */
-  findFirst(args?: Args): Promise<PlainRecord | null>;
-  count(args?: Args): Promise<number>;
-  create(args: Args): Promise<PlainRecord>;
-  /** Rejects with P2025 when nothing matches, see `databaseFaultOf`. */
-  update(args: Args): Promise<PlainRecord>;
-  delete(args: Args): Promise<PlainRecord>;
-}
-
-export interface ModelsClient {
-  /** The delegate of a model by its name in the schema; throws for an unknown one. */
-  delegate(model: string): Delegate;
-  /** The same over the connections for lists. */
-  listDelegate(model: string): Delegate;
-  /** The same over the connections of the relay. */
-  relayDelegate(model: string): Delegate;
-  /** Runs `work` in one transaction, which is rolled back when it rejects. */
-  transaction<T>(work: (delegate: (model: string) => Delegate) => Promise<T>): Promise<T>;
-  /** Leaves the pool open: it is not this client's. */
-  close(): Promise<void>;
-}
 
 type Delegates = Readonly<Record<string, Delegate | undefined>>;
 type Client = Delegates & {
@@ -112,10 +81,6 @@ function delegateOf(client: Delegates, model: string): Delegate {
   return delegate;
 }
 
-/**
- * The core client (src/db/generated) uses the same one: Prisma keeps one compiler per kind of
- * database, of the client that asks first.
- */
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 
 const compilerWasm: CompilerLoading = {

@@ -3,16 +3,14 @@ import { runInNewContext } from "node:vm";
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../../src/db/client.ts";
-import {
-  type Delegate,
-  type ModelsClient,
-  openModelsClient,
-} from "../../../src/db/prisma-internals/models-client.ts";
+import type { Delegate, ModelsClient } from "../../../src/db/models-client.ts";
+import { openModelsClient } from "../../../src/db/prisma-internals/models-client.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 import { prismaSchemaOf } from "../../../src/mapping/models.ts";
 import { definition, definitionsOf, field, keyField } from "../../support/definitions.ts";
 import { databaseKinds, openModelsScene, type ModelsScene } from "../../support/models-scene.ts";
 import { until } from "../../support/wait.ts";
+import { createCoreClient } from "../../support/core-client.ts";
 
 const log = createLog({ level: "silent" });
 const limitMs = 60_000;
@@ -102,7 +100,7 @@ for (const kind of databaseKinds) {
     it("looks at a type that it has not seen on the connection of the transaction that reads it", async () => {
       const only = await openDatabase({ url: scene.url, poolSize: 1, isEmbedded: scene.isEmbedded, log });
 
-      const moods = await only.prisma.$transaction(
+      const moods = await createCoreClient(only.pool, scene).$transaction(
         (tx) => tx.$queryRaw`SELECT ARRAY['sad', 'ok']::public.mood[] AS moods`,
       );
 

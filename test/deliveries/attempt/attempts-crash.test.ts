@@ -15,6 +15,7 @@ import { startPrivatePostgres, type PrivatePostgres } from "../../support/postgr
 import { until } from "../../support/wait.ts";
 import { createWatchedBroker, type WatchedBroker } from "../../support/watched-broker.ts";
 import { createWork, secretBox, success, type Work } from "../../support/work.ts";
+import { createCoreClient } from "../../support/core-client.ts";
 
 const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Done), leave: () => undefined };
 
@@ -38,7 +39,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
     database = await openDatabase({ url: postgres.url, poolSize: 4, isEmbedded: false });
     await migrateCore(database.pool);
     sql = createSql({ pool: database.pool, isEmbedded: false });
-    work = createWork(database.prisma);
+    work = createWork(createCoreClient(database.pool));
     store = createDeliveryStore({ sql });
   });
 

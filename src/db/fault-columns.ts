@@ -1,0 +1,19 @@
+/**
+ * Returns the columns that a fault of the server is about; empty when it does not say. The detail
+ * is in the server's language, but holds `(tenant, email)=(1, a)` in every one.
+ */
+export function columnsOf({
+  column,
+  detail,
+}: {
+  readonly column?: string | undefined;
+  readonly detail?: string | undefined;
+}): readonly string[] {
+  if (column !== undefined) return [column];
+  const list = detail?.slice(detail.indexOf("(") + 1, Math.max(detail.indexOf(")=("), 0)) ?? "";
+  return [...list.matchAll(/"((?:[^"]|"")+)"|[^,\s][^,]*/g)].map(nameOf);
+}
+
+function nameOf(match: RegExpMatchArray): string {
+  return match[1]?.replaceAll('""', '"') ?? match[0];
+}

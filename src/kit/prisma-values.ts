@@ -1,0 +1,12 @@
+import { createRequire } from "node:module";
+import type * as values from "@prisma/client-runtime-utils";
+
+/**
+ * Prisma's values, without its client: that takes 95 ms and 18 MB to load. By `require`, as the
+ * client does, since an import gives other classes of the same names.
+ */
+export const { Decimal, DbNull, JsonNull } = createRequire(import.meta.url)(
+  "@prisma/client-runtime-utils",
+) as typeof values;
+
+export type Decimal = values.Decimal;
