@@ -11,7 +11,7 @@ type Body = Readonly<Record<string, unknown>>;
 /** The rules of a new token. */
 export const newTokenRules: RuleSpecs = {
   name: "required|string|max:255",
-  scopes: ["nullable", "array", { min: 1 }, { max: maxScopes }],
+  scopes: ["nullable", "list", { min: 1 }, { max: maxScopes }],
   "scopes.*": "required|string",
   expires_at: "nullable|string|date|after:now",
 };

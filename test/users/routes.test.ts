@@ -99,6 +99,7 @@ describe("tokens and users over HTTP", () => {
       ["a scope of no resource", { name: "x", scopes: ["read", "note:read"] }, "scopes.1"],
       ["a scope that is no text", { name: "x", scopes: [{ a: 1 }] }, "scopes.0"],
       ["scopes that are no list", { name: "x", scopes: "*" }, "scopes"],
+      ["scopes with names", { name: "x", scopes: { first: "read" } }, "scopes"],
       ["an end that is over", { name: "x", expires_at: "2020-01-01T00:00:00Z" }, "expires_at"],
       ["an end that is no date", { name: "x", expires_at: "soon" }, "expires_at"],
     ] as const) {
