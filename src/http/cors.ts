@@ -37,6 +37,7 @@ export function createCors(origins: readonly string[]): ApiMiddleware {
       "Idempotency-Key",
       "If-Match",
       "If-None-Match",
+      "Last-Event-ID",
       "X-Request-Id",
       "traceparent",
       "tracestate",

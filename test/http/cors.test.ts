@@ -67,7 +67,7 @@ describe("createApp, with CORS", () => {
         "access-control-allow-origin": page,
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
         "access-control-allow-headers":
-          "Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,X-Request-Id,traceparent,tracestate",
+          "Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,Last-Event-ID,X-Request-Id,traceparent,tracestate",
         "access-control-max-age": "600",
         vary: "Origin",
       });
