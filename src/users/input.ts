@@ -1,7 +1,7 @@
 /** Returns why a text cannot be the name of a user or a token; undefined when it can. */
 export function nameFault(text: string): string | undefined {
   if (text === "") return "A name is needed.";
-  const isFit = text.length <= 255 && !/\p{Cc}/u.test(text);
+  const isFit = text.length <= 255 && !/[\p{Cc}\p{Surrogate}]/u.test(text);
   return isFit ? undefined : "A name has at most 255 characters and no control characters.";
 }
 
@@ -10,7 +10,7 @@ export function nameFault(text: string): string | undefined {
  * could prove it.
  */
 export function emailFault(text: string): string | undefined {
-  const isFit = text.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
+  const isFit = text.length <= 254 && /^[^\s@\p{Cc}\p{Surrogate}]+@[^\s@\p{Cc}\p{Surrogate}]+$/u.test(text);
   return isFit ? undefined : "An e-mail address is needed, such as ada@example.com.";
 }
 

@@ -124,14 +124,16 @@ function profileOf(
   { issuer, nameClaim, emailClaim }: JwtSettings,
 ): { readonly name: string; readonly email: string } {
   const given = claimOf(claims, nameClaim);
-  const name = typeof given === "string" ? given.replace(/[\p{Cc}\p{Surrogate}]/gu, " ").trim() : "";
+  const text = typeof given === "string" ? given.slice(0, longestName) : "";
+  // The cut may leave half a surrogate pair.
+  const name = text.replace(/[\p{Cc}\p{Surrogate}]/gu, " ").trim();
   const email = claimOf(claims, emailClaim);
   // Mapping files can make admins by address, so an address that is not verified does not count.
   const isVerified = emailClaim !== "email" || claims["email_verified"] === true;
   const isFit = typeof email === "string" && isVerified && emailFault(email) === undefined;
   const digest = createHash("sha256").update(`${issuer}\n${subject}`).digest("hex").slice(0, 32);
   return {
-    name: (name === "" ? subject : name).slice(0, longestName),
+    name: name === "" ? subject : name,
     // RFC 2606: no address is under .invalid.
     email: isFit ? email : `${digest}@users.invalid`,
   };

@@ -15,6 +15,7 @@ describe("emailFault", () => {
     "a b@example.com",
     "a@b@c",
     "a\u0000@b.c",
+    "a\ud800@b.c",
     `${"a".repeat(250)}@b.cd`,
   ]) {
     it(`stops ${JSON.stringify(text.slice(0, 20))} of ${text.length} characters`, () => {
@@ -31,6 +32,7 @@ describe("nameFault", () => {
     ["256 characters", "a".repeat(256), false],
     ["a line break", "a\nb", false],
     ["an escape sequence", "\u001b[2J", false],
+    ["half a surrogate pair", "Ada \ud83d", false],
   ] as const) {
     it(`${isFit ? "lets through" : "stops"} ${what}`, () => {
       expect(nameFault(text) === undefined).to.equal(isFit);

@@ -133,6 +133,12 @@ describe("createJwtIdentifier", () => {
 
   for (const [what, claims, name, email] of [
     ["without a name", {}, "profile", /@users\.invalid$/],
+    [
+      "with a name that ends within a surrogate pair",
+      { name: `${"a".repeat(254)}😀` },
+      "a".repeat(254),
+      /@users\.invalid$/,
+    ],
     ["with control characters in the name", { name: "A\r\nb" }, "A  b", /@users\.invalid$/],
     ["with a name that is no text", { name: { a: 1 } }, "profile", /@users\.invalid$/],
     ["with an address that is none", { email: "x", email_verified: true }, "profile", /@users\.invalid$/],
