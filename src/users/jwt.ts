@@ -37,6 +37,8 @@ export interface JwtVerifier {
 const clockToleranceSeconds = 30;
 /** Tokens that need no second signature check: at 2 to 8 KiB each, some 16 MB at most. */
 const maxVerified = 2_000;
+/** A later end, such as one in milliseconds, has no form that clients read (RFC 3339). */
+const lastMs = Date.parse("9999-12-31T23:59:59.999Z");
 /** `at+jwt` is RFC 9068. Others of the same issuer, such as `logout+jwt`, are no access tokens. */
 const types = [undefined, "jwt", "at+jwt", "application/jwt", "application/at+jwt"];
 
@@ -163,9 +165,7 @@ function isAcceptable(token: string, algorithms: readonly string[]): boolean {
 }
 
 function verdictOf(payload: JWTPayload): JwtVerdict {
-  const { exp } = payload;
-  const expiresAt = new Date((exp ?? 0) * 1000);
-  if (Number.isNaN(expiresAt.getTime())) return { kind: "invalid" };
+  const expiresAt = new Date(Math.min((payload.exp ?? 0) * 1000, lastMs));
   return { kind: "verified", claims: claimsOf(payload), scopes: scopesOf(payload), expiresAt };
 }
 

@@ -173,6 +173,14 @@ describe("JWTs over HTTP", () => {
       expect(made.body.parent_id).to.equal(null);
       expect(Date.parse(made.body.expires_at)).to.equal(exp * 1000);
     });
+
+    it("that ends behind all dates, such as one in milliseconds, makes tokens that end with the last one", async () => {
+      const token = await issuer.sign({ sub: "late", exp: Date.now() });
+
+      const made = await ask(token, "POST", "/tokens", { name: "x" });
+
+      expect([made.status, made.body.expires_at]).to.deep.equal([201, "9999-12-31T23:59:59.999+00:00"]);
+    });
   });
 
   describe("an attack", () => {
