@@ -19,16 +19,17 @@ export function addUsers(
   router: ApiRouter,
   { database, sql, log }: Infrastructure,
   { config, definitions }: Configuration,
-  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "listText">,
+  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "maxTokensPerUser" | "listText">,
 ): Identifier | undefined {
-  const { jwt } = config.auth;
+  const { jwt, maxTokensPerUser } = config.auth;
   const users = createUserStore({
     sql,
     transact: createTransact(database.pool),
     actor: serviceActor("api"),
   });
   const listText = createTextSql(database.lists, () => undefined);
-  const routes = { ...options, users, listText, resources: [...definitions.keys()], issuer: jwt?.issuer };
+  const resources = [...definitions.keys()];
+  const routes = { ...options, users, listText, resources, issuer: jwt?.issuer, maxTokensPerUser };
   addWhoamiRoute(router);
   addTokenRoutes(router, routes);
   addUserRoutes(router, routes);

@@ -220,7 +220,7 @@ interface ConfigSources {
 
 /** Groups the values, and fills in the defaults that depend on other settings. */
 function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
-  const { dataDir, database, http, metrics, webhooks, ...rest } = grouped(values);
+  const { auth, dataDir, database, http, metrics, webhooks, ...rest } = grouped(values);
   const isEmbedded = database.url === undefined;
   // The embedded database has a first user and receivers on this machine: it is for a trial.
   const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
@@ -234,7 +234,7 @@ function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
     database: { ...database, autoMigrate: database.autoMigrate ?? isEmbedded },
     http: { ...http, host },
     metrics: { ...metrics, host: metrics.host ?? host },
-    auth: { jwt: jwtSettingsOf(values) },
+    auth: { maxTokensPerUser: auth.maxTokensPerUser, jwt: jwtSettingsOf(values) },
     tracing,
     webhooks: { ...webhooks, ...networksOf({ given, isEmbedded, host }) },
   } as const;

@@ -38,6 +38,7 @@ export const errorStatus = {
   "request.target_too_long": 414,
   "request.media_type": 415,
   "validation.failed": 422,
+  "token.refused": 422,
   "webhook.refused": 422,
   "retry.refused": 422,
   "replay.refused": 422,

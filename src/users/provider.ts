@@ -34,10 +34,13 @@ export interface TokenProvider extends TokenFinder {
    *
    * @param scopes Default: everything.
    * @param expiresAt Default: never.
+   * @param mostInForce Most tokens of the user that are in force, this one included; default: any
+   *   number.
    * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
    * @param actor Default: the provider's.
    * @param transaction To be a part of; default: one of its own.
    * @throws OperatorError when there is no such user.
+   * @throws AppError `token.refused` when the user has `mostInForce`.
    * @throws AppError `token.revoked` when the token that asks for it has been revoked meanwhile.
    */
   issue(options: {
@@ -45,6 +48,7 @@ export interface TokenProvider extends TokenFinder {
     readonly name: string;
     readonly expiresAt?: Date | undefined;
     readonly scopes?: readonly string[] | undefined;
+    readonly mostInForce?: number | undefined;
     readonly madeWith?: MadeWith;
     readonly actor?: Actor;
     readonly transaction?: Sql | undefined;
@@ -71,6 +75,9 @@ const insertText = `
 const findText = `SELECT ${columns} FROM svc.tokens WHERE id = $1::int`;
 const listText = `
   SELECT ${columns} FROM svc.tokens WHERE user_id = $1::int OR $1::int IS NULL ORDER BY id DESC`;
+const countText = `
+  SELECT count(*)::int AS count FROM svc.tokens
+  WHERE user_id = $1::int AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 // The first revocation is the one that counts, however often it is repeated.
 const revokeText = `
   WITH RECURSIVE line AS (
@@ -104,6 +111,7 @@ export function createTokenProvider({
       name,
       expiresAt,
       scopes = everything,
+      mostInForce,
       madeWith,
       actor: issuer = actor,
       transaction,
@@ -115,6 +123,7 @@ export function createTokenProvider({
         await lockTokensOf(sql, userId);
         if (madeWith?.tokenId !== undefined && !(await isInForce(sql, madeWith.tokenId)))
           throw new AppError("token.revoked", "Unauthenticated.");
+        if (mostInForce !== undefined) await refuseOneTooMany(sql, userId, mostInForce);
         const values = [
           userId,
           name,
@@ -161,4 +170,15 @@ async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
 async function isInForce(sql: Sql, tokenId: number): Promise<boolean> {
   const rows = await sql("SELECT id FROM svc.tokens WHERE id = $1::int AND revoked_at IS NULL", [tokenId]);
   return rows.length > 0;
+}
+
+/** After `lockTokensOf`: two that both count 99 would make 101. */
+async function refuseOneTooMany(sql: Sql, userId: number, most: number): Promise<void> {
+  const [row] = await sql<{ count: number }>(countText, [userId]);
+  const count = row?.count ?? 0;
+  if (count < most) return;
+  const message =
+    `You have ${count} tokens, and one user may have ${most} (setting auth.maxTokensPerUser). ` +
+    "Revoke one that is not needed.";
+  throw new AppError("token.refused", message, { errors: { token: [message] } });
 }

@@ -22,6 +22,8 @@ export interface UserRoutesOptions extends OwnListOptions {
   readonly resources: readonly string[];
   /** The issuer of JWTs; undefined when none are taken. */
   readonly issuer: string | undefined;
+  /** Limit of tokens in force for users without the admin flag. */
+  readonly maxTokensPerUser: number;
   readonly bodyLimitBytes: number;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
@@ -145,7 +147,15 @@ async function findToken(tokens: TokenProvider, userId: number, id: number | und
 async function answerNewToken(
   ctx: ApiContext,
   userId: number,
-  { tokens, resources, bodyLimitBytes, answerPost, inTransaction, urlOf }: UserRoutesOptions,
+  {
+    tokens,
+    resources,
+    maxTokensPerUser,
+    bodyLimitBytes,
+    answerPost,
+    inTransaction,
+    urlOf,
+  }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
   const body = await readTokenBody(await readJsonBody(ctx, bodyLimitBytes), resources);
@@ -157,7 +167,8 @@ async function answerNewToken(
       expires_at: [`A token made with this one ends by ${grant.expiresAt.toISOString()}.`],
     });
   const madeWith = { tokenId, userId: caller.id };
-  const wanted = { userId, name, scopes, expiresAt, madeWith, actor: actorOf(ctx) };
+  const mostInForce = caller.isAdmin ? undefined : maxTokensPerUser;
+  const wanted = { userId, name, scopes, expiresAt, mostInForce, madeWith, actor: actorOf(ctx) };
   await answerPost(ctx, {
     inTransaction,
     isSecret: true,

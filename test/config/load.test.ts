@@ -51,7 +51,7 @@ describe("loadConfig", () => {
         openApi: "token",
       },
       console: { enabled: true, path: "/console" },
-      auth: { jwt: undefined },
+      auth: { maxTokensPerUser: 100, jwt: undefined },
       secretKey: undefined,
       previousSecretKeys: [],
       log: { level: "info" },
@@ -122,6 +122,7 @@ http: { host: "::1", port: 1, routePrefix: /api/v1/, publicUrl: "https://api.exa
   hosts: [API.example.com], trustedProxies: [10.0.0.0/8], memoryBudget: 2gb, listTimeout: 1.5, concurrencyPerUser: 4, maxConnectionsPerAddress: 5,
   authFailureLimit: 3/2, concurrency: 8, maxConnections: 9, drainDelay: 2.5, rateLimit: 600/60, corsOrigins: ["https://app.example.com/", "http://localhost:3000"], openApi: public }
 console: { enabled: false, path: /desk/ }
+auth: { maxTokensPerUser: 9 }
 log: { level: debug }
 metrics: { host: localhost, port: 0 }
 relay: { pollInterval: 2, batchSize: 3 }
@@ -168,7 +169,7 @@ webhooks:
         openApi: "public",
       },
       console: { enabled: false, path: "/desk" },
-      auth: { jwt: undefined },
+      auth: { maxTokensPerUser: 9, jwt: undefined },
       secretKey: Buffer.alloc(32, 7),
       previousSecretKeys: [Buffer.alloc(32, 8)],
       log: { level: "debug" },

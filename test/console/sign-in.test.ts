@@ -42,6 +42,7 @@ describe("signing in to the console", function () {
     scene = await startConsole({
       resources: shopResources,
       auth: {
+        maxTokensPerUser: 100,
         jwt: {
           issuer: issuer.url,
           // The first is what the console asks the issuer for: a URI, as RFC 8707 has it.

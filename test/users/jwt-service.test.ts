@@ -49,6 +49,7 @@ describe("JWTs over HTTP", () => {
       resources,
       http: { authFailureLimit: { count: 10_000, windowMs: 60_000 } },
       auth: {
+        maxTokensPerUser: 100,
         jwt: {
           issuer: issuer.url,
           audience: [audience],

@@ -89,6 +89,37 @@ describe("tokens and users over HTTP", () => {
       expect(longer.body.errors).to.have.all.keys("expires_at");
     });
 
+    it("refuses one more than a user may have in force with 422, however many come at once", async () => {
+      const { sql } = service.infrastructure;
+      // The token that asks is one of 100.
+      await sql(
+        `INSERT INTO svc.tokens (user_id, name, hash) SELECT $1::int, 'old', sha256(($1 || ' ' || n)::bytea) FROM generate_series(1, 97) AS n`,
+        [ada.id],
+      );
+      const make = (): Promise<Answer> => ada.request("POST", "/tokens", { name: "x" });
+
+      const answers = await Promise.all([make(), make(), make(), make()]);
+
+      expect(answers.map(({ status }) => status)).to.have.members([201, 201, 422, 422]);
+      const message =
+        "You have 100 tokens, and one user may have 100 (setting auth.maxTokensPerUser). Revoke one that is not needed.";
+      expect(answers.find(({ status }) => status === 422)?.body).to.deep.equal({
+        message,
+        code: "token.refused",
+        errors: { token: [message] },
+      });
+      const [revoked, expired] = await sql("SELECT id FROM svc.tokens WHERE user_id = $1 AND name = 'old'", [
+        ada.id,
+      ]);
+      await ada.request("DELETE", `/tokens/${String(revoked?.["id"])}`);
+      await sql("UPDATE svc.tokens SET expires_at = now() WHERE id = $1", [expired?.["id"]]);
+      expect((await make()).status).to.equal(201);
+      expect((await make()).status).to.equal(201);
+      expect((await make()).status).to.equal(422);
+      // Nothing limits the admin who makes tokens for others.
+      expect((await admin.request("POST", `/users/${ada.id}/tokens`, { name: "x" })).status).to.equal(201);
+    });
+
     for (const [what, body, field] of [
       ["no name", {}, "name"],
       ["a name with a line break", { name: "a\nb" }, "name"],

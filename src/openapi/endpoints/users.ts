@@ -104,7 +104,7 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       id: "svc.tokens.create",
       summary: "Makes a token with at most the scopes of this one",
       parameters: idempotencyKey,
-      errors: [...ofBody, ...ofIdempotency, "token.scope"],
+      errors: [...ofBody, ...ofIdempotency, "token.scope", "token.refused"],
     },
     {
       ...common,
