@@ -3,11 +3,9 @@ import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiContext, ApiMiddleware } from "../http/state.ts";
 import type { Caller } from "../kit/caller.ts";
 import { pause } from "../kit/worker.ts";
-import type { Identity } from "./identity.ts";
+import { unauthenticated, type Identity } from "./identity.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer, type Credentials } from "./token.ts";
-
-const scheme = "Bearer";
 
 /** Delays a refusal: a few connections could otherwise cause thousands of them a second. */
 const refusalDelayMs = 1000;
@@ -93,13 +91,4 @@ function identifierOf(
   if (identifier === undefined || (kind !== "token" && kind !== "jwt")) return undefined;
   const { token } = credentials;
   return { identify: () => identifier.identify(token), wasFound: () => identifier.wasFound(token) };
-}
-
-/** RFC 6750, section 3: `error` only for a request that carried a token. */
-function unauthenticated(code: AppError["code"], reason?: string): AppError {
-  const error = code === "token.missing" ? "" : ' error="invalid_token"';
-  const description = reason === undefined ? "" : `, error_description="${reason}"`;
-  return new AppError(code, "Unauthenticated.", {
-    headers: { "WWW-Authenticate": `${scheme}${error}${description}` },
-  });
 }

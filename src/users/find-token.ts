@@ -4,7 +4,7 @@ import { createBatcher } from "../kit/batcher.ts";
 import { noClaims } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
+import { callerOf, disabledUser, invalidToken, revokedToken, type Identity } from "./identity.ts";
 import { isToken } from "./token.ts";
 
 /** Finds the users of personal access tokens. */
@@ -55,7 +55,7 @@ const findText = `
 
 /** Said only to who holds the token: its hash is the one that was looked up. */
 const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
-  revoked: { kind: "refused", code: "token.revoked", reason: "The token is revoked" },
+  revoked: revokedToken,
   expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
   disabled: disabledUser,
 };

@@ -1,5 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
-import type { ErrorCode } from "../kit/errors.ts";
+import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { includesScope, type Grant } from "../kit/scopes.ts";
 
 /** Whose request it is, and what its token allows. */
@@ -22,13 +22,27 @@ export type Identity =
     };
 
 export const invalidToken: Identity = { kind: "refused", code: "token.invalid" };
-export const disabledUser: Identity = {
+export const revokedToken = {
+  kind: "refused",
+  code: "token.revoked",
+  reason: "The token is revoked",
+} as const satisfies Identity;
+export const disabledUser = {
   kind: "refused",
   code: "user.disabled",
   reason: "The user is disabled",
-};
+} as const satisfies Identity;
 
 /** Returns the caller of a token. Without the scope `*` or `admin`, its user is no admin. */
 export function callerOf(user: Omit<Caller, "isLimited">, { scopes }: Grant): Caller {
   return includesScope(scopes, "admin") ? user : { ...user, isAdmin: false, isLimited: true };
+}
+
+/** RFC 6750, section 3: `error` only for a request that carried a token. */
+export function unauthenticated(code: ErrorCode, reason?: string): AppError {
+  const error = code === "token.missing" ? "" : ' error="invalid_token"';
+  const description = reason === undefined ? "" : `, error_description="${reason}"`;
+  return new AppError(code, "Unauthenticated.", {
+    headers: { "WWW-Authenticate": `Bearer${error}${description}` },
+  });
 }

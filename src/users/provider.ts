@@ -6,6 +6,7 @@ import { AppError, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { everything } from "../kit/scopes.ts";
 import { createTokenFinder, type TokenFinder } from "./find-token.ts";
+import { refuseSpent, type Credential } from "./refuse-spent.ts";
 import { hashToken, mintToken } from "./token.ts";
 
 /** A listed token, without the token itself, which is not stored. */
@@ -15,13 +16,6 @@ export type TokenInfo = Omit<TokenModel, "hash">;
 export interface IssuedToken extends TokenInfo {
   /** The only time that the token is shown. */
   readonly token: string;
-}
-
-/** A token to be made with another one. */
-export interface MadeWith {
-  /** Undefined: a JWT. */
-  readonly tokenId: number | undefined;
-  readonly userId: number;
 }
 
 /**
@@ -41,7 +35,8 @@ export interface TokenProvider extends TokenFinder {
    * @param transaction To be a part of; default: one of its own.
    * @throws OperatorError when there is no such user.
    * @throws AppError `token.refused` when the user has `mostInForce`.
-   * @throws AppError `token.revoked` when the token that asks for it has been revoked meanwhile.
+   * @throws AppError `token.revoked`, `user.disabled` or `user.forbidden` when who asks may do so
+   *   no longer.
    */
   issue(options: {
     readonly userId: number;
@@ -49,7 +44,7 @@ export interface TokenProvider extends TokenFinder {
     readonly expiresAt?: Date | undefined;
     readonly scopes?: readonly string[] | undefined;
     readonly mostInForce?: number | undefined;
-    readonly madeWith?: MadeWith;
+    readonly madeWith?: Credential;
     readonly actor?: Actor;
     readonly transaction?: Sql | undefined;
   }): Promise<IssuedToken>;
@@ -121,8 +116,8 @@ export function createTokenProvider({
       const insert = async (sql: Sql): Promise<TokenInfo | undefined> => {
         await handOverIn(sql, issuer);
         await lockTokensOf(sql, userId);
-        if (madeWith?.tokenId !== undefined && !(await isInForce(sql, madeWith.tokenId)))
-          throw new AppError("token.revoked", "Unauthenticated.");
+        if (madeWith !== undefined)
+          await refuseSpent(sql, madeWith, { isForAdmins: madeWith.userId !== userId });
         if (mostInForce !== undefined) await refuseOneTooMany(sql, userId, mostInForce);
         const values = [
           userId,
@@ -165,11 +160,6 @@ async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
 async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
   const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);
   if (rows.length === 0) throw new OperatorError(`There is no user with the id ${userId}.`);
-}
-
-async function isInForce(sql: Sql, tokenId: number): Promise<boolean> {
-  const rows = await sql("SELECT id FROM svc.tokens WHERE id = $1::int AND revoked_at IS NULL", [tokenId]);
-  return rows.length > 0;
 }
 
 /** After `lockTokensOf`: two that both count 99 would make 101. */

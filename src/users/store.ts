@@ -2,6 +2,7 @@ import type { Actor } from "../kit/actor.ts";
 import { handOverIn } from "../db/audit.ts";
 import type { UserModel } from "../db/generated/models.ts";
 import type { Sql, Transact } from "../db/sql.ts";
+import { refuseSpent } from "./refuse-spent.ts";
 
 /** Shared by all that make or change users; no meaning but that no other lock uses it. */
 const lockKey = 7_382_914_407;
@@ -141,6 +142,9 @@ export function createUserStore({
  */
 async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
   await sql("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);
+  const { kind, id, tokenId } = actor;
+  if (kind === "user" && id !== undefined)
+    await refuseSpent(sql, { userId: id, tokenId }, { isForAdmins: true });
   await handOverIn(sql, actor);
 }
 

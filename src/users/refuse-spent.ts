@@ -1,0 +1,39 @@
+import type { Sql } from "../db/sql.ts";
+import { AppError } from "../kit/errors.ts";
+import { disabledUser, revokedToken, unauthenticated } from "./identity.ts";
+
+/** The credential of a request. */
+export interface Credential {
+  readonly userId: number;
+  /** Undefined: a JWT. */
+  readonly tokenId: number | undefined;
+}
+
+const findText = `
+  SELECT is_admin AS "isAdmin", disabled_at IS NOT NULL AS "isDisabled",
+    EXISTS (SELECT FROM svc.tokens WHERE id = $2::int AND revoked_at IS NOT NULL) AS "isRevoked"
+  FROM svc.users WHERE id = $1::int`;
+
+/**
+ * Refuses a change of users or tokens by who has lost the right to it since the request was
+ * authenticated. Its body may take 30 s: a disabled admin could otherwise enable itself again.
+ *
+ * @param sql The transaction of the change, which holds the lock of users or of this user.
+ * @param isForAdmins A JWT may make the admin by its claim, which is not stored, and is believed.
+ * @throws AppError `user.disabled`, `token.revoked` or `user.forbidden`.
+ */
+export async function refuseSpent(
+  sql: Sql,
+  { userId, tokenId }: Credential,
+  { isForAdmins }: { readonly isForAdmins: boolean },
+): Promise<void> {
+  const [user] = await sql<{ isAdmin: boolean; isDisabled: boolean; isRevoked: boolean }>(findText, [
+    userId,
+    tokenId ?? null,
+  ]);
+  if (user === undefined) return;
+  if (user.isRevoked) throw unauthenticated(revokedToken.code, revokedToken.reason);
+  if (user.isDisabled) throw unauthenticated(disabledUser.code, disabledUser.reason);
+  if (isForAdmins && tokenId !== undefined && !user.isAdmin)
+    throw new AppError("user.forbidden", "This action is unauthorized.");
+}

@@ -1,0 +1,95 @@
+import { request as open, type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+interface Late {
+  readonly status: number | undefined;
+  readonly challenge: string | undefined;
+  readonly code: unknown;
+}
+
+describe("a request whose body comes when its admin is none any more", () => {
+  let service: TestService;
+  let admin: TestUser;
+  let thief: TestUser;
+
+  before(async () => {
+    service = await startService({ mode: "servers", resources: {} });
+  });
+
+  beforeEach(async () => {
+    admin = await service.createUser({ isAdmin: true });
+    thief = await service.createUser({ isAdmin: true });
+  });
+
+  after(() => service.stop());
+
+  /** Sends the head, does `meanwhile` once the token is known, then sends the body. */
+  async function late(
+    [method, path, body]: readonly [string, string, object],
+    meanwhile: () => Promise<unknown>,
+  ): Promise<Late> {
+    const sent = open(service.baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${thief.token}`, "content-type": "application/json" },
+    });
+    const answered = once(sent, "response") as Promise<[IncomingMessage]>;
+    sent.write(" ");
+    const usedText = "SELECT id FROM svc.tokens WHERE user_id = $1 AND last_used_at IS NOT NULL";
+    const isKnown = async (): Promise<boolean> =>
+      (await service.infrastructure.sql(usedText, [thief.id])).length > 0;
+    await until(isKnown, { what: "the token to be known" });
+    await meanwhile();
+    sent.end(JSON.stringify(body));
+    const [answer] = await answered;
+    const { code } = JSON.parse(await text(answer)) as { readonly code?: unknown };
+    return { status: answer.statusCode, challenge: answer.headers["www-authenticate"], code };
+  }
+
+  const disable = () => admin.request("PUT", `/users/${thief.id}`, { is_disabled: true });
+  const demote = () => admin.request("PUT", `/users/${thief.id}`, { is_admin: false });
+  async function revoke(): Promise<void> {
+    const { body } = await admin.request("GET", `/users/${thief.id}/tokens`);
+    await admin.request("DELETE", `/users/${thief.id}/tokens/${body.data[0].id}`);
+  }
+  const disabled: Late = {
+    status: 401,
+    challenge: 'Bearer error="invalid_token", error_description="The user is disabled"',
+    code: "user.disabled",
+  };
+  const revoked: Late = {
+    status: 401,
+    challenge: 'Bearer error="invalid_token", error_description="The token is revoked"',
+    code: "token.revoked",
+  };
+  const demoted: Late = { status: 403, challenge: undefined, code: "user.forbidden" };
+
+  for (const [what, end, refused] of [
+    ["disabled", disable, disabled],
+    ["no admin", demote, demoted],
+    ["without its token", revoke, revoked],
+  ] as const) {
+    it(`changes no user by who is ${what}`, async () => {
+      const change = { is_disabled: false, is_admin: true };
+
+      expect(await late(["PUT", `/users/${thief.id}`, change], end)).to.deep.equal(refused);
+    });
+
+    it(`makes no user by who is ${what}`, async () => {
+      const user = { name: "x", email: `${what.replaceAll(" ", "-")}@late.example`, is_admin: true };
+
+      expect(await late(["POST", "/users", user], end)).to.deep.equal(refused);
+    });
+
+    it(`makes no token of another user by who is ${what}`, async () => {
+      expect(await late(["POST", `/users/${admin.id}/tokens`, { name: "x" }], end)).to.deep.equal(refused);
+    });
+  }
+
+  it("makes no own token by who is disabled, for the time when it is enabled again", async () => {
+    expect(await late(["POST", "/tokens", { name: "x" }], disable)).to.deep.equal(disabled);
+  });
+});
