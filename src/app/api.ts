@@ -196,10 +196,11 @@ function createRelayOf(
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
   const shownAsCaptured = [...definitions.values()].filter(isShownAsCaptured).map(({ name }) => name);
+  const resources = [...new Set([...definitions.keys(), serviceResource])];
   return createRelay({
     outbox: createOutbox({ sql, shownAsCaptured }),
-    shares: createRelayShares({ sql, name: database.name }),
-    resources: [...new Set([...definitions.keys(), serviceResource])],
+    shares: createRelayShares({ sql, name: database.name, resources }),
+    resources,
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
     present: createEventPresenter({
       definitions,

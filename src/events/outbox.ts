@@ -36,10 +36,17 @@ export interface OutboxEvent {
 export interface Share {
   /** `application_name` of the relay's process: it publishes the events that this process wrote. */
   readonly name: string;
-  /** Names of the other running relays, which publish their own events. */
-  readonly others: readonly string[];
-  /** Events of other writers are divided by their ids: this is the relay's remainder. */
-  readonly index: number;
+  /**
+   * The other running relays, by name. They publish their own events of the resources that they
+   * know; what no such relay wrote is divided among them by its id.
+   */
+  readonly others: readonly OtherRelay[];
+}
+
+export interface OtherRelay {
+  readonly name: string;
+  /** Its mapping files may be older or newer; undefined: it counts as knowing all. */
+  readonly resources: ReadonlySet<string> | undefined;
 }
 
 /** An event of which no message may hold the record has no snapshot: it is not read. */
@@ -146,8 +153,8 @@ const mostLookedAt = 3_000;
 // commits happen (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[]) WITH ORDINALITY
-      AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, number)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[], $22::int[]) WITH ORDINALITY
+      AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, division, number)
   ), found AS MATERIALIZED (
     SELECT scan.number, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
       row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place
@@ -156,7 +163,7 @@ const readText = `
       WHERE resource = scan.resource
         AND (transaction_id, event_id) > (scan.from_transaction, scan.from_event)
         AND (transaction_id, event_id) <= (scan.to_transaction, scan.to_event)
-        AND (writer = $6 OR (writer <> ALL($7::text[]) AND event_id % $8 = $9))
+        AND (writer = $6 OR (NOT ($7::jsonb[])[scan.division] ? writer AND event_id % ($8::int[])[scan.division] = ($9::int[])[scan.division]))
         AND event_id <> ALL($10::bigint[])
       ORDER BY transaction_id, event_id
       LIMIT CASE WHEN scan.is_new THEN greatest($11::int, ${mostLookedAt}) ELSE $11::int END
@@ -224,6 +231,7 @@ export function createOutbox({
   return {
     async read({ scans, share, known, limit, maxBytes, shares = unlimited }) {
       const holders = [...shares.used];
+      const { texts, divisions, places } = divide(share, scans);
       const rows = await sql<ReadRow>(readText, [
         scans.map(({ resource }) => resource),
         scans.map(({ range }) => range.from.transaction),
@@ -231,9 +239,9 @@ export function createOutbox({
         scans.map(({ range }) => range.to.transaction),
         scans.map(({ range }) => range.to.event),
         share.name,
-        share.others,
-        share.others.length + 1,
-        share.index,
+        texts,
+        divisions.map(({ length }) => length + 1),
+        divisions.map((others) => others.filter((other) => other < share.name).length),
         known,
         limit,
         maxBytes,
@@ -246,6 +254,7 @@ export function createOutbox({
         shares.free.bytes,
         shares.catchUpBelow.events,
         shares.catchUpBelow.bytes,
+        places,
       ]);
       const [first] = rows;
       if (first === undefined) throw new Error("The statement returned no row.");
@@ -279,6 +288,36 @@ export function createOutbox({
     async resources() {
       return (await sql<{ resource: string }>(resourcesText)).map(({ resource }) => resource);
     },
+  };
+}
+
+/**
+ * Returns among whom the events of each scan are divided. Mostly all relays know all resources:
+ * then it is one division for all scans.
+ */
+function divide(
+  { others }: Share,
+  scans: readonly Scan[],
+): {
+  /** Names of the other relays, as JSON. */
+  readonly texts: readonly string[];
+  readonly divisions: readonly (readonly string[])[];
+  /** The division of each scan, from 1. */
+  readonly places: readonly number[];
+} {
+  const divisions = new Map<string, readonly string[]>();
+  const ofScans = scans.map(({ resource }) => {
+    const knowing = others.filter(({ resources }) => resources?.has(resource) ?? true);
+    const names = knowing.map(({ name }) => name);
+    const text = JSON.stringify(names);
+    divisions.set(text, names);
+    return text;
+  });
+  const texts = [...divisions.keys()];
+  return {
+    texts,
+    divisions: [...divisions.values()],
+    places: ofScans.map((text) => texts.indexOf(text) + 1),
   };
 }
 

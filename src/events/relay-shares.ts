@@ -19,11 +19,12 @@ const lifeSeconds = 4;
 
 const beatText = `
   WITH beat AS (
-    INSERT INTO svc.relays (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET seen_at = now()
+    INSERT INTO svc.relays (name, resources) VALUES ($1, $2)
+    ON CONFLICT (name) DO UPDATE SET seen_at = now(), resources = EXCLUDED.resources
   ), forgotten AS (
     DELETE FROM svc.relays WHERE seen_at < now() - interval '1 hour'
   )
-  SELECT name FROM svc.relays
+  SELECT name, resources FROM svc.relays
   WHERE name <> $1 AND seen_at > now() - interval '${lifeSeconds} seconds' AND seen_at < now() + interval '${lifeSeconds} seconds'
   ORDER BY name`;
 
@@ -38,12 +39,29 @@ const leaveText = `DELETE FROM svc.relays WHERE name = $1`;
  *
  * @param name `application_name` of the connections through which this process writes records; it
  *   marks their events.
+ * @param resources Those that this relay publishes. Events of others are left to relays that know
+ *   them: one with older mapping files may run beside for long.
  */
-export function createRelayShares({ sql, name }: { readonly sql: Sql; readonly name: string }): RelayShares {
+export function createRelayShares({
+  sql,
+  name,
+  resources,
+}: {
+  readonly sql: Sql;
+  readonly name: string;
+  readonly resources: readonly string[];
+}): RelayShares {
   return {
     async beat() {
-      const others = (await sql<{ name: string }>(beatText, [name])).map((row) => row.name);
-      return { name, others, index: others.filter((other) => other < name).length };
+      const rows = await sql<{ name: string; resources: readonly string[] | null }>(beatText, [
+        name,
+        resources,
+      ]);
+      const others = rows.map((row) => ({
+        name: row.name,
+        resources: row.resources === null ? undefined : new Set(row.resources),
+      }));
+      return { name, others };
     },
     async leave() {
       await sql(leaveText, [name]);
@@ -52,5 +70,9 @@ export function createRelayShares({ sql, name }: { readonly sql: Sql; readonly n
 }
 
 export function isSameShare(one: Share, other: Share): boolean {
-  return one.index === other.index && one.others.join() === other.others.join();
+  return textOf(one) === textOf(other);
+}
+
+function textOf({ others }: Share): string {
+  return JSON.stringify(others.map(({ name, resources }) => [name, resources && [...resources]]));
 }

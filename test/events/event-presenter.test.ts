@@ -129,7 +129,7 @@ describe("createEventPresenter", () => {
     const sql = createSql({ pool: database.pool, isEmbedded: false });
     const { events } = await createOutbox({ sql }).read({
       scans: createOutboxCursor(resources).scans(resources),
-      share: { name: "svc", others: [], index: 0 },
+      share: { name: "svc", others: [] },
       known: [],
       limit: 100,
       maxBytes: 1024 ** 2,

@@ -53,7 +53,7 @@ describe("createOutbox, of several owners", () => {
   }: { readonly limit?: number; readonly shares?: ReadShares } = {}): Promise<readonly FoundEvent[]> {
     const { snapshot, events, scanned } = await createOutbox({ sql: core.sql }).read({
       scans: cursor.scans(resources),
-      share: { name: "svc", others: [], index: 0 },
+      share: { name: "svc", others: [] },
       known: [...inFlight],
       limit,
       maxBytes: 1024 ** 2,

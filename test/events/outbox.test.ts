@@ -1,22 +1,19 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createOutbox, type Outbox, type FoundEvent, type Share } from "../../src/events/outbox.ts";
+import { createOutbox, type FoundEvent, type Outbox, type Share } from "../../src/events/outbox.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql, sqlOver } from "../../src/db/sql.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { until } from "../support/wait.ts";
 import { createWork, type Work } from "../support/work.ts";
 
-const alone: Share = { name: "svc", others: [], index: 0 };
+const alone: Share = { name: "svc", others: [] };
 const resources = ["notes", "papers"];
 const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', $1, '{}')`;
 
 const recordsOf = (events: readonly FoundEvent[]): readonly string[] =>
   events.map(({ recordId }) => recordId);
-
-const countOf = (events: readonly FoundEvent[], resource: string): number =>
-  events.filter((event) => event.resource === resource).length;
 
 describe("createOutbox", () => {
   let core: CoreDatabase;
@@ -254,23 +251,6 @@ describe("createOutbox", () => {
       await core.sql("DELETE FROM svc.events WHERE record_id = '2'");
 
       expect(await readAll({ limit: 1 })).to.deep.equal(["1", "3"]);
-    });
-
-    it("gives each relay what it wrote, and shares what nobody of them wrote", async () => {
-      await addEvents(10, "notes", "one");
-      await addEvents(10, "papers", "two");
-      await addEvents(10, "notes", "psql");
-      const shares: readonly Share[] = [
-        { name: "one", others: ["two"], index: 0 },
-        { name: "two", others: ["one"], index: 1 },
-      ];
-
-      const [one = [], two = []] = await Promise.all(
-        shares.map((share) => read({ share, from: createOutboxCursor(resources) })),
-      );
-      expect([countOf(one, "notes"), countOf(one, "papers")]).to.deep.equal([15, 0]);
-      expect([countOf(two, "notes"), countOf(two, "papers")]).to.deep.equal([5, 10]);
-      expect(new Set([...one, ...two].map(({ id }) => id)).size).to.equal(30);
     });
 
     it("gives a relay that is alone what others wrote too", async () => {

@@ -9,7 +9,8 @@ describe("createRelay", () => {
   const scene = useRelayScene();
   const { start, addEvents, fanOut, published, untilPublished, untilLine, untilTurns, untilChecks } = scene;
 
-  const addOther = (): Promise<unknown> => createRelayShares({ sql: scene.core.sql, name: "other" }).beat();
+  const addOther = (resources = ["notes", "papers"]): Promise<unknown> =>
+    createRelayShares({ sql: scene.core.sql, name: "other", resources }).beat();
   const addOf = (writer: string, count: number): Promise<unknown> =>
     scene.core.sql(
       `WITH writer AS (SELECT set_config('application_name', $1, false) AS name)
@@ -289,6 +290,24 @@ describe("createRelay", () => {
       await untilTurns(5);
 
       expect(scene.broker.published).to.have.length(10);
+    });
+
+    it("publishes all of a resource that the other does not know, until it does", async () => {
+      await addOther(["papers"]);
+      await addOf("psql", 20);
+      await addOf("other", 1);
+      start();
+      await untilPublished(21);
+
+      await addOther();
+      scene.skewMs += 1_000;
+      await untilTurns(2);
+      await addOf("other", 1);
+      await addOf("svc", 1);
+      await untilPublished(22);
+      await untilTurns(5);
+
+      expect(published().slice(21)).to.deep.equal(["svc1"]);
     });
 
     it("leaves its share on stop", async () => {

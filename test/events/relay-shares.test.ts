@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createRelayShares } from "../../src/events/relay-shares.ts";
+import { createRelayShares, isSameShare } from "../../src/events/relay-shares.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 
 describe("createRelayShares", () => {
@@ -13,7 +13,10 @@ describe("createRelayShares", () => {
 
   after(() => core.close());
 
-  const sharesOf = (name: string) => createRelayShares({ sql: core.sql, name });
+  const sharesOf = (name: string, resources: readonly string[] = ["notes"]) =>
+    createRelayShares({ sql: core.sql, name, resources });
+  const othersOf = async (name: string): Promise<readonly string[]> =>
+    (await sharesOf(name).beat()).others.map((other) => other.name);
   const age = (name: string, seconds: number): Promise<unknown> =>
     core.sql("UPDATE svc.relays SET seen_at = now() - $2 * interval '1 second' WHERE name = $1", [
       name,
@@ -21,41 +24,59 @@ describe("createRelayShares", () => {
     ]);
 
   it("gives a relay that is alone everything", async () => {
-    expect(await sharesOf("a").beat()).to.deep.equal({ name: "a", others: [], index: 0 });
+    expect(await sharesOf("a").beat()).to.deep.equal({ name: "a", others: [] });
   });
 
-  it("gives each of several another place, whoever came first", async () => {
-    for (const name of ["c", "a", "b"]) await sharesOf(name).beat();
+  it("tells each of the others by name, with the resources of their last beat", async () => {
+    await sharesOf("b", ["notes"]).beat();
+    await sharesOf("c", ["notes", "papers"]).beat();
+    await sharesOf("b", ["papers"]).beat();
 
-    expect([
-      await sharesOf("a").beat(),
-      await sharesOf("b").beat(),
-      await sharesOf("c").beat(),
-    ]).to.deep.equal([
-      { name: "a", others: ["b", "c"], index: 0 },
-      { name: "b", others: ["a", "c"], index: 1 },
-      { name: "c", others: ["a", "b"], index: 2 },
+    expect(await sharesOf("a").beat()).to.deep.equal({
+      name: "a",
+      others: [
+        { name: "b", resources: new Set(["papers"]) },
+        { name: "c", resources: new Set(["notes", "papers"]) },
+      ],
+    });
+  });
+
+  it("takes one of the version before, which names no resources, as knowing all", async () => {
+    await core.sql("INSERT INTO svc.relays (name) VALUES ('before')");
+
+    expect(await sharesOf("a").beat()).to.have.deep.property("others", [
+      { name: "before", resources: undefined },
     ]);
+  });
+
+  it("is another share when another relay knows another resource", async () => {
+    await sharesOf("b").beat();
+    const before = await sharesOf("a").beat();
+    expect(isSameShare(before, await sharesOf("a").beat())).to.equal(true);
+
+    await sharesOf("b", ["notes", "papers"]).beat();
+
+    expect(isSameShare(before, await sharesOf("a").beat())).to.equal(false);
   });
 
   it("leaves out one that has left, and one that says nothing for four seconds, until it does", async () => {
     for (const name of ["a", "b", "c"]) await sharesOf(name).beat();
     await sharesOf("c").leave();
     await age("b", 3);
-    expect(await sharesOf("a").beat()).to.have.deep.property("others", ["b"]);
+    expect(await othersOf("a")).to.deep.equal(["b"]);
     await age("b", 5);
-    expect(await sharesOf("a").beat()).to.have.deep.property("others", []);
+    expect(await othersOf("a")).to.deep.equal([]);
 
     await sharesOf("b").beat();
 
-    expect(await sharesOf("a").beat()).to.have.deep.property("others", ["b"]);
+    expect(await othersOf("a")).to.deep.equal(["b"]);
   });
 
   it("leaves out one that died before the database's clock went back", async () => {
     for (const name of ["a", "b"]) await sharesOf(name).beat();
     await age("b", -60);
 
-    expect(await sharesOf("a").beat()).to.have.deep.property("others", []);
+    expect(await othersOf("a")).to.deep.equal([]);
   });
 
   it("forgets one of an hour ago", async () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
+import { psql } from "../support/psql.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { request } from "../support/service.ts";
 
@@ -24,6 +25,8 @@ describe("a new resource, which the API knows before the dispatcher does", funct
   this.timeout(90_000);
   let servers: PrivateServers;
   let api: Program;
+  /** Stays on the older mapping files. */
+  let old: Program;
   let dispatcher: Program;
   let receiver: TestReceiver;
   let token: string;
@@ -34,8 +37,9 @@ describe("a new resource, which the API knows before the dispatcher does", funct
     await admin(["migrate"], env);
     receiver = await startReceiver();
     api = await createProgram({ name: "api", env });
+    old = await createProgram({ name: "api", env });
     dispatcher = await createProgram({ name: "dispatcher", env });
-    await Promise.all([api.start(), dispatcher.start()]);
+    await Promise.all([api.start(), old.start(), dispatcher.start()]);
     ({ token } = (await admin(
       ["create-user", "--name", "Ada", "--email", "ada@example.com", "--admin"],
       env,
@@ -44,7 +48,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
 
   after(async () => {
     await receiver?.close();
-    await Promise.all([api?.dispose(), dispatcher?.dispose()]);
+    await Promise.all([api?.dispose(), old?.dispose(), dispatcher?.dispose()]);
     await servers?.dispose();
   });
 
@@ -70,6 +74,16 @@ describe("a new resource, which the API knows before the dispatcher does", funct
       resource: "gadgets",
       data: { id: 1, text: "first" },
     });
+  });
+
+  it("delivers what another program writes of it, beside an API on the older files", async () => {
+    await psql(servers.postgres.url, {
+      sql: "INSERT INTO gadgets (text) SELECT 'imported' FROM generate_series(1, 6)",
+    });
+
+    const requests = await receiver.waitFor(7, { timeoutMs: 20_000 });
+
+    expect(requests).to.have.length(7);
   });
 });
 

@@ -312,7 +312,7 @@ async function readOutbox(sql: Sql): Promise<void> {
   const cursor = createOutboxCursor(resources);
   // The first read takes everything for new; later ones have what it left over too.
   for (let turn = 0; turn < 3; turn += 1) {
-    const share = { name: "svc bench", pool: "pool", others: [], index: 0 };
+    const share = { name: "svc bench", pool: "pool", others: [] };
     const scans = cursor.scans(resources);
     const { snapshot, scanned } = await outbox.read({
       scans,

@@ -63,7 +63,7 @@ export function useRelayScene(): RelayScene {
     start(overrides: Partial<RelayOptions> = {}) {
       const relay = createRelay({
         outbox: counted(),
-        shares: createRelayShares({ sql: scene.core.sql, name: "svc" }),
+        shares: createRelayShares({ sql: scene.core.sql, name: "svc", resources: ["notes", "papers"] }),
         resources: ["notes", "papers"],
         present,
         broker: scene.broker,

@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
+import { createOutbox, type FoundEvent, type OtherRelay, type Share } from "../../src/events/outbox.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+
+const resources = ["notes", "papers"];
+const relay = (name: string, known?: readonly string[]): OtherRelay => ({
+  name,
+  resources: known && new Set(known),
+});
+
+const countOf = (events: readonly FoundEvent[], resource: string): number =>
+  events.filter((event) => event.resource === resource).length;
+
+// How relays divide what they read; outbox.test.ts has the rest.
+describe("createOutbox, for several relays", () => {
+  let core: CoreDatabase;
+
+  before(async () => {
+    core = await openCoreDatabase();
+  });
+  beforeEach(() => core.sql("TRUNCATE svc.events, svc.outbox CASCADE"));
+  after(() => core.close());
+
+  const addEvents = (count: number, resource: string, writer: string): Promise<unknown> =>
+    core.sql(
+      `WITH writer AS (SELECT set_config('application_name', $3, false) AS name)
+       INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT $2, 'on_create', n, '{}' FROM writer CROSS JOIN generate_series(1, $1::int) AS n ORDER BY n`,
+      [count, resource, writer],
+    );
+
+  /** The first read of a relay that knows these resources. */
+  async function read(share: Share, of: readonly string[] = resources): Promise<readonly FoundEvent[]> {
+    const { events } = await createOutbox({ sql: core.sql }).read({
+      scans: createOutboxCursor(of).scans(of),
+      share,
+      known: [],
+      limit: 100,
+      maxBytes: 1024 ** 2,
+    });
+    return events;
+  }
+
+  it("gives each relay what it wrote, and shares what nobody of them wrote", async () => {
+    await addEvents(10, "notes", "one");
+    await addEvents(10, "papers", "two");
+    await addEvents(10, "notes", "psql");
+    const shares: readonly Share[] = [
+      { name: "one", others: [relay("two")] },
+      { name: "two", others: [relay("one")] },
+    ];
+
+    const [one = [], two = []] = await Promise.all(shares.map((share) => read(share)));
+    expect([countOf(one, "notes"), countOf(one, "papers")]).to.deep.equal([15, 0]);
+    expect([countOf(two, "notes"), countOf(two, "papers")]).to.deep.equal([5, 10]);
+    expect(new Set([...one, ...two].map(({ id }) => id)).size).to.equal(30);
+  });
+
+  it("gives a relay that does not know a resource no part of its events", async () => {
+    await addEvents(10, "notes", "psql");
+    await addEvents(12, "papers", "psql");
+    await addEvents(2, "papers", "old");
+    const relays = [relay("a", resources), relay("b", resources), relay("old", ["notes"])];
+    const readAs = (name: string, of: readonly string[]): Promise<readonly FoundEvent[]> =>
+      read({ name, others: relays.filter((other) => other.name !== name) }, of);
+
+    const parts = await Promise.all([
+      readAs("a", resources),
+      readAs("b", resources),
+      readAs("old", ["notes"]),
+    ]);
+
+    expect(parts.map((events) => countOf(events, "papers"))).to.deep.equal([7, 7, 0]);
+    const all = parts.flat();
+    expect(all).to.have.length(24);
+    expect(new Set(all.map(({ id }) => id)).size).to.equal(24);
+  });
+});
