@@ -158,6 +158,25 @@ describe("createSubscriptionHealth", () => {
     expect(await current()).to.include({ disabledReason: "gone" });
   });
 
+  it("begins anew with the subscriptions of a user who is enabled again, and of no other", async () => {
+    const another = await scene.work.addSubscription();
+    await scene.core.sql("UPDATE svc.users SET disabled_at = now()");
+    await scene.core.sql(
+      "UPDATE svc.subscription_state SET failing_since = now() - interval '9 days', failing_told_at = now(), last_success_at = NULL",
+    );
+
+    await scene.core.sql("UPDATE svc.users SET disabled_at = NULL WHERE id = $1", [subscription.userId]);
+
+    expect(await state()).to.include({ failingSince: null, failingToldAt: null });
+    const isFailing =
+      "SELECT failing_since IS NOT NULL AS yes FROM svc.subscription_state WHERE subscription_id = $1";
+    expect(await scene.core.sql(isFailing, [another.id])).to.deep.equal([{ yes: true }]);
+    open().note(subscription, failed);
+    await untilWritten(1);
+    await until(async () => (await state()).failingSince !== null, { what: "the failure" });
+    expect(await current()).to.include({ isActive: true });
+  });
+
   it("lets no state be half of another", async () => {
     for (const broken of [
       "UPDATE svc.subscriptions SET is_active = false, disabled_reason = 'nonsense'",
