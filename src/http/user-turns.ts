@@ -5,9 +5,10 @@ import type { ApiMiddleware, Turn } from "./state.ts";
 /**
  * Says how long a large request keeps its place after its answer, while other users wait. A MB
  * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
- * to the others. A user alone has all of it.
+ * to the others. A user alone has all of it. A MB that only comes in, and is dropped since its
+ * client left or it is refused, takes some 5 ms.
  */
-const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
+const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024, readShare: 1 / 8 };
 /** How long a user counts as being about. */
 const presenceMs = 1000;
 
@@ -47,6 +48,7 @@ export function createUserTurns({
     presence.note(id);
     const turn: Turn = {
       readBytes: 0,
+      parsedBytes: 0,
       madeBytes: 0,
       async pause(act) {
         turns.leave(id);
@@ -96,8 +98,9 @@ function createPresence(now: () => number): Presence {
   };
 }
 
-function holdMsOf({ readBytes, madeBytes }: Turn): number {
-  return (readBytes + madeBytes - holding.freeBytes) / holding.bytesPerMs;
+function holdMsOf({ readBytes, parsedBytes, madeBytes }: Turn): number {
+  const bytes = readBytes * holding.readShare + parsedBytes + madeBytes;
+  return (bytes - holding.freeBytes) / holding.bytesPerMs;
 }
 
 function leaveAfter(holdMs: number, leave: () => void): void {
