@@ -78,8 +78,10 @@ export function createApp({
   readonly tracing?: Tracing;
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  // Koa's own handler prints to stderr. Only a connection that broke during the answer gets here.
-  app.on("error", (error: unknown) => log.warn({ err: error }, "answer not sent"));
+  // Koa's own handler prints to stderr. Only what fails during the answer gets here.
+  app.on("error", (error: unknown, ctx: ApiContext) => {
+    if (!isOfLeaving(error, ctx)) ctx.state.log().warn({ err: error }, "answer not sent");
+  });
   if (tracing.isOn) app.use(createRequestTrace({ tracing }));
   const addresses = createClientAddresses(trustedProxies);
   app.use(createRequestLog({ log, addresses, metrics }));
@@ -97,6 +99,17 @@ export function createApp({
   app.use(router.routes());
   app.use(createFallback(openRouter === undefined ? [router] : [router, openRouter]));
   return app;
+}
+
+/**
+ * Returns whether the client left, as each of a stream of events does at last. The line of the
+ * request says so.
+ */
+function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
+  const isEndOfStream =
+    error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
+  // What breaks the answer itself ends the connection with it.
+  return isEndOfStream || (error === req.socket.errored && error !== res.errored);
 }
 
 /** On every answer, errors too. */

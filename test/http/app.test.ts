@@ -1,11 +1,14 @@
 import { makeCaller } from "../support/callers.ts";
 import { connect } from "node:net";
+import { Readable } from "node:stream";
 import { expect } from "chai";
 import { AppError, validationError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { pause } from "../../src/kit/worker.ts";
 import { call, createMemoryLog } from "../support/http.ts";
+import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
 const caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
@@ -16,6 +19,18 @@ const authenticate: ApiMiddleware = async (ctx, next) => {
   ctx.state.caller = caller;
   await next();
 };
+
+async function* endless(): AsyncGenerator<string> {
+  for (;;) {
+    yield "more";
+    await pause(5, new AbortController().signal);
+  }
+}
+
+async function* breaking(): AsyncGenerator<string> {
+  yield "more";
+  throw new Error("no more");
+}
 
 describe("createApp", () => {
   const { log, lines } = createMemoryLog();
@@ -34,6 +49,12 @@ describe("createApp", () => {
     });
     router.get("/away", () => {
       throw new Error("away");
+    });
+    router.get("/endless", (ctx) => {
+      ctx.body = Readable.from(endless());
+    });
+    router.get("/breaking", (ctx) => {
+      ctx.body = Readable.from(breaking());
     });
     router.get("/bigint", (ctx) => {
       ctx.body = { value: 1n };
@@ -159,6 +180,32 @@ describe("createApp", () => {
 
     const line = lines.find((entry) => entry["requestId"] === "cause-1" && entry["msg"] === "request failed");
     expect(line?.["err"]).to.have.property("message", "the password is hunter2");
+  });
+
+  it("logs that a client left a stream in the request's line only", async () => {
+    for (const leave of ["destroy", "resetAndDestroy"] as const) {
+      const id = `left-${leave}`;
+      const { socket, send, received } = await openRaw(server.port);
+      send(`GET /svc-api/endless HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: ${id}\r\n\r\n`);
+      await until(() => received().includes("more"), { what: "its beginning" });
+      socket[leave]();
+      await until(() => lines.some((line) => line["requestId"] === id), { what: "the line" });
+    }
+
+    await get("/svc-api/things", { Authorization: "Bearer x", "X-Request-Id": "after-left" });
+    await until(() => lines.some((line) => line["requestId"] === "after-left"), { what: "a later line" });
+    expect(lines.filter((line) => line["msg"] === "answer not sent")).to.deep.equal([]);
+    expect(lines.filter((line) => line["isAborted"] === true)).to.have.lengthOf(2);
+  });
+
+  it("logs why a stream broke, under the request's id", async () => {
+    const { send } = await openRaw(server.port);
+    send("GET /svc-api/breaking HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: broke\r\n\r\n");
+    const own = (): Record<string, unknown> | undefined =>
+      lines.find((line) => line["requestId"] === "broke" && line["msg"] === "answer not sent");
+    await until(() => own() !== undefined, { what: "the line" });
+
+    expect(own()?.["err"]).to.have.property("message", "no more");
   });
 
   it("takes a sane request id and makes one otherwise", async () => {
