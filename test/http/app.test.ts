@@ -185,10 +185,12 @@ describe("createApp", () => {
   it("logs that a client left a stream in the request's line only", async () => {
     for (const leave of ["destroy", "resetAndDestroy"] as const) {
       const id = `left-${leave}`;
-      const { socket, send, received } = await openRaw(server.port);
-      send(`GET /svc-api/endless HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: ${id}\r\n\r\n`);
-      await until(() => received().includes("more"), { what: "its beginning" });
-      socket[leave]();
+      const client = await openRaw(server.port);
+      client.send(
+        `GET /svc-api/endless HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: ${id}\r\n\r\n`,
+      );
+      await until(() => client.received().includes("more"), { what: "its beginning" });
+      client.socket[leave]();
       await until(() => lines.some((line) => line["requestId"] === id), { what: "the line" });
     }
 
@@ -199,13 +201,15 @@ describe("createApp", () => {
   });
 
   it("logs why a stream broke, under the request's id", async () => {
-    const { send } = await openRaw(server.port);
-    send("GET /svc-api/breaking HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: broke\r\n\r\n");
-    const own = (): Record<string, unknown> | undefined =>
-      lines.find((line) => line["requestId"] === "broke" && line["msg"] === "answer not sent");
-    await until(() => own() !== undefined, { what: "the line" });
+    const client = await openRaw(server.port);
+    client.send(
+      "GET /svc-api/breaking HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nX-Request-Id: broke\r\n\r\n",
+    );
+    const isOwn = (line: Record<string, unknown>): boolean =>
+      line["requestId"] === "broke" && line["msg"] === "answer not sent";
+    await until(() => lines.some(isOwn), { what: "the line" });
 
-    expect(own()?.["err"]).to.have.property("message", "no more");
+    expect(lines.find(isOwn)?.["err"]).to.have.property("message", "no more");
   });
 
   it("takes a sane request id and makes one otherwise", async () => {
