@@ -69,6 +69,7 @@ interface Progress {
   readonly chunks: Buffer[];
   size: number;
   head: Exchange["head"];
+  response: IncomingMessage | undefined;
   readonly beganAt: number;
   headAt: number | undefined;
   /** Noted early: a socket that was closed has none. */
@@ -114,6 +115,7 @@ export function exchange({
       chunks: [],
       size: 0,
       head: undefined,
+      response: undefined,
       beganAt: performance.now(),
       headAt: undefined,
       address: undefined,
@@ -174,6 +176,7 @@ function listen(progress: Progress): void {
 
 function read(progress: Progress, response: IncomingMessage): void {
   progress.head = { statusCode: response.statusCode ?? 0, headers: response.headers };
+  progress.response = response;
   progress.headAt = performance.now();
   response.on("data", (chunk: Buffer) => {
     if (progress.isSettled) return;
@@ -195,7 +198,9 @@ function expire(progress: Progress): void {
 }
 
 function fail(progress: Progress, error: unknown): void {
-  const { request, head, bytesReadBefore } = progress;
+  const { request, head, response, bytesReadBefore } = progress;
+  // Such as a body behind a 204. The answer came before it, and its end is still to be read.
+  if (response?.complete === true) return;
   if (error instanceof NoTurnError) return settle(progress, { kind: "unmade", waitedFor: "look-up" });
   const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
   const isStale = isUnanswered && request.reusedSocket && isClosedConnection(error);

@@ -190,6 +190,21 @@ describe("createSender, byte by byte", () => {
       expect(result.isResponseTruncated).to.equal(false);
     });
 
+    for (const [what, answer, body] of [
+      ["a body behind a 204", "HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\ndone", ""],
+      ["more than it announced", `${ok}\0`, "ok"],
+    ] as const) {
+      it(`counts with ${what}, and ends the connection`, async () => {
+        onBytes = answerWith(answer);
+
+        const result = await senders.send(url);
+
+        expect([result.error, String(result.responseBody)]).to.deep.equal([undefined, body]);
+        expect(result.isResponseTruncated).to.equal(false);
+        await until(() => sockets[0]?.destroyed, { what: "the end of the connection" });
+      });
+    }
+
     const malformed: readonly [what: string, answer: string, error: string, status: number | undefined][] = [
       ["no HTTP", "nonsense\r\n\r\n", "protocol", undefined],
       [
