@@ -10,6 +10,9 @@ const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 /** Characters. A path of the API takes far fewer. */
 const longestPath = 512;
 
+/** The secret part of a token of this service (docs/authentication.md). */
+const tokenText = /(?<=svc_)[0-9A-Za-z]{40,}/g;
+
 /**
  * Gives every request an id and a log that carries it. Counts the request and writes one line, when
  * the answer is out or the client is gone. Never logs headers, bodies or the query string, which
@@ -88,11 +91,14 @@ function lineOf(
 /**
  * Returns the part of a request target that may be logged: its path, cut where it is very long. The
  * query string may hold a secret. So may the user name and password of a target that is a whole
- * URL.
+ * URL. A token in the path, as of somebody who revokes it by its text, may still be valid.
  */
 export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);
-  return whole.replace(/^[^/]*:\/\/[^/]*/, "").slice(0, longestPath);
+  return whole
+    .replace(/^[^/]*:\/\/[^/]*/, "")
+    .replace(tokenText, "…")
+    .slice(0, longestPath);
 }
 
 function numberOf(header: unknown): number | undefined {

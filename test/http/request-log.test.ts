@@ -103,6 +103,8 @@ describe("pathForLog", () => {
     ["*", "*"],
     ["host:443", "host:443"],
     [`/${"x".repeat(600)}`, `/${"x".repeat(511)}`],
+    [`/tokens/svc_${"aB3".repeat(15)}/x`, "/tokens/svc_…/x"],
+    ["/svc_notes", "/svc_notes"],
   ] as const)
     it(`makes ${path.slice(0, 20)} of ${target.slice(0, 40)}`, () => {
       expect(pathForLog(target)).to.equal(path);
