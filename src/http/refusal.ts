@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -39,8 +40,9 @@ export function answerClientErrors(
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
     const requestId = randomUUID();
+    const { remoteAddress: client } = socket as Socket;
     log?.info(
-      { event: "request.refused", requestId, status: refusal.status, reason: error.code },
+      { event: "request.refused", requestId, status: refusal.status, reason: error.code, client },
       "request refused",
     );
     socket.end(answerText(refusal, requestId));

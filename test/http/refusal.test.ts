@@ -142,6 +142,7 @@ describe("startServer, to what is not quite HTTP", () => {
 
     const line = lines.find(({ requestId }) => requestId === answer?.headers["x-request-id"]);
     expect(line).to.include({ msg: "request refused", status: 400, reason: "HPE_INVALID_HEADER_TOKEN" });
+    expect(line).to.include({ client: "127.0.0.1" });
     expect(JSON.stringify(line)).not.to.include("hunter2");
   });
 
