@@ -10,7 +10,7 @@ import { alternativesOf } from "../querying/alternatives.ts";
 import { findReaders, type EventReaders } from "./find-readers.ts";
 import { judgeSnapshots, pairKey } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row.ts";
-import type { Log } from "../telemetry/log.ts";
+import { idsForLog, type Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
 export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"> {
@@ -261,25 +261,39 @@ async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
 }
 
 /**
- * Asks for all events together, and for each alone when a snapshot no longer fits the table: the
- * type of a column has changed. Only admins read such an event.
+ * Asks for all events together, and for ever smaller parts of them when a snapshot no longer fits
+ * the table: the type of a column has changed. Only admins read such an event.
  */
 async function withoutUnfit<T>(
   { log }: Pick<EligibilityOptions, "log">,
   { definition, ids }: { readonly definition: Definition; readonly ids: readonly string[] },
   ask: (ids: readonly string[]) => Promise<T>,
 ): Promise<readonly T[]> {
-  try {
-    return [await ask(ids)];
-  } catch (error) {
-    if (databaseFaultOf(error).kind !== "bad_value") throw error;
-    if (ids.length === 1) {
-      log.error({ err: error, resource: definition.name, eventId: ids[0] }, "access.read failed");
-      return [];
+  const unfit: string[] = [];
+  let fault: unknown;
+  const askFor = async (some: readonly string[]): Promise<readonly T[]> => {
+    try {
+      return [await ask(some)];
+    } catch (error) {
+      if (databaseFaultOf(error).kind !== "bad_value") throw error;
+      if (some.length <= 1) {
+        fault = error;
+        unfit.push(...some);
+        return [];
+      }
     }
+    const half = Math.ceil(some.length / 2);
+    return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
+  };
+  const answers = await askFor(ids);
+  // Whoever reads the feed meets them again: a line for each would be thousands a second.
+  if (unfit.length > 0) {
+    const { name: resource } = definition;
+    log.error(
+      { err: fault, resource, events: unfit.length, eventIds: idsForLog(unfit) },
+      "access.read failed",
+    );
   }
-  const answers: T[] = [];
-  for (const id of ids) answers.push(...(await withoutUnfit({ log }, { definition, ids: [id] }, ask)));
   return answers;
 }
 
