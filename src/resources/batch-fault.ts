@@ -33,7 +33,7 @@ function errorsOf(
   { code, message, errors = {} }: AppError,
 ): FieldErrors {
   const fields = Object.entries(errors);
-  const part = method === "create" ? "data" : (partOf[code] ?? "data");
+  const part = method === "create" ? "data" : (partOf[code] ?? (method === "update" ? "data" : "id"));
   if (fields.length === 0) return { [`${place}.${part}`]: [message] };
   return Object.fromEntries(fields.map(([name, messages]) => [`${place}.data.${name}`, messages]));
 }

@@ -141,7 +141,7 @@ describe("readBatch", () => {
   });
 });
 
-const places = (thrown: unknown, method: "create" | "update" = "update"): unknown => {
+const places = (thrown: unknown, method: "create" | "update" | "delete" = "update"): unknown => {
   const fault = faultOfOperation({ method }, 3, thrown);
   return fault instanceof AppError ? [fault.status, fault.message, fault.errors] : fault;
 };
@@ -177,6 +177,14 @@ describe("faultOfOperation", () => {
       403,
       "No.",
       { "operations.3.data": ["No."] },
+    ]);
+  });
+
+  it("names the id of a delete, which has no data", () => {
+    expect(places(new AppError("validation.failed", "No."), "delete")).to.deep.equal([
+      422,
+      "No.",
+      { "operations.3.id": ["No."] },
     ]);
   });
 
