@@ -17,6 +17,12 @@ export function refuseUnsupported({ name, fields }: Definition): void {
 }
 
 /**
+ * What a reference makes of a delete. `SET NULL` and `SET DEFAULT` change the other records, which
+ * may break what their table asks for.
+ */
+const referring: readonly DatabaseFault["kind"][] = ["foreign_key", "not_null", "check", "unique"];
+
+/**
  * Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key
  * that no record can have.
  */
@@ -28,7 +34,7 @@ export function refuseDelete(error: unknown): false {
   if (fault.kind === "rewritten")
     throw refused("The rules of the table do not let this service delete the record.", error);
   if (fault.kind === "forbidden") throw forbidden();
-  if (fault.kind !== "foreign_key") throw error;
+  if (!referring.includes(fault.kind)) throw error;
   throw new AppError("record.referenced", "The record cannot be deleted: other records refer to it.", {
     cause: error,
   });

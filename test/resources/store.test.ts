@@ -259,6 +259,26 @@ for (const [maker, make] of Object.entries(makers))
         expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
         expect(await customers.remove(2, {}, always)).to.equal(true);
       });
+
+      for (const [action, column] of [
+        ["SET NULL", "int NOT NULL"],
+        ["SET DEFAULT", "int DEFAULT 2 CHECK (customer_id <> 2)"],
+        ["SET DEFAULT", "int DEFAULT 2 UNIQUE"],
+      ] as const) {
+        it(`refuses with 409 where ${action} breaks a reference of ${column}`, async () => {
+          await served.sql("DELETE FROM orders");
+          await served.sql(
+            `CREATE TABLE referring (customer_id ${column} REFERENCES customers ON DELETE ${action})`,
+          );
+          await served.sql("INSERT INTO referring VALUES (1)");
+          if (column.endsWith("UNIQUE")) await served.sql("INSERT INTO referring VALUES (2)");
+
+          const refusal = await refusalOf(customers.remove(1, {}, always));
+          await served.sql("DROP TABLE referring");
+
+          expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
+        });
+      }
     });
   });
 
