@@ -248,6 +248,18 @@ const access: readonly Case[] = [
     "access: { read: { NOT: { customer: { name: { contains: $user.email } } } } }",
     "8:56: access.read.NOT.customer.name.contains: contains takes no value of who asks; expected equals or in",
   ],
+  [
+    "who asks, of a type that is neither an id nor an address",
+    `  is_open: { type: Boolean }
+  due_at: { type: DateTime, unique: true }
+access:
+  read: { is_open: $user.id }
+  update: { NOT: { due_at: { in: [$user.id] } } }
+  delete: { OR: [{ id: $user.email }, { is_open: $user.claims.staff }, { title: $user.id }] }`,
+    "11:11: access.read.is_open: a field of this type is never a user's id; expected a number or a text",
+    "12:30: access.update.NOT.due_at.in: a field of this type is never a user's id; expected a number or a text",
+    "13:20: access.delete.OR[0].id: a field of this type is never an e-mail address; expected a text",
+  ],
 ];
 
 const rules: readonly Case[] = [

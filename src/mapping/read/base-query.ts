@@ -1,6 +1,6 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import type { BaseQuery, Field, Relation } from "../definition.ts";
+import type { BaseQuery, Field, FieldType, Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
@@ -173,7 +173,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     return;
   }
   if (!isRecord(value)) {
-    checkUserValue(place, value);
+    checkUserValue(place, field, value);
     if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
     return;
   }
@@ -192,7 +192,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     // Taken for the text itself, it is in no record, which a NOT makes true for everybody.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} takes no value of who asks; expected equals or in`);
-    else for (const one of [operand].flat()) checkUserValue(inner, one);
+    else for (const one of [operand].flat()) checkUserValue(inner, field, one);
   }
 }
 
@@ -200,12 +200,21 @@ function isUserValue({ hasUser }: Place, value: unknown): boolean {
   return hasUser === true && typeof value === "string" && value.startsWith("$user.");
 }
 
-function checkUserValue(place: Place, value: unknown): void {
-  if (!isUserValue(place, value) || userValue.test(value as string)) return;
-  report(place, `there is no ${String(value)}; expected $user.id, $user.email or $user.claims.NAME`);
+function checkUserValue(place: Place, { type }: Field, value: unknown): void {
+  if (!isUserValue(place, value)) return;
+  if (!userValue.test(value as string))
+    report(place, `there is no ${String(value)}; expected $user.id, $user.email or $user.claims.NAME`);
+  else if (value === "$user.id" && ![...numbers, ...texts].includes(type))
+    report(place, "a field of this type is never a user's id; expected a number or a text", "key");
+  else if (value === "$user.email" && !texts.includes(type))
+    report(place, "a field of this type is never an e-mail address; expected a text", "key");
 }
 
 const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
+
+/** What a `Boolean` reads `1` as would let in the user 1. A claim may be of any type. */
+const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
+const texts: readonly FieldType[] = ["String", "Enum"];
 
 function checkRelated(place: Place, relation: Relation, value: unknown): void {
   const target = at(place, relation);
