@@ -3,6 +3,7 @@ import { timeSettings } from "../db/client.ts";
 import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
+import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
 
 /**
@@ -53,6 +54,7 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
   const user = quoteName(rows[0]?.user ?? "");
   // PGlite 0.5.14 keeps the user at RESET SESSION AUTHORIZATION.
   const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${timeSettings}`;
+  const followRenames = await watchRenames(client);
   try {
     await runFile(client, migration);
   } catch (error) {
@@ -61,6 +63,7 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
     throw error;
   }
   await client.query(undo);
+  await followRenames();
 }
 
 async function runFile(client: Client, migration: HandMigration): Promise<void> {

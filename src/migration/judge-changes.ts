@@ -90,9 +90,11 @@ export function judgeChanges({
       droppedColumns.some((one) => one.table === table && columns.includes(one.clause.name)),
   );
   const dropped = new Set([...named, ...along.map(({ kind, table, name }) => keyOf(kind, table, name))]);
+  const renamed = new Set(kept.filter(({ clause }) => renaming.test(clause.sql)).map(({ key }) => key));
   const gone = objects.filter(({ kind, table, name }) => {
     const key = keyOf(kind, table, name);
-    return kind !== "column" && dropped.has(key) && !added.has(key) && !again.has(key);
+    const stays = added.has(key) || again.has(key) || renamed.has(key);
+    return kind !== "column" && dropped.has(key) && !stays;
   });
   return {
     statements: statements.flatMap(
@@ -120,6 +122,9 @@ export function judgeChanges({
   };
 }
 
+/** What the engine does with an index or a foreign key whose columns were renamed. */
+const renaming = /^(?:RENAME CONSTRAINT|ALTER INDEX) /;
+
 function deedOf(
   statement: Statement,
   clause: Clause,
@@ -131,13 +136,17 @@ function deedOf(
     statement.table ??
     objects.find(
       ({ kind, name, table: of }) =>
-        kind === "index" && name === clause.name && partsOfTable(of).schema === statement.schema,
+        kind === "index" &&
+        // The new name of a renamed index is of no table yet.
+        statement.clauses.some((one) => one.name === name) &&
+        partsOfTable(of).schema === statement.schema,
     )?.table ??
     "";
-  const indexKey = keyOf("index", table, clause.name);
-  const isIndex = clause.kind === "constraint" && clause.action === "drop" && live.has(indexKey);
+  const dropped = clause.action === "drop" ? clause.name : /^RENAME CONSTRAINT "(.+?)"/.exec(clause.sql)?.[1];
+  const isIndex =
+    clause.kind === "constraint" && dropped !== undefined && live.has(keyOf("index", table, dropped));
   const kind = clause.kind === "sequence" ? "other" : clause.kind;
-  const key = isIndex ? indexKey : keyOf(kind, table, clause.name);
+  const key = keyOf(isIndex ? "index" : kind, table, clause.name);
   return { statement, clause, table, key, object: live.get(key) };
 }
 

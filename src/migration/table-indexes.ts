@@ -86,7 +86,12 @@ export function planTableIndexes({
         `CREATE INDEX ${quoteName(name)} ON ${quoteTable(table)} ${content};\n` +
         `COMMENT ON INDEX ${placeOf(table, name)} IS ${quoteText(comment)}`,
     })),
-    losses: ended.map((object) => lossOf(object, true)),
+    losses: ended
+      // An index of renamed columns is made again under another name.
+      .filter(({ table, definition }) =>
+        comes.every((index) => index.table !== table || columnsIn(index.content) !== columnsIn(definition)),
+      )
+      .map((object) => lossOf(object, true)),
     impossible: comes.flatMap(({ there, name, content }) =>
       there === undefined || isOurs(there)
         ? []
@@ -103,6 +108,11 @@ export function planTableIndexes({
     })),
     dropped: new Set(goes.map(({ table, name }) => keyOf("index", table, name))),
   };
+}
+
+/** The kind and the columns of an index, as PostgreSQL and `content` write them. */
+function columnsIn(text: string): string | undefined {
+  return / ?(USING \w+ \([^)]*\))/.exec(text)?.[1]?.replaceAll('"', "");
 }
 
 function placeOf(table: string, name: string): string {

@@ -92,7 +92,12 @@ export function planValueChecks({
         `ALTER TABLE ${quoteTable(table)} ADD CONSTRAINT ${quoteName(name)} CHECK (${condition});\n` +
         `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
     })),
-    losses: ended.map((object) => lossOf(object, true)),
+    losses: ended
+      // A renamed column has a check of another name again.
+      .filter(({ table, columns }) =>
+        comes.every((check) => check.table !== table || !columns.includes(check.column)),
+      )
+      .map((object) => lossOf(object, true)),
     impossible: outdated.flatMap(({ there, condition }) =>
       there === undefined || isOurs(there)
         ? []

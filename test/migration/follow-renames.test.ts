@@ -1,0 +1,102 @@
+import { expect } from "chai";
+import { rmSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { applyMigration, planMigration } from "../../src/app/migrate.ts";
+import type { Definitions } from "../../src/mapping/definition.ts";
+import { checkDefinitions } from "../../src/mapping/load.ts";
+import { loadHandMigrations } from "../../src/migration/hand-migrations.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { psql } from "../support/psql.ts";
+
+const log = createLog({ level: "silent" });
+
+const owners = "name: owners\nmodel: Owner\ntriggers: []\nfields: { id: { type: Int, id: true } }\n";
+const pets = (table: string, { nick, size, paws, owner }: Readonly<Record<string, string>>): string => `
+name: pets
+model: Pet
+table: ${table}
+triggers: [on_create]
+fields:
+  id: { type: Int, id: true }
+  ${nick}: { type: String, length: 40, unique: true }
+  ${size}: { type: Enum, values: [s, m] }
+  ${paws}: { type: Int, index: true }
+  ${owner}: { type: Int, references: owners.id, as: owner }
+unique: [[${nick}, ${paws}]]
+indexes: [{ fields: [${paws}, ${size}], where: "${paws} > 2" }]
+`;
+const before = pets("pets", { nick: "nick", size: "size", paws: "paws", owner: "owner_id" });
+
+describe("migrate, after a migration by hand that renames what svc made", () => {
+  let database: TestDatabase;
+  let folder: ReturnType<typeof createMappingFolder>;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    folder = createMappingFolder({ "owners.yaml": owners, "pets.yaml": before });
+    await applyMigration({ ...(await given()), allowDestructive: false, log });
+    await psql(database.url, {
+      sql: "INSERT INTO owners VALUES (1); INSERT INTO pets VALUES (1, 'Rex', 's', 4, 1)",
+    });
+  });
+  afterEach(async () => {
+    await database.drop();
+    folder.remove();
+  });
+
+  async function given(): Promise<{ readonly url: string; readonly definitions: Definitions }> {
+    const { definitions } = await checkDefinitions(folder.configDir);
+    if (definitions === undefined) throw new Error("the files have faults");
+    return { url: database.url, definitions };
+  }
+  const made = (): Promise<string> =>
+    psql(database.url, { sql: `SELECT "table", kind, name, is_made FROM svc.made ORDER BY 1, 2, 3` });
+
+  async function rename(sql: string, file: string): Promise<Awaited<ReturnType<typeof planMigration>>> {
+    const migrations = join(folder.configDir, "migrations");
+    rmSync(migrations, { recursive: true, force: true });
+    mkdirSync(migrations);
+    writeFileSync(join(migrations, "1_rename.sql"), sql);
+    writeFileSync(join(folder.configDir, "resources/pets.yaml"), file);
+    const byHand = await loadHandMigrations(folder.configDir);
+    await applyMigration({ ...(await given()), byHand, allowDestructive: false, log });
+    return planMigration({ ...(await given()), byHand });
+  }
+
+  it("counts columns, indexes, checks and references as its own still, and loses nothing", async () => {
+    const plan = await rename(
+      "ALTER TABLE pets RENAME nick TO nickname; ALTER TABLE pets RENAME size TO build; " +
+        "ALTER TABLE pets RENAME paws TO feet; ALTER TABLE pets RENAME owner_id TO keeper_id;",
+      pets("pets", { nick: "nickname", size: "build", paws: "feet", owner: "keeper_id" }),
+    );
+
+    expect(plan).to.deep.include({ steps: [], losses: [], impossible: [], leftAlone: [], notes: [] });
+    expect(await made()).to.not.match(/\|f$/m);
+    expect(await psql(database.url, { sql: "SELECT nickname, build, feet, keeper_id FROM pets" })).to.match(
+      /Rex\|s\|4\|1/,
+    );
+  });
+
+  it("follows two columns that change their names, and a table", async () => {
+    const plan = await rename(
+      "ALTER TABLE pets RENAME paws TO spare; ALTER TABLE pets RENAME owner_id TO paws; " +
+        "ALTER TABLE pets RENAME spare TO owner_id; ALTER TABLE pets RENAME TO animals;",
+      pets("animals", { nick: "nick", size: "size", paws: "owner_id", owner: "paws" }),
+    );
+
+    expect(plan).to.deep.include({ steps: [], losses: [], impossible: [], leftAlone: [] });
+    expect(await made()).to.not.match(/^pets\||\|f$/m);
+    expect(await psql(database.url, { sql: "SELECT owner_id, paws FROM animals" })).to.match(/4\|1/);
+  });
+
+  it("counts a column of somebody else as that under its new name, too", async () => {
+    await psql(database.url, { sql: "ALTER TABLE pets ADD theirs text" });
+
+    const plan = await rename("ALTER TABLE pets RENAME theirs TO hers", before);
+
+    expect(plan.leftAlone.join()).to.match(/column hers/);
+    expect(plan).to.deep.include({ steps: [], losses: [] });
+  });
+});
