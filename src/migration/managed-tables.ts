@@ -11,6 +11,7 @@ import {
 import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
+import { findDuplicates } from "./duplicates.ts";
 import { partsOfTable, quoteName, quoteTable, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
@@ -93,10 +94,14 @@ export async function planTables({
   );
   const concerns = concernsOf(verdict);
   const warnings = change.warnings.filter(concerns);
-  const narrowed = await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings });
+  const unfit = [
+    await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings }),
+    await findDuplicates({ client, statements: verdict.statements, objects, warnings }),
+  ];
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = await findGone(client, record, managed);
-  const lost = warnings.filter((warning) => !harmless.test(warning) && !narrowed.settled.includes(warning));
+  const open = warnings.filter((warning) => !unfit.some(({ settled }) => settled.includes(warning)));
+  const lost = open.filter((warning) => !harmless.test(warning));
 
   return {
     steps: [
@@ -116,14 +121,10 @@ export async function planTables({
       ...(await findTaken(client, verdict, objects)),
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns),
-      ...narrowed.impossible,
+      ...unfit.flatMap(({ impossible }) => impossible),
       ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
-    notes: [
-      ...warnings.filter((warning) => harmless.test(warning)),
-      ...next.notes,
-      ...inTheWay(wanted, objects),
-    ],
+    notes: [...open.filter((warning) => harmless.test(warning)), ...next.notes, ...inTheWay(wanted, objects)],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
   };
 }

@@ -199,13 +199,13 @@ describe("applyMigration", () => {
     await scene.migrate(shop);
     await client.query(`${insertOrder}; INSERT INTO customers (name) VALUES ('Ann')`);
     const unique = withFields(customers, [
-      field("name", "String", { isUnique: true }),
-      field("city", "String", { isOptional: true }),
+      field("name", "String"),
+      field("city", "String", { isUnique: true, default: { kind: "literal", value: "Ulm" } }),
     ]);
 
     const message = await scene.apply(definitionsOf(unique, orders));
 
-    expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_name_key".*Ann/s);
+    expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_city_key".*Ulm/s);
     expect(await scene.columns("customers")).to.deep.equal({ id: "integer", name: "text" });
   });
 

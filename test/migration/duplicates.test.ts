@@ -1,0 +1,78 @@
+import { expect } from "chai";
+import type { Definitions } from "../../src/mapping/definition.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
+
+/** Seats whose key is the row and the number, or the row alone; `desk` is one of a floor. */
+function seats(unique: { readonly badge?: true; readonly desk?: true; readonly row?: true }): Definitions {
+  return definitionsOf(
+    definition({
+      name: "seats",
+      table: "hall.seats",
+      fields: [
+        field("row", "Int", { isKey: true }),
+        field("number", "Int", { isKey: unique.row !== true }),
+        field("badge", "String", { isOptional: true, ...(unique.badge && { isUnique: true }) }),
+        field("floor", "Int"),
+        field("desk", "String"),
+      ],
+      ...(unique.desk && { uniques: [["floor", "desk"]] }),
+    }),
+  );
+}
+
+describe("findDuplicates", function () {
+  this.timeout(30_000);
+  let scene: Scene;
+
+  before(async () => {
+    scene = await openScene();
+    await scene.migrate(seats({}));
+    await scene.client.query(`
+      INSERT INTO hall.seats ("row", number, badge, floor, desk) VALUES
+        (1, 1, 'secret', 1, 'a'), (1, 2, NULL, 2, 'a'), (2, 1, NULL, 1, 'b'), (2, 2, 'secret', 1, 'a'),
+        (3, 1, 'other', 2, 'c'), (3, 2, 'other', 3, 'c'), (3, 3, 'alone', 4, 'c')`);
+  });
+
+  after(() => scene.close());
+
+  it("counts the values of a column that occur more than once, and names rows by their keys", async () => {
+    const { impossible, notes } = await scene.plan(seats({ badge: true }));
+
+    expect(impossible).to.deep.equal([
+      "The column badge of the table hall.seats must be unique, and 2 values occur more than once, for example in the rows with row 1, number 1 and row 2, number 2. Change the values first.",
+    ]);
+    expect(notes).to.deep.equal([]);
+  });
+
+  it("counts sets of values of several columns", async () => {
+    expect((await scene.plan(seats({ desk: true }))).impossible).to.deep.equal([
+      "The columns floor, desk together of the table hall.seats must be unique, and 1 value occurs more than once, for example in the rows with row 1, number 1 and row 2, number 2. Change the values first.",
+    ]);
+  });
+
+  it("counts the values of a key of fewer columns", async () => {
+    expect((await scene.plan(seats({ row: true }))).impossible).to.deep.equal([
+      "The column row of the table hall.seats must be unique, and 3 values occur more than once, for example in the rows with row 1, number 1 and row 1, number 2. Change the values first.",
+    ]);
+  });
+
+  it("lets the migration refuse before it changes anything, whatever may be lost", async () => {
+    const message = await scene.apply(seats({ badge: true, desk: true }), true);
+
+    expect(message).to.match(
+      /^The existing rows and objects do not allow the migration; nothing was changed:/,
+    );
+    expect(message).to.not.include("secret");
+  });
+
+  it("says nothing once all values differ; several NULLs are no duplicates", async () => {
+    await scene.client.query(
+      `UPDATE hall.seats SET badge = concat("row", '-', number) WHERE badge IS NOT NULL`,
+    );
+
+    const { impossible, notes } = await scene.plan(seats({ badge: true }));
+    expect({ impossible, notes }).to.deep.equal({ impossible: [], notes: [] });
+    expect(await scene.apply(seats({ badge: true }))).to.equal("done");
+  });
+});
