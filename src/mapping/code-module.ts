@@ -1,3 +1,4 @@
+import type { Kind } from "../config/kinds.ts";
 import type { CodeModule, Definition } from "./definition.ts";
 
 /**
@@ -12,7 +13,7 @@ export function callCode<T>({
   name,
   call,
 }: {
-  readonly definition: Definition;
+  readonly definition: Pick<Definition, "name">;
   readonly name: keyof CodeModule;
   readonly call: () => T;
 }): T {
@@ -24,4 +25,23 @@ export function callCode<T>({
   } catch (error) {
     throw new Error(`${name} of the resource ${definition.name} failed`, { cause: error });
   }
+}
+
+/**
+ * Asks a code module for a number of attempts or their waits.
+ *
+ * @returns Undefined without that export, and where it answers nothing.
+ * @throws Error that names the resource, where it throws or answers what no setting may be.
+ */
+export function scheduleAnswer<T>(
+  definition: Pick<Definition, "name" | "code">,
+  name: "webhookMaxAttempts" | "webhookBackoff",
+  kind: Kind<T>,
+): T | undefined {
+  const given = callCode({ definition, name, call: () => definition.code[name]?.() });
+  if (given === undefined) return undefined;
+  const value = kind.read(given);
+  if (value === undefined)
+    throw new Error(`${name} of the resource ${definition.name} must answer ${kind.expected}`);
+  return value;
 }

@@ -5,6 +5,7 @@ import { compareFaults, faultText, parseYaml, readYamlFile, type Fault } from ".
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
 import { readAccess } from "./read/access.ts";
 import { readBaseQuery } from "./read/base-query.ts";
+import { checkCode } from "./read/check-code.ts";
 import { loadCode } from "./read/code.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
@@ -32,6 +33,8 @@ export interface CheckOptions {
   readonly folder?: string;
   /** Texts by the name of the file, in place of the folder's own or beside them. */
   readonly texts?: ReadonlyMap<string, string>;
+  /** Whether to check what code modules answer, which costs a request where it is wrong. */
+  readonly withAnswers?: boolean;
 }
 
 /**
@@ -41,7 +44,7 @@ export interface CheckOptions {
  */
 export async function checkDefinitions(
   configDir: string,
-  { folder = defaultFolder, texts = new Map() }: CheckOptions = {},
+  { folder = defaultFolder, texts = new Map(), withAnswers = false }: CheckOptions = {},
 ): Promise<Check> {
   const files = await listFiles(join(configDir, folder), [...texts.keys()]);
   if (files === undefined) {
@@ -63,6 +66,7 @@ export async function checkDefinitions(
   }
   linkRelations(all, drafts);
   checkConstraintNames(all);
+  if (withAnswers) for (const draft of all) checkCode(draft, drafts);
   const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
   const made = new Map(definitions.flatMap((one) => (one === undefined ? [] : [[one.name, one] as const])));
   for (const [index, draft] of all.entries()) checkListPaths(draft, definitions[index], made);

@@ -29,7 +29,7 @@ export function addResourceCommands(
     .description("check every mapping file; needs no database")
     .option("--json", "print JSON")
     .action(async ({ json = false }: Json) => {
-      const { definitions, faults } = await checkDefinitions(configDir);
+      const { definitions, faults } = await checkDefinitions(configDir, { withAnswers: true });
       // The start refuses a rule that cannot decide; the check must not pass it.
       createAccessConditions(definitions ?? new Map());
       if (definitions !== undefined || json) {

@@ -88,6 +88,35 @@ describe("svc-admin resources check", () => {
     });
   });
 
+  it("refuses what a code module answers and no request or delivery could use", async () => {
+    const code = `
+      export const createRules = () => ({ text: "required|strin", note: "exists:notes,txt", more: "string" });
+      export const updateRules = () => { throw new Error("no rules today"); };
+      export const webhookMaxAttempts = () => 0;
+      export const webhookBackoff = () => undefined;`;
+
+    const { status, stderr } = await run({ "n.yaml": `${good}module: ./n.mjs\n`, "n.mjs": code }, "check");
+
+    const place = "  config/resources/n.yaml:6:9: module:";
+    expect(status).to.equal(1);
+    expect(stderr.trimEnd().split("\n")).to.deep.equal([
+      "svc-admin: 4 faults in the mapping files:",
+      `${place} createRules: text: there is no rule "strin"`,
+      `${place} createRules: note: exists: notes has no field "txt"; expected one of id`,
+      `${place} updateRules of the resource notes failed: no rules today`,
+      `${place} webhookMaxAttempts of the resource notes must answer a whole number from 1 to 1000`,
+    ]);
+  });
+
+  it("refuses rules of a code module that are none", async () => {
+    const { stderr } = await run(
+      { "n.yaml": `${good}module: ./n.mjs\n`, "n.mjs": "export const createRules = () => ['required'];" },
+      "check",
+    );
+
+    expect(stderr).to.contain("module: createRules of the resource notes must answer rules by field\n");
+  });
+
   it("prints the faults as JSON, and ends with status 1 all the same", async () => {
     const { status, stdout } = await run({ "a.yaml": good.replace("Int", "Float") }, "check", "--json");
 

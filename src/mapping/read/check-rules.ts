@@ -1,6 +1,6 @@
 import { hint, nearest } from "../../kit/did-you-mean.ts";
 import { lookupColumnOf } from "../../validation/compile.ts";
-import type { RuleSpec } from "../../validation/syntax.ts";
+import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
 import { shortTable } from "../../db/names.ts";
 import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
@@ -11,14 +11,31 @@ import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
 export function checkRules(draft: Draft, drafts: Drafts): void {
   for (const key of ["createRules", "updateRules"] as const) {
     const specs = draft.content[key] ?? {};
-    const faults = ruleFaults(specs);
-    for (const { field, message } of faults) draft.report([key, field], message);
-    for (const [name, spec] of Object.entries(specs)) {
-      const path = [key, name];
+    checkSpecs({ draft, drafts, key, specs });
+    for (const name of Object.keys(specs)) {
       const [root = name] = name.split(".");
-      findField({ draft, name: root, path, place: "key" });
-      if (!faults.some(({ field }) => field === name)) checkLookups({ draft, drafts, path, name, spec });
+      findField({ draft, name: root, path: [key, name], place: "key" });
     }
+  }
+}
+
+/** Checks the syntax of a set of rules, and the targets of its look-ups. */
+export function checkSpecs({
+  draft,
+  drafts,
+  key,
+  specs,
+}: {
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  readonly key: "createRules" | "updateRules";
+  readonly specs: RuleSpecs;
+}): void {
+  const faults = ruleFaults(specs);
+  for (const { field, message } of faults) draft.report([key, field], message);
+  for (const [name, spec] of Object.entries(specs)) {
+    const path = [key, name];
+    if (!faults.some(({ field }) => field === name)) checkLookups({ draft, drafts, path, name, spec });
   }
 }
 
