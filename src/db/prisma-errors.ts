@@ -106,16 +106,17 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   if (code === resultTooLargeCode) return { kind: "too_large" };
   // First, because EPIPE looks like an SQLSTATE.
   if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
-  const sqlState = cause?.originalCode ?? (isSqlState(code) ? code : undefined);
+  const isRaised = thrown.routine === "exec_stmt_raise";
+  const sqlState = cause?.originalCode ?? (isRaised || isSqlState(code) ? code : undefined);
   if (sqlState !== undefined) {
     // A prepared statement whose table changed meanwhile, in a transaction: it is parsed again next
     // time. The code is also that of a rule without RETURNING.
     if (thrown.routine === "RevalidateCachedQuery") return { kind: "unavailable" };
     const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
-    if (fault.kind !== "other") return fault;
-    if (sqlState === raised || thrown.routine === "exec_stmt_raise")
+    if (sqlState === raised || (isRaised && !saysMore(fault, sqlState)))
       return { kind: "raised", message: cause?.originalMessage ?? String(thrown.message) };
-    return thrown.routine === "ExecWithCheckOptions" ? { kind: "forbidden" } : fault;
+    const isForbidden = fault.kind === "other" && thrown.routine === "ExecWithCheckOptions";
+    return isForbidden ? { kind: "forbidden" } : fault;
   }
 
   const message = typeof thrown.message === "string" ? thrown.message : "";
@@ -125,6 +126,16 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(message))
     return { kind: "bad_value" };
   return { kind: "other" };
+}
+
+/**
+ * Returns whether a code that a RAISE chose tells the caller more than its message: a field,
+ * records that refer to it, or that the same may work later.
+ */
+function saysMore(fault: DatabaseFault, sqlState: string): boolean {
+  if (fault.kind === "unique") return fault.fields.length > 0;
+  if (fault.kind === "not_null") return fault.field !== undefined;
+  return fault.kind === "foreign_key" || sqlState.startsWith("40");
 }
 
 function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault {

@@ -11,7 +11,7 @@ import { dataOf } from "./data.ts";
 import { baseQueryOf } from "./query.ts";
 import { idOf, parseId } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
-import { forbidden } from "./refusals.ts";
+import { forbidden, leftOut } from "./refusals.ts";
 import { areCheckedTogether, refuseEqual } from "./together.ts";
 import type { Found, ManyStore, RecordStore, Shape } from "./record-store.ts";
 import {
@@ -156,7 +156,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
         isUndone: isLarge,
         version,
       });
-      if (json === undefined) return refuseWritten(definition, request, { id, version, allowed });
+      if (json === undefined)
+        return refuseWritten(definition, request, { id, version, allowed, done: "change" });
       return { json, isWritten: true };
     },
 
@@ -168,7 +169,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
       const { where = {} } = baseQueryOf(definition);
       const isRemoved = !isNever(allowed) && (await reach.store.remove(key, where, allowed, version));
-      if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed });
+      if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed, done: "delete" });
     },
   };
 }
@@ -299,14 +300,24 @@ async function permittedVersion(
   return version ?? "";
 }
 
-/** Says why a write found nothing to change. */
+/** Says why a write found nothing to change, or was left out by the table. */
 async function refuseWritten(
   definition: Definition,
   request: Request,
-  { id, allowed, version }: Permission & { readonly version: string | undefined },
+  {
+    id,
+    allowed,
+    version,
+    done,
+  }: Permission & {
+    readonly version: string | undefined;
+    readonly done: "change" | "delete";
+  },
 ): Promise<never> {
   await permitted(definition, request, { id, allowed }, "access");
-  throw version === undefined ? unknownRecord(definition, id) : recordChanged();
+  const isSame =
+    version === undefined || (await request.reach.store.version(keyOf(definition, id))) === version;
+  throw isSame ? leftOut(definition.table, done) : recordChanged();
 }
 
 /** Returns the part of a body that may be written. */

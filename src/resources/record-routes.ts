@@ -12,6 +12,7 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { AccessConditions } from "./access.ts";
+import { refuseDelete, refuseWrite, refusingAtCommit } from "./refusals.ts";
 import { readBatch } from "./batch-body.ts";
 import { runBatch } from "./batch.ts";
 import { idInPath, pathOfId } from "./record-id.ts";
@@ -100,7 +101,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
       records.refuseCreate(ctx.state.caller);
       const body = await readJsonBody(ctx, bodyLimitBytes);
       await answerPost(ctx, {
-        inTransaction,
+        inTransaction: refusingAtCommit(inTransaction, (error) => refuseWrite(definition, error)),
         async act(transaction) {
           const { id, json } = await records.create(requestOf(ctx, transaction), body);
           ctx.state.recordId = id;
@@ -143,6 +144,10 @@ async function answerBatch(
   requestOf: (transaction: Transaction) => WriteRequest,
 ): Promise<void> {
   const operations = readBatch(await readJsonBody(ctx, bodyLimitBytes), definition);
+  const isDelete = operations.every(({ method }) => method === "delete");
+  const committing = refusingAtCommit(inTransaction, (error) =>
+    isDelete ? refuseDelete(error) : refuseWrite(definition, error),
+  );
   const { rawBody = "" } = ctx.request as { readonly rawBody?: string };
   const bodyBytes = Buffer.byteLength(rawBody);
   const reserve = (bytes: number): Promise<void> =>
@@ -155,8 +160,8 @@ async function answerBatch(
   };
   await inBatchTurn(ctx, batchTurns, () =>
     answerPost(ctx, {
-      inTransaction,
-      act: (transaction) => (transaction === undefined ? inTransaction(act) : act(transaction)),
+      inTransaction: committing,
+      act: (transaction) => (transaction === undefined ? committing(act) : act(transaction)),
     }),
   );
 }

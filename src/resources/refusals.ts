@@ -1,4 +1,5 @@
 import { databaseFaultOf, type DatabaseFault } from "../db/prisma-errors.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import { AppError, codeOf, messageOf, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
@@ -118,9 +119,33 @@ function refused(message: string, cause?: unknown): AppError {
   return new AppError("validation.failed", message, { errors: {}, cause });
 }
 
-/** Returns the fault of a write after which there is no record. */
-export function leftOut(table: string): AppError {
-  return refused(`The database did not keep the record: a trigger or a rule of ${table} left it out.`);
+/** Returns the fault of a write that the database has left out without an error. */
+export function leftOut(table: string, done: "keep" | "change" | "delete" = "keep"): AppError {
+  return refused(`The database did not ${done} the record: a trigger or a rule of ${table} left it out.`);
+}
+
+/**
+ * Refuses what a deferred constraint finds out at the commit only.
+ *
+ * @param refuse Throws the fault of a write; what it gives back is thrown as it is.
+ */
+export function refusingAtCommit(
+  inTransaction: InTransaction,
+  refuse: (error: unknown) => unknown,
+): InTransaction {
+  return async (work) => {
+    let isDone = false;
+    try {
+      return await inTransaction(async (transaction) => {
+        const result = await work(transaction);
+        isDone = true;
+        return result;
+      });
+    } catch (error) {
+      if (isDone) refuse(error);
+      throw error;
+    }
+  };
 }
 
 function columnsIn({ field }: { readonly field?: string }): readonly string[] {

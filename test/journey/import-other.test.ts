@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { walkDocument } from "../support/document-walk.ts";
 import { admin, mappingFiles, type AdminRun } from "../support/import.ts";
 import { psql } from "../support/psql.ts";
-import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const schemas = "public,billing,My Schema ü";
@@ -25,6 +25,10 @@ const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   ports: { ip: "::1", port: 81 },
   prices: { sku: "b" },
 };
+
+function leftOut(verb: string): string {
+  return `The database did not ${verb} the record: a trigger or a rule of skipping left it out.`;
+}
 
 describe("svc-admin import of the tables of others", function () {
   this.timeout(240_000);
@@ -43,6 +47,13 @@ describe("svc-admin import of the tables of others", function () {
     report.tables.find(({ table }) => table === `public.${name}`)?.remarks.join(" ") ?? "";
   const run = (...args: readonly string[]): Promise<AdminRun> =>
     admin({ url: database.url, configDir: folder.configDir }, ...args);
+
+  const send = (
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Answer> => request({ url: service.baseUrl + path, method, token: user.token, body, headers });
 
   before(async () => {
     database = await createTestDatabase();
@@ -129,6 +140,58 @@ describe("svc-admin import of the tables of others", function () {
       domains: [422, "The selected role is invalid."],
     });
     expect(await user.request("DELETE", "/resources/ruled/1")).to.include({ status: 405 });
+  });
+
+  it("gives the message of a RAISE, whatever its code, unless that says to try again", async () => {
+    const answers = await Promise.all(
+      ["P9001", "23514", "55000", "22023", "0A000", "23505", "40001"].map(async (code) => {
+        const { status, body } = await user.request("POST", "/resources/raising", { v: `code ${code}` });
+        return [code, status, body.message];
+      }),
+    );
+
+    const told = [422, "The database refused the record: not with a code"];
+    expect(answers).to.deep.equal([
+      ["P9001", ...told],
+      ["23514", ...told],
+      ["55000", ...told],
+      ["22023", ...told],
+      ["0A000", ...told],
+      ["23505", ...told],
+      ["40001", 503, "Server Error"],
+    ]);
+  });
+
+  it("refuses a change and a delete that a trigger leaves out: the record is there", async () => {
+    const { body } = await user.request("POST", "/resources/skipping", { v: "kept" });
+    const path = `/resources/skipping/${String(body.id)}`;
+    const { headers } = await user.request("GET", path);
+    const answers = [
+      await user.request("PATCH", path, { v: "bad" }),
+      await send("PATCH", path, { v: "bad" }, { "If-Match": headers.get("etag") ?? "" }),
+      await user.request("DELETE", path),
+    ].map(({ status, body: { message } }) => [status, message]);
+
+    expect(answers).to.deep.equal([
+      [422, leftOut("change")],
+      [422, leftOut("change")],
+      [422, leftOut("delete")],
+    ]);
+    expect(await user.request("GET", path)).to.include({ status: 200 });
+  });
+
+  it("refuses what a deferred constraint finds at the commit, in each kind of transaction", async () => {
+    const data = { v: "bad" };
+    const batch = { operations: [{ method: "create", data }] };
+    const answers = [
+      await user.request("POST", "/resources/waiting", data),
+      await send("POST", "/resources/waiting", data, { "Idempotency-Key": "one" }),
+      await user.request("POST", "/resources/waiting/batch", batch),
+      await send("POST", "/resources/waiting/batch", batch, { "Idempotency-Key": "two" }),
+    ].map(({ status, body: { message } }) => [status, message]);
+
+    const told = [422, "The database refused the record: no bad values, please"];
+    expect(answers).to.deep.equal([told, told, told, told]);
   });
 
   it("keeps microseconds, infinite days and plain texts of the keys in the ids of events", async () => {
