@@ -29,8 +29,11 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How every connection of the service writes times. */
-export const timeSettings = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';";
+/** How every connection reads and writes values, whatever its role and its database have set. */
+export const valueSettings = `
+    SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
+    SET bytea_output = 'hex'; SET extra_float_digits = 1;
+    SET standard_conforming_strings = on; SET quote_all_identifiers = off;`;
 
 const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;
@@ -163,8 +166,7 @@ function openPool({
   // statistics make a statement look expensive, and no statement is worth that. The limit of idle
   // transactions has PGlite 0.5.14 loop for ever at the next statement: `listenEmbedded` has one of
   // its own.
-  const sessionSettings = `
-    ${timeSettings}
+  const sessionSettings = `${valueSettings}
     SET statement_timeout = ${timeoutMs};
     ${isEmbedded ? "" : "SET idle_in_transaction_session_timeout = '60s'; SET jit = off;"}
     ${settings}`;

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { timeSettings } from "../db/client.ts";
+import { valueSettings } from "../db/client.ts";
 import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
@@ -53,7 +53,7 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
   const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
   const user = quoteName(rows[0]?.user ?? "");
   // PGlite 0.5.14 keeps the user at RESET SESSION AUTHORIZATION.
-  const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${timeSettings}`;
+  const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${valueSettings}`;
   const followRenames = await watchRenames(client);
   try {
     await runFile(client, migration);

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
+import { valueSettings } from "../db/client.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 
 /** One or more SQL statements, and their purpose. */
@@ -147,6 +148,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
   client.on("error", () => undefined);
   await client.connect();
   try {
+    await client.query(valueSettings);
     return await work(client);
   } finally {
     // A lost connection has failed the query before.

@@ -4,7 +4,7 @@ import { createStatementNamer } from "../../src/db/prisma-internals/adapter.ts";
 import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { changeValueSettings, createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/wait.ts";
 import { createCoreClient } from "../support/core-client.ts";
 
@@ -42,6 +42,18 @@ describe("openDatabase", () => {
       plans: "auto",
     });
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
+  });
+
+  it("reads and writes values the same, whatever the database has set", async () => {
+    await changeValueSettings(created.url);
+
+    const { rows } = await database.pool.query<unknown[]>({
+      text: String.raw`SELECT '\x00ff5c27'::bytea, ARRAY['\x00ff'::bytea]::text, ARRAY[0.1 + 0.2::float8]::text, 'a\b'`,
+      rowMode: "array",
+    });
+
+    const bytes = Buffer.from("00ff5c27", "hex");
+    expect(rows).to.deep.equal([[bytes, String.raw`{"\\x00ff"}`, "{0.30000000000000004}", String.raw`a\b`]]);
   });
 
   // PGlite loops for ever once its own limit of idle transactions is over.

@@ -8,7 +8,7 @@ import { applyMigration, planMigration } from "../../src/app/migrate.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { checkFiles } from "../mapping/mapping-folder.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { changeValueSettings, createTestDatabase } from "../support/database.ts";
 
 const log = createLog({ level: "silent" });
 
@@ -96,6 +96,17 @@ describe("applyMigration, with every default of every type", () => {
   it("has nothing to do the second time on PostgreSQL", async () => {
     const database = await createTestDatabase();
     try {
+      await expectRest(database.url);
+    } finally {
+      await database.drop();
+    }
+  });
+
+  it("has nothing to do the second time on a database with settings of its own", async () => {
+    const database = await createTestDatabase();
+    try {
+      await changeValueSettings(database.url);
+
       await expectRest(database.url);
     } finally {
       await database.drop();

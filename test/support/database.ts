@@ -35,6 +35,21 @@ export async function createTestDatabase({
   return database;
 }
 
+/** Has new sessions read and write values as no default of PostgreSQL does. */
+export async function changeValueSettings(url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  const settings = [
+    "timezone = 'Asia/Kolkata'",
+    "datestyle = 'German'",
+    "intervalstyle = 'sql_standard'",
+    "bytea_output = 'escape'",
+    "extra_float_digits = 0",
+    "standard_conforming_strings = off",
+    "quote_all_identifiers = on",
+  ];
+  for (const setting of settings) await execute(url, `ALTER DATABASE ${name} SET ${setting}`);
+}
+
 // What tests left behind on a server that outlives them.
 whenTestsEnd(async () => {
   for (const database of open.values()) await database.drop();
