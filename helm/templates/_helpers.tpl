@@ -43,7 +43,7 @@ labels:
   {{- with .labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with mergeOverwrite (dict) .root.Values.commonAnnotations (default (dict) .annotations) }}
+{{- with mergeOverwrite (dict) (default (dict) .root.Values.commonAnnotations) (default (dict) .annotations) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -98,18 +98,18 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{- define "svc.settingsData" -}}
-{{- toYaml (dict "service.yaml" (toYaml .Values.config.settings)) -}}
+{{- toYaml (dict "service.yaml" (toYaml (default (dict) .Values.config.settings))) -}}
 {{- end -}}
 
 {{/* Before every path; without a slash at the end, so nothing for "/". */}}
 {{- define "svc.routePrefix" -}}
-{{- $http := default (dict) .Values.config.settings.http -}}
+{{- $http := default (dict) (.Values.config.settings).http -}}
 {{- default "/svc-api" $http.routePrefix | trimSuffix "/" -}}
 {{- end -}}
 
 {{/* Where the console is; nothing when it is off. */}}
 {{- define "svc.consolePath" -}}
-{{- $console := default (dict) .Values.config.settings.console -}}
+{{- $console := default (dict) (.Values.config.settings).console -}}
 {{- if ne (toString $console.enabled) "false" -}}
 {{- default "/console" $console.path | trimSuffix "/" -}}
 {{- end -}}

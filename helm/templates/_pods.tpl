@@ -9,7 +9,7 @@ what follows from the work in hand and 5 s for closing (finishLimitMs of src/pro
 
 {{/* Nothing when the chart cannot see the timeout. */}}
 {{- define "svc.dispatcher.leastGraceSeconds" -}}
-{{- $timeout := dig "webhooks" "timeout" 30.0 .Values.config.settings | default 30.0 -}}
+{{- $timeout := ((.Values.config.settings).webhooks).timeout | default 30.0 -}}
 {{- if not (or .Values.config.existingSettings (kindIs "string" $timeout)) -}}
 {{- add (ceil (maxf 10 $timeout)) 15 -}}
 {{- end -}}
@@ -57,10 +57,10 @@ metadata:
     # Without the chart's version: a new chart alone rolls no pods.
     {{- include "svc.selectorLabels" .root | nindent 4 }}
     app.kubernetes.io/component: {{ .component }}
-    {{- with mergeOverwrite (dict) $values.commonLabels .values.podLabels }}
+    {{- with mergeOverwrite (dict) (default (dict) $values.commonLabels) (default (dict) .values.podLabels) }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
-  {{- $annotations := mergeOverwrite (dict) (fromYaml (default "" .annotations)) .values.podAnnotations }}
+  {{- $annotations := mergeOverwrite (dict) (fromYaml (default "" .annotations)) (default (dict) .values.podAnnotations) }}
   {{- with $annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -97,7 +97,7 @@ spec:
         {{- with .env }}
         {{- . | nindent 8 }}
         {{- end }}
-        {{- with concat $values.extraEnv .values.extraEnv }}
+        {{- with concat (default (list) $values.extraEnv) (default (list) .values.extraEnv) }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- with $values.extraEnvFrom }}

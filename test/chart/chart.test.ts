@@ -15,6 +15,7 @@ const values: unknown = parse(read("helm/values.yaml"));
 const schema = readJson("helm/values.schema.json");
 
 interface Group {
+  readonly required?: readonly string[];
   readonly additionalProperties?: unknown;
   readonly properties?: Readonly<Record<string, Group>>;
 }
@@ -70,6 +71,17 @@ describe("helm/values.schema.json", () => {
           ];
 
     expect(open(schema, [])).to.deep.equal([]);
+  });
+
+  it("misses a group that is there without values, for Helm takes such a key away", () => {
+    const unnamed = (group: Group): readonly string[] =>
+      Object.entries(group.properties ?? {}).flatMap(([name, part]) =>
+        part.properties === undefined
+          ? []
+          : [...(group.required?.includes(name) === true ? [] : [name]), ...unnamed(part)],
+      );
+
+    expect(unnamed(schema)).to.deep.equal([]);
   });
 
   const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema);

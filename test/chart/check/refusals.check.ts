@@ -238,6 +238,7 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     { api: { podLabels: { "app.kubernetes.io/component": "mine" } } },
     /invalid propertyName 'app\.kubernetes\.io\/component'/,
   ],
+  ["a group without values", { ingress: null }, /missing property 'ingress'/],
   ["an unknown value", { replicaCount: 3 }, /at '': additional properties 'replicaCount' not allowed/],
   [
     "an unknown value in a group",
@@ -275,6 +276,18 @@ describe("values that are taken", () => {
     const values = { podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } };
 
     expect(refusal({ values })).to.equal("");
+  });
+
+  it("may be keys with nothing behind them", () => {
+    const none = { extraEnv: null, podLabels: null, podAnnotations: null, resources: null };
+    const empty = { extraEnv: null, commonLabels: null, commonAnnotations: null, config: { settings: null } };
+    const serviceAccount = { annotations: null };
+    const networkPolicy = { enabled: true, receivers: { networks: null } };
+
+    expect(
+      refusal({ values: { ...empty, api: none, dispatcher: none, serviceAccount, networkPolicy } }),
+    ).to.equal("");
+    expect(refusal({ values: { networkPolicy, config: { settings: { webhooks: null } } } })).to.equal("");
   });
 
   it("may come through a chart that this one is part of", () => {
