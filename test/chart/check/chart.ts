@@ -118,15 +118,23 @@ interface Options {
   /** On top of the file. */
   readonly values?: object;
   readonly kubernetes?: string;
+  /** Name of the release. */
+  readonly release?: string;
   /** Another chart than this one. */
   readonly root?: string;
 }
 
 function run(
   command: string,
-  { file = "minimal", values = {}, kubernetes = versions.at(-1) ?? "", root = chart }: Options,
+  {
+    file = "minimal",
+    values = {},
+    kubernetes = versions.at(-1) ?? "",
+    release = "release",
+    root = chart,
+  }: Options,
 ) {
-  const names = command === "template" ? ["release", root] : [root];
+  const names = command === "template" ? [release, root] : [root];
   const flags = ["--namespace", "team", "--kube-version", kubernetes, "--values", `${chart}/ci/${file}.yaml`];
   const strict = command === "lint" ? ["--strict"] : [];
   return spawnSync(given("SVC_HELM"), [command, ...names, ...strict, ...flags, "--values", "-"], {

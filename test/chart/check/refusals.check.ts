@@ -238,6 +238,19 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     { api: { podLabels: { "app.kubernetes.io/component": "mine" } } },
     /invalid propertyName 'app\.kubernetes\.io\/component'/,
   ],
+  [
+    "an ingress to a path from a variable",
+    {
+      ingress: { enabled: true, hosts: ["a.b"] },
+      api: { extraEnv: [{ name: "SVC_ROUTE_PREFIX", value: "/" }] },
+    },
+    /extraEnv: expected config\.settings\.http\.routePrefix instead of a variable/,
+  ],
+  [
+    "networks from a variable",
+    { networkPolicy: { enabled: true }, extraEnv: [{ name: "SVC_ALLOWED_NETWORKS", value: "10.0.0.0/8" }] },
+    /extraEnv: expected config\.settings\.webhooks\.allowedNetworks instead of a variable/,
+  ],
   ["a group without values", { ingress: null }, /missing property 'ingress'/],
   ["an unknown value", { replicaCount: 3 }, /at '': additional properties 'replicaCount' not allowed/],
   [
@@ -261,6 +274,15 @@ describe("values that are refused", () => {
   for (const [name, values, message, file = "minimal"] of refused) {
     it(name, () => {
       expect(refusal({ file, values })).to.match(message);
+    });
+  }
+
+  for (const release of ["1st", "svc.eu"]) {
+    it(`a release whose name no Service can have: ${release}`, () => {
+      expect(refusal({ release })).to.match(
+        /fullnameOverride: expected a name for the Services, since \S+ is none/,
+      );
+      expect(refusal({ release, values: { fullnameOverride: "svc" } })).to.equal("");
     });
   }
 
