@@ -2,7 +2,7 @@
 // The image's HEALTHCHECK, without curl: exits with 0 when the service of this container is ready.
 // Otherwise exits with 1 and prints the reason, for `docker inspect`.
 import { get } from "node:http";
-import { loadConfig } from "../config/load.ts";
+import { type Config, loadConfig } from "../config/load.ts";
 import { messageOf } from "../kit/errors.ts";
 import { ownAddress } from "../kit/host.ts";
 
@@ -13,8 +13,22 @@ function fail(reason: string): never {
   process.exit(1);
 }
 
+function metricsAt(env: NodeJS.ProcessEnv): Config["metrics"] {
+  return loadConfig({ env, cwd: process.cwd(), program: "admin" }).metrics;
+}
+
+/** A service.yaml with faults is refused at a reload, and the service goes on without it. */
+function metricsAddress(): Config["metrics"] {
+  try {
+    return metricsAt(process.env);
+  } catch {
+    // There is no service.yaml beside this program.
+    return metricsAt({ ...process.env, SVC_CONFIG_DIR: import.meta.dirname });
+  }
+}
+
 try {
-  const { metrics } = loadConfig({ env: process.env, cwd: process.cwd(), program: "admin" });
+  const metrics = metricsAddress();
   get(
     { host: ownAddress(metrics.host), port: metrics.port, path: "/readyz?verbose", timeout: timeoutMs },
     (response) => {

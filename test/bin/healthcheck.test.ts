@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { expect } from "chai";
 import { freePort } from "../support/private-process.ts";
+import { writeConfiguration } from "../support/program.ts";
 
 interface Outcome {
   readonly code: number;
@@ -62,6 +63,16 @@ describe("healthcheck", () => {
     answer = { status: 503, text: "[-] broker: not connected" };
 
     expect(await check(env)).to.deep.equal({ code: 1, stderr: "[-] broker: not connected\n" });
+  });
+
+  it("ends with 0 while the service goes on and its settings on disk have a fault", async () => {
+    answer = { status: 200, text: "ok" };
+    const { env: written, dispose } = writeConfiguration({ service: "http: { prot: 1 }", resources: {} });
+    try {
+      expect(await check({ ...written, ...env })).to.deep.equal({ code: 0, stderr: "" });
+    } finally {
+      dispose();
+    }
   });
 
   it("ends with 1 when nobody answers, or the settings have faults", async () => {
