@@ -64,7 +64,7 @@ describe("records with keys and values of all kinds in the console", function ()
   after(() => scene?.stop());
 
   it("send nothing while a date is half filled in, and say so at the date", async () => {
-    const shown = await scene.open(ada.token, "/resources/visits/new");
+    const shown = await scene.open(ada.token, "/resources/visits/-/new");
     const { page } = shown;
     const sent: string[] = [];
     page.on("request", (request) => request.method() === "POST" && sent.push(request.url()));
@@ -86,7 +86,7 @@ describe("records with keys and values of all kinds in the console", function ()
   });
 
   it("are made once though answers are lost, in a page without crypto.randomUUID", async () => {
-    const shown = await scene.open(ada.token, "/resources/rooms/new");
+    const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     // Plain http has none, save on localhost.
     await page.addInitScript("delete Crypto.prototype.randomUUID");
@@ -120,7 +120,7 @@ describe("records with keys and values of all kinds in the console", function ()
   });
 
   it("are opened from their table, with their history", async () => {
-    const rooms = ["ada@example.com", "a/b,c", "100%", "x%2Fy", "ä ü?#&+:="];
+    const rooms = ["ada@example.com", "a/b,c", "100%", "x%2Fy", "ä ü?#&+:=", "new", "two\nlines"];
     for (const code of rooms)
       expect((await ada.request("POST", "/resources/rooms", { code, title: `In ${code}` })).status).to.equal(
         201,
@@ -131,7 +131,7 @@ describe("records with keys and values of all kinds in the console", function ()
     const { page } = shown;
     for (const code of rooms) {
       await page.locator("a.row-link", { hasText: code }).click();
-      await page.getByRole("heading", { name: `In ${code}`, exact: true }).waitFor();
+      await page.getByRole("heading", { name: `In ${code.replace("\n", " ")}`, exact: true }).waitFor();
       await page.getByRole("region", { name: "What happened" }).getByText("created").waitFor();
       await page.goBack();
     }
@@ -197,7 +197,7 @@ describe("records with keys and values of all kinds in the console", function ()
 
   it("are made with references to texts, numbers of a list, and dates in a form of their own", async () => {
     await ada.request("POST", "/resources/rooms", { code: "1001", title: "The corner" });
-    const shown = await scene.open(ada.token, "/resources/visits/new");
+    const shown = await scene.open(ada.token, "/resources/visits/-/new");
     const { page } = shown;
     const [sent] = await Promise.all([
       page.waitForRequest((request) => request.method() === "POST"),

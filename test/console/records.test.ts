@@ -29,7 +29,7 @@ describe("a record in the console", function () {
       name,
       email: `k${ada.id}@example.com`,
     });
-    const shown = await scene.open(ada.token, "/resources/orders/new");
+    const shown = await scene.open(ada.token, "/resources/orders/-/new");
     const { page } = shown;
     const { keyboard } = page;
 

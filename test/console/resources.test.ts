@@ -167,7 +167,7 @@ describe("the resources of the console", function () {
   });
 
   it("can be made as JSON", async () => {
-    const shown = await scene.open(ada.token, "/resources/notes/new");
+    const shown = await scene.open(ada.token, "/resources/notes/-/new");
     const { page } = shown;
     await page.getByLabel("text").fill("Hello");
     await page.getByRole("radio", { name: "JSON" }).click();

@@ -69,7 +69,8 @@ function Frame(): JSX.Element {
           <Suspense fallback={<Loading />}>
             <Switch>
               {sections.map(({ path: at, component: Section }) => (
-                <Route key={at} path={at === "/" ? "/" : `${at}/*?`}>
+                // No `*?`: it stops at a line feed, which a key may have.
+                <Route key={at} path={at === "/" ? at : new RegExp(`^${at}(/|$)`)}>
                   <Section />
                 </Route>
               ))}

@@ -30,7 +30,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
   const shown = asked.length > 0 ? asked : paths.slice(0, firstColumns);
   const mayCreate = shape.create !== null && rights.has(`${shape.name}:write`);
   const create = mayCreate && (
-    <LinkButton kind="primary" icon="plus" href={`/resources/${shape.name}/new`}>
+    <LinkButton kind="primary" icon="plus" href={`/resources/${shape.name}/-/new`}>
       New record
     </LinkButton>
   );

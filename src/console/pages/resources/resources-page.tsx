@@ -20,7 +20,8 @@ export function ResourcesPage(): JSX.Element {
       <Route path="/resources/:name">
         <WithShape>{(shape) => <ResourceTable key={shape.name} shape={shape} />}</WithShape>
       </Route>
-      <Route path="/resources/:name/new">
+      {/* One step more than a record, whose key may be any text: `new`, too. */}
+      <Route path="/resources/:name/-/new">
         <WithShape>{(shape) => <NewRecordPage key={shape.name} shape={shape} />}</WithShape>
       </Route>
       <Route path="/resources/:name/:id">
