@@ -22,6 +22,16 @@ fields: { room: { type: String, id: true }, number: { type: Int, id: true }, tit
 createRules: { room: required|string, number: required|integer, title: required|string }
 updateRules: { title: sometimes|required|string }
 access: { read: everyone, create: everyone, update: everyone, delete: everyone }`,
+  "bags.yaml": `
+name: bags
+model: Bag
+triggers: []
+fields:
+  id: { type: Int, id: true }
+  title: { type: String, length: 80 }
+  things: { type: String, list: true }
+  mood: { type: Enum, values: ["so, so", fine], optional: true }
+access: { read: everyone, create: everyone, update: everyone, delete: everyone }`,
   "visits.yaml": `
 name: visits
 model: Visit
@@ -148,6 +158,31 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.page.getByRole("button", { name: "Remove the filter code is x%2Fy" }).waitFor();
     await shown.page.getByText("1 record", { exact: true }).waitFor();
     await shown.close();
+  });
+
+  it("are found by values with commas, which separate nothing where one value is asked for", async () => {
+    for (const [title, mood] of [
+      ["Smith, John", "fine"],
+      ["Smith", "so, so"],
+    ])
+      await ada.request("POST", "/resources/bags", { title, mood, things: [] });
+    for (const [field, operator, value] of [
+      ["title", "contains", "h, J"],
+      ["mood", "eq", "so, so"],
+    ] as const) {
+      const shown = await scene.open(ada.token, "/resources/bags");
+      const { page } = shown;
+      await page.getByRole("button", { name: "Filter" }).click();
+      await page.getByLabel("Field").selectOption(field);
+      await page.getByLabel("Condition").selectOption(operator);
+      if (operator === "eq") await page.getByLabel("Value").selectOption(value);
+      else await page.getByLabel("Value").fill(value);
+      await page.getByRole("button", { name: "Add the filter" }).click();
+      await page.getByText("1 record", { exact: true }).waitFor();
+      const words = operator === "eq" ? "is" : "contains";
+      await page.getByRole("button", { name: `Remove the filter ${field} ${words} ${value}` }).waitFor();
+      await shown.close();
+    }
   });
 
   it("keep what was typed on the way from the form to JSON and back, and to other pages", async () => {

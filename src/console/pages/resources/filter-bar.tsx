@@ -4,7 +4,7 @@ import { SelectField, TextField } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PopoverButton } from "../../parts/popover.tsx";
 import type { UrlState } from "../../parts/url-state.ts";
-import { conditionsOf, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
+import { conditionsOf, oneValue, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
 
 /** Shows the conditions of the list, each to be taken away. */
@@ -72,7 +72,8 @@ function FilterForm({
       className="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        url.change({ [parameterOf(path, operator)]: chosen });
+        const isOne = choices.length > 0 || !takesSeveral(operator);
+        url.change({ [parameterOf(path, operator)]: isOne ? oneValue(chosen) : chosen });
         onDone();
       }}
     >

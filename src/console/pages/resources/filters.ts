@@ -40,15 +40,26 @@ export function conditionsOf(search: URLSearchParams): readonly Condition[] {
       );
       return more.length > 0 || ["or", "and", "not"].includes(path)
         ? { parameter, path: parameter, operator: "eq", value }
-        : { parameter, path, operator, value };
+        : { parameter, path, operator, value: shownOf(value) };
     });
+}
+
+/** Shows one value as it was typed; several as they are written. */
+function shownOf(value: string): string {
+  const isOne = /^(?:\\[\\,]|\\(?![\\,])|[^\\,])*$/.test(value);
+  return isOne ? value.replaceAll(/\\([\\,])/g, "$1") : value;
 }
 
 export function parameterOf(path: string, operator: string): string {
   return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
 }
 
-/** Whether commas separate values of the operator; elsewhere one is a part of the value. */
+/** Writes one value: a comma in it separates nothing. */
+export function oneValue(text: string): string {
+  return text.replaceAll(/[\\,]/g, String.raw`\$&`);
+}
+
+/** Whether commas separate what is typed for the operator; elsewhere one is a part of the value. */
 export function takesSeveral(operator: string): boolean {
   return ["eq", "in", "not_in", "between", "has_any", "has_all"].includes(operator);
 }
