@@ -31,6 +31,7 @@ const zeroOrOne = fieldOf({
 const truth = fieldOf({ enum: [true, false, 0, 1, "0", "1"] });
 const moment = fieldOf({ type: "string", format: "date-time" });
 const day = fieldOf({ type: "string", format: "date" });
+const list = fieldOf({ type: "array", items: { type: "string" } });
 const ownForm = fieldOf({ type: "string", description: "Rules: date_format." });
 
 describe("the fields of a record's form", () => {
@@ -66,6 +67,31 @@ describe("the fields of a record's form", () => {
     it(`send ${JSON.stringify(value)} for "${text}" in a field of the kind ${field.kind}`, () => {
       expect(toValue(field, text)).to.equal(value);
     });
+
+  for (const [value, text] of [
+    [[], ""],
+    [["a", "[b]", "c, d"], "a\n[b]\nc, d"],
+    [["a\nb", "c"], '[\n  "a\\nb",\n  "c"\n]'],
+    [["a\rb"], '[\n  "a\\rb"\n]'],
+    [["a", null], '[\n  "a",\n  null\n]'],
+    [[""], '[\n  ""\n]'],
+    [["[1]"], '[\n  "[1]"\n]'],
+  ] as const)
+    it(`show the list ${JSON.stringify(value)} so that it is read again as it was`, () => {
+      expect(toText(list, value)).to.equal(text);
+      expect(toValue(list, text)).to.deep.equal(value);
+    });
+
+  it("show a moment in a year that the own time zone has beyond 9999", () => {
+    const before = process.env["TZ"];
+    process.env["TZ"] = "Asia/Tokyo";
+    try {
+      expect(toText(moment, "9999-12-31T23:59:59.000+00:00")).to.equal("10000-01-01T08:59:59");
+    } finally {
+      if (before === undefined) delete process.env["TZ"];
+      else process.env["TZ"] = before;
+    }
+  });
 
   it("show the values of records as their controls have them", () => {
     expect([toText(zeroOrOne, 0), toText(truth, 0), toText(truth, true)]).to.deep.equal([

@@ -185,6 +185,26 @@ describe("records with keys and values of all kinds in the console", function ()
     }
   });
 
+  it("are made with an empty list, and keep line feeds in a list and in a short text", async () => {
+    const shown = await scene.open(ada.token, "/resources/bags/-/new");
+    const { page } = shown;
+    await page.getByLabel("title").fill("Empty");
+    await create(page);
+    await page.getByText(/Created bags/).waitFor();
+
+    const bag = { title: "two\nlines", things: ["a\nb"] };
+    const { body } = await ada.request("POST", "/resources/bags", bag);
+    await page.goto(new URL(`/console/resources/bags/${body.id}`, page.url()).href);
+    await page.getByLabel("title").fill("two\nlines!");
+    await page.getByLabel("things").fill('["a\\nb", "c"]');
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    const changed = (await ada.request("GET", `/resources/bags/${body.id}`)).body;
+    expect(changed).to.deep.include({ title: "two\nlines!", things: ["a\nb", "c"] });
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("keep what was typed on the way from the form to JSON and back, and to other pages", async () => {
     const shown = await scene.open(ada.token, "/resources/visits");
     const { page } = shown;

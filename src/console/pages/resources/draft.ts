@@ -42,6 +42,10 @@ export function useDraft(fields: readonly FormField[], record: JsonRecord | null
   const [texts, setTexts] = useState(start);
   const [json, setJson] = useState<JsonDraft | null>(null);
   const changed = fields.filter(({ name }) => texts[name] !== start[name]);
+  // Nothing is typed to make a list empty, which a new record may have to say.
+  const sent = fields.filter(
+    (field) => changed.includes(field) || (record === null && field.kind === "list" && field.isRequired),
+  );
   return {
     texts,
     hasChanges: changed.length > 0 || (json !== null && json.text !== json.opened),
@@ -64,6 +68,6 @@ export function useDraft(fields: readonly FormField[], record: JsonRecord | null
       setJson(null);
     },
     discardJson: () => setJson(null),
-    body: () => (json === null ? bodyOf(changed, texts) : bodyOfJson(json.text)),
+    body: () => (json === null ? bodyOf(sent, texts) : bodyOfJson(json.text)),
   };
 }

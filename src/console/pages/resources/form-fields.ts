@@ -118,11 +118,27 @@ export function valueAt(record: Json | undefined, path: string): Json | undefine
 export function toText({ kind }: FormField, value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (kind === "json") return JSON.stringify(value, null, 2);
-  if (kind === "list" && Array.isArray(value)) return value.map(String).join("\n");
+  if (kind === "list" && Array.isArray(value)) return listText(value);
   if (kind === "moment" && typeof value === "string") return toLocal(value);
   if (kind === "boolean" && (value === 1 || value === 0)) return String(value === 1);
   if (typeof value === "object") return JSON.stringify(value);
   return String(value);
+}
+
+/** Writes a list one on each line; as JSON where its lines are another list. */
+function listText(list: readonly Json[]): string {
+  const lines = list.map(String).join("\n");
+  return JSON.stringify(readList(lines)) === JSON.stringify(list) ? lines : JSON.stringify(list, null, 2);
+}
+
+function readList(text: string): Json {
+  try {
+    const list = JSON.parse(text) as Json;
+    if (Array.isArray(list)) return list;
+  } catch {
+    // Lines are no JSON.
+  }
+  return text.split(/[\r\n]+/).filter((line) => line !== "");
 }
 
 /** Writes a moment as the control for local times takes it; one that it cannot show as it is. */
@@ -130,7 +146,8 @@ function toLocal(value: string): string {
   const time = new Date(value);
   if (Number.isNaN(time.getTime())) return value;
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 19);
+  // Years beyond 9999 begin with a sign, which the control does not take.
+  return local.toISOString().replace(/^\+0*/, "").replace(/\..*/, "");
 }
 
 /** A text that is no JSON. */
@@ -148,7 +165,7 @@ export function toValue(field: FormField, text: string): Json {
     case "json":
       return parseJson(text);
     case "list":
-      return text.split("\n").filter((line) => line !== "");
+      return readList(text);
     case "boolean":
       return text === "true" || text === "1";
     case "number":

@@ -169,6 +169,8 @@ function FieldControl({
     value: draft.texts[name] ?? "",
     onChange: (text) => draft.set(field, text),
   };
+  // An input of one line would take the line feeds out of the text.
+  const [hasLines] = useState(/[\r\n]/.test(shared.value));
   switch (kind) {
     case "relation":
       return <RelationPicker {...shared} resource={field.resource ?? ""} />;
@@ -181,7 +183,7 @@ function FieldControl({
     case "text":
       return <AreaField {...shared} maxLength={maxLength} />;
     case "list":
-      return <AreaField {...shared} hint={hint ?? "One on each line"} />;
+      return <AreaField {...shared} hint={hint ?? "One on each line, or a JSON list"} />;
     case "json":
       return <AreaField {...shared} isCode hint={hint ?? "JSON"} />;
     case "number":
@@ -192,7 +194,11 @@ function FieldControl({
     case "time":
       return <TextField {...shared} type={kind} step={kind === "time" ? 1 : undefined} />;
     case "line":
-      return <TextField {...shared} maxLength={maxLength} />;
+      return hasLines ? (
+        <AreaField {...shared} maxLength={maxLength} />
+      ) : (
+        <TextField {...shared} maxLength={maxLength} />
+      );
   }
 }
 
