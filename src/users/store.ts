@@ -168,6 +168,7 @@ async function insertUser(sql: Sql, user: NewUser): Promise<UserModel> {
 async function updateUser(sql: Sql, id: number, changes: UserChanges): ReturnType<UserStore["update"]> {
   const user = await findUser(sql, id);
   if (user === undefined) return { kind: "missing" };
+  if (Object.keys(changes).length === 0) return { kind: "updated", user };
   const { email, isAdmin, isDisabled, jwt } = changes;
   const losesAdmin = user.isAdmin && user.disabledAt === null && (isAdmin === false || isDisabled === true);
   if (losesAdmin && (await sql(otherAdminsText, [id])).length === 0) return { kind: "last_admin" };

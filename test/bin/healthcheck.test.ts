@@ -67,11 +67,11 @@ describe("healthcheck", () => {
 
   it("ends with 0 while the service goes on and its settings on disk have a fault", async () => {
     answer = { status: 200, text: "ok" };
-    const { env: written, dispose } = writeConfiguration({ service: "http: { prot: 1 }", resources: {} });
+    const written = writeConfiguration({ service: "http: { prot: 1 }", resources: {} });
     try {
-      expect(await check({ ...written, ...env })).to.deep.equal({ code: 0, stderr: "" });
+      expect(await check({ ...written.env, ...env })).to.deep.equal({ code: 0, stderr: "" });
     } finally {
-      dispose();
+      written.dispose();
     }
   });
 

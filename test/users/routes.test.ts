@@ -255,6 +255,14 @@ describe("tokens and users over HTTP", () => {
       }
     });
 
+    it("leaves the time of the last change as it is where nothing is to be changed", async () => {
+      const before = await admin.request("GET", `/users/${ada.id}`);
+      const after = await admin.request("PUT", `/users/${ada.id}`, {});
+
+      expect(after.status).to.equal(200);
+      expect(after.body).to.deep.equal(before.body);
+    });
+
     it("makes a user, gives it a token, changes it, and leaves their rows in the audit trail", async () => {
       const email = `eve-${Date.now()}@example.com`;
       let made: Answer | undefined;
