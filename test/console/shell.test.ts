@@ -78,6 +78,10 @@ describe("the shell of the console", function () {
     const shown = await scene.open(ada.token, "/nowhere/at/all");
     await shown.page.getByText("There is no page at this address").waitFor();
     await expectSound(shown);
+    for (const path of ["resources/orders/1/2", "webhooks/1/2", "deliveries/1/2", "events/1/2"]) {
+      await shown.page.goto(new URL(`/console/${path}`, shown.page.url()).href);
+      await shown.page.getByText("There is no page at this address").waitFor();
+    }
     await shown.close();
   });
 

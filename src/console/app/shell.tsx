@@ -1,8 +1,8 @@
 import { Suspense, useCallback, useEffect, useRef, type JSX } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { Icon } from "../parts/icon.tsx";
-import { Card, Page } from "../parts/page.tsx";
-import { Empty, Loading } from "../parts/state.tsx";
+import { NoPage } from "../parts/no-page.tsx";
+import { Loading } from "../parts/state.tsx";
 import { Toasts } from "../parts/toast.tsx";
 import { useRights } from "./caller.ts";
 import { FaultBoundary } from "./fault-boundary.tsx";
@@ -101,15 +101,5 @@ function Navigation({ path }: { readonly path: string }): JSX.Element {
           );
         })}
     </nav>
-  );
-}
-
-function NoPage(): JSX.Element {
-  return (
-    <Page title="No such page">
-      <Card>
-        <Empty title="There is no page at this address" action={<Link href="/">To the overview</Link>} />
-      </Card>
-    </Page>
   );
 }

@@ -1,5 +1,6 @@
 import type { JSX } from "react";
 import { Route, Switch } from "wouter";
+import { NoPage } from "../../parts/no-page.tsx";
 import { DeliveryListPage } from "./delivery-list.tsx";
 import { DeliveryPage } from "./delivery-page.tsx";
 import "./deliveries.css";
@@ -10,6 +11,7 @@ export function DeliveriesPage(): JSX.Element {
     <Switch>
       <Route path="/deliveries" component={DeliveryListPage} />
       <Route path="/deliveries/:id">{({ id }) => <DeliveryPage key={id} id={id} />}</Route>
+      <Route component={NoPage} />
     </Switch>
   );
 }

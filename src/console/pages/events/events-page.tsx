@@ -1,5 +1,6 @@
 import type { JSX } from "react";
 import { Route, Switch } from "wouter";
+import { NoPage } from "../../parts/no-page.tsx";
 import { EventListPage } from "./event-list.tsx";
 import { EventPage } from "./event-page.tsx";
 
@@ -9,6 +10,7 @@ export function EventsPage(): JSX.Element {
     <Switch>
       <Route path="/events" component={EventListPage} />
       <Route path="/events/:uuid">{({ uuid }) => <EventPage key={uuid} uuid={uuid} />}</Route>
+      <Route component={NoPage} />
     </Switch>
   );
 }

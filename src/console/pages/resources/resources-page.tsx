@@ -1,6 +1,7 @@
 import type { JSX } from "react";
 import { Route, Switch, useParams } from "wouter";
 import { usePathname } from "wouter/use-browser-location";
+import { NoPage } from "../../parts/no-page.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { LinkButton } from "../../parts/button.tsx";
@@ -27,6 +28,7 @@ export function ResourcesPage(): JSX.Element {
       <Route path="/resources/:name/:id">
         <WithShape>{(shape, id) => <RecordPage key={id} shape={shape} id={id} />}</WithShape>
       </Route>
+      <Route component={NoPage} />
     </Switch>
   );
 }

@@ -1,5 +1,6 @@
 import type { JSX } from "react";
 import { Route, Switch } from "wouter";
+import { NoPage } from "../../parts/no-page.tsx";
 import { NewWebhookPage } from "./new-webhook.tsx";
 import { ReplayFormPage } from "./replay-form.tsx";
 import { ReplayProgressPage } from "./replay-progress.tsx";
@@ -18,6 +19,7 @@ export function WebhooksPage(): JSX.Element {
       <Route path="/webhooks/:id/replay/:replay">
         {({ id, replay }) => <ReplayProgressPage key={replay} id={id} replay={replay} />}
       </Route>
+      <Route component={NoPage} />
     </Switch>
   );
 }
