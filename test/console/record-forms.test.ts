@@ -129,6 +129,29 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("say the request of a fault that the log explains, and how long to wait after too many", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms/-/new");
+    const { page } = shown;
+    const answers = [
+      { status: 500, headers: { "X-Request-Id": "fault-1" }, json: { message: "Server Error" } },
+      { status: 429, headers: { "Retry-After": "7" }, json: { message: "Too Many Requests" } },
+    ];
+    await page.route("**/resources/rooms", async (route) => {
+      const answer = route.request().method() === "POST" ? answers.shift() : undefined;
+      return await (answer === undefined ? route.continue() : route.fulfill(answer));
+    });
+    await page.getByLabel("code").fill("later");
+    await page.getByLabel("title").fill("Later");
+    await create(page);
+    await page.getByText("Request fault-1").waitFor();
+    await expectSound(shown);
+    await create(page);
+    await page.getByText("Too Many Requests Try again in 7 s.").waitFor();
+    await create(page);
+    await page.getByText("Created rooms later.").waitFor();
+    await shown.close();
+  });
+
   it("are opened from their table, with their history", async () => {
     const rooms = ["ada@example.com", "a/b,c", "100%", "x%2Fy", "ä ü?#&+:=", "new", "two\nlines"];
     for (const code of rooms)

@@ -44,7 +44,7 @@ export function mayBeDone(error: unknown): boolean {
   return error.status < 400 || error.status >= 500 || undecided.has(error.status);
 }
 
-export function isStatus(error: unknown, status: number): boolean {
+export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }
 

@@ -47,11 +47,7 @@ export function ErrorNote({
       <p className="state-title">{title}</p>
       <div className="state-text muted break">
         <p>{text}</p>
-        {error instanceof ApiError && error.status >= 500 && error.requestId !== null && (
-          <p className="small">
-            Request <code>{error.requestId}</code>
-          </p>
-        )}
+        <RequestId error={error} />
       </div>
       {onRetry !== undefined && !isForbidden && (
         <Button icon="refresh" onPress={() => void onRetry()}>
@@ -76,13 +72,23 @@ function describe(error: unknown): { readonly title: string; readonly text: stri
   if (error.status === 403) return { title: "You may not see this", text };
   if (error.status === 404) return { title: "There is nothing here", text };
   if (error.status === 401) return { title: "You are signed out", text };
-  if (error.status === 429)
-    return { title: "Too many requests", text: `${text} ${waitOf(error.retryAfterSeconds)}` };
+  if (error.status === 429) return { title: "Too many requests", text: withWait(error) };
   return { title: "That did not work", text };
 }
 
-function waitOf(seconds: number | null): string {
-  return seconds === null ? "Try again in a moment." : `Try again in ${seconds} s.`;
+/** Adds to the sentence of a 429 when to go on. */
+function withWait({ message, retryAfterSeconds: seconds }: ApiError): string {
+  return `${message} Try again in ${seconds === null ? "a moment" : `${seconds} s`}.`;
+}
+
+/** Names the request where the log of the service says more. */
+function RequestId({ error }: { readonly error: unknown }): JSX.Element | null {
+  if (!(error instanceof ApiError) || error.status < 500 || error.requestId === null) return null;
+  return (
+    <p className="small">
+      Request <code>{error.requestId}</code>
+    </p>
+  );
 }
 
 /** Says in one line, above a form or a list, what went wrong. */
@@ -90,12 +96,17 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
   if (error === null || error === undefined) return null;
   const text = isAway(error)
     ? "The service does not answer: whether this was done is not known. Look, or try again."
-    : messageOf(error);
+    : isStatus(error, 429)
+      ? withWait(error)
+      : messageOf(error);
   return (
-    <p className="error-line" role="alert">
+    <div className="error-line" role="alert">
       <Icon name="alert" />
-      <span className="break">{text}</span>
-    </p>
+      <div className="break">
+        <p>{text}</p>
+        <RequestId error={error} />
+      </div>
+    </div>
   );
 }
 
