@@ -79,8 +79,11 @@ describe("signing in to the console", function () {
       await shown.page.getByText("The token is not valid here.").waitFor();
       await expectSound(shown);
       if (width === 1280) await picture(shown, "console-sign-in");
+      await shown.page.getByLabel("Token").fill("svc_copied…");
+      await shown.page.keyboard.press("Enter");
+      await shown.page.getByText("That is no token.").waitFor();
 
-      await shown.page.getByLabel("Token").fill(ada.token);
+      await shown.page.getByLabel("Token").fill(width === 1280 ? ada.token : `Bearer ${ada.token}`);
       await shown.page.keyboard.press("Enter");
       await shown.page.getByRole("heading", { name: order.reference }).waitFor();
       expect(await shown.page.evaluate("JSON.stringify({ ...localStorage }) + document.cookie")).to.equal(

@@ -117,7 +117,9 @@ function SignInForm({
   };
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    if (token.trim() !== "") void attempt(() => takeTokens({ token: token.trim(), refreshToken: null }));
+    // As it stands in the header of a request, too.
+    const given = token.trim().replace(/^Bearer\s+/i, "");
+    if (given !== "") void attempt(() => takeTokens({ token: given, refreshToken: null }));
   };
   return (
     <>
@@ -153,6 +155,8 @@ function SignInForm({
  * gets nothing of what was there.
  */
 async function takeTokens(tokens: IssuedTokens): Promise<void> {
+  // No request is sent with other characters, which looks as if the service were away.
+  if (!/^[!-~]+$/.test(tokens.token)) throw new Error("That is no token. Copy it again, all of it.");
   const before = queryClient.getQueryData<Caller>(["whoami"]);
   const caller = await api<Caller>("/whoami", { token: tokens.token });
   const isOther = before !== undefined && before.id !== caller.id;
