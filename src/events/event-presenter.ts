@@ -3,7 +3,7 @@ import { serviceResource } from "./event.ts";
 import type { OutboxEvent } from "./outbox.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { TextSql } from "../db/text-sql.ts";
-import { findRelatedTexts, includesTexts } from "./related-texts.ts";
+import { findRelatedRecords } from "./related-records.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ModelsClient } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
@@ -43,10 +43,10 @@ export function createEventPresenter({
   log,
 }: {
   readonly definitions: Definitions;
-  /** Reads relations: over connections of the relay or of requests. */
+  /** Reads related records: over connections of the relay or of requests. */
+  readonly sql: TextSql;
+  /** The same, with arguments of `include` that only Prisma knows. */
   readonly delegateOf: ModelsClient["delegate"];
-  /** Reads related records with values that Prisma does not know. Undefined: there are none. */
-  readonly sql?: TextSql;
   /** Gets the old rows that were left out, once for events presented together. */
   readonly log?: Pick<Log, "warn">;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
@@ -123,7 +123,7 @@ function createPresenter({
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly delegateOf: ModelsClient["delegate"];
-  readonly sql: TextSql | undefined;
+  readonly sql: TextSql;
 }): PresentEvents {
   const transform = createTransform(definition, definitions);
   const visible = relationsVisible(definition);
@@ -136,11 +136,9 @@ function createPresenter({
     for (const relation of visible) {
       const args = include[relation.name];
       if (args === undefined || args === false) continue;
-      const texts =
-        sql !== undefined && includesTexts(relation, args, definitions)
-          ? await findRelatedTexts(sql, { definition, definitions, relation, args, rows })
-          : undefined;
-      const found = texts ?? (await findRelated({ relation, args, rows, definitions, delegateOf }));
+      const found =
+        (await findRelatedRecords(sql, { definition, definitions, relation, args, rows })) ??
+        (await findRelated({ relation, args, rows, definitions, delegateOf }));
       rows.forEach((row, index) => {
         (related.get(row) as Record<string, unknown>)[relation.name] = found[index];
       });
@@ -201,8 +199,8 @@ function relationsVisible(definition: Definition): readonly Relation[] {
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Returns for each row what `include` would have put under the relation's name. Runs one statement
- * for all rows where the relation has at most one record.
+ * Does what `findRelatedRecords` does, through the Prisma client. Runs one statement for all rows
+ * where the relation has at most one record.
  *
  * @param args The relation's part of `include`: true, or Prisma's arguments.
  */

@@ -247,6 +247,42 @@ export async function readLinked(
   return lists;
 }
 
+/**
+ * Reads what a link leads to from values that need be in no table, in one statement.
+ *
+ * @param values Of the field that the link leads from, as texts.
+ * @returns For each value.
+ */
+export async function readLinkedTo(
+  sql: TextSql,
+  { link, statement, where = allOf([]), order = [], take, skip }: Omit<LinkedReading, "definition">,
+  values: readonly (string | null)[],
+): Promise<readonly (readonly Raw[])[]> {
+  const distinct = [...new Set(values.filter((value) => value !== null))];
+  const lists = distinct.map((): Raw[] => []);
+  if (distinct.length > 0) {
+    const parameters = createParameters();
+    const far = columnText("t", link.to);
+    const total = totalOrder(order, link.target);
+    const { from, aliases } = statement.withOrder(total);
+    // The empty array gives the values the type of the column.
+    const none = `ARRAY(SELECT ${far} FROM ${quoteTable(link.target.table)} AS t LIMIT 0)`;
+    const text = joined([
+      `SELECT p.place, r.* FROM unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`,
+      `CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${from} WHERE ${far} = p.value`,
+      isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`,
+      `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
+      take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+      skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
+      ") AS r",
+    ]);
+    for (const [place, ...record] of await sql(text, parameters.values))
+      lists[Number(place) - 1]?.push(record as Raw);
+    await readManys(sql, statement, lists.flat());
+  }
+  return values.map((value) => (value === null ? [] : (lists[distinct.indexOf(value)] ?? [])));
+}
+
 /** Returns the order with the key at its end, so that no two records are equal in it. */
 export function totalOrder(order: readonly OrderItem[], { keys }: Definition): readonly OrderItem[] {
   const missing = keys.filter(

@@ -18,6 +18,7 @@ describe("createEventPresenter, of old rows", () => {
     const warned: unknown[] = [];
     const present = createEventPresenter({
       definitions: definitionsOf(sales),
+      sql: () => expect.fail("there are no relations"),
       delegateOf: () => expect.fail("there are no relations"),
       log: { warn: (fields: unknown) => void warned.push(fields) },
     });
