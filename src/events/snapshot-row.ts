@@ -1,6 +1,7 @@
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
 import { instantText } from "../mapping/temporal.ts";
+import { dateOrText } from "../querying/values.ts";
 
 /**
  * Returns a captured row as Prisma would have read it. A field that was mapped after the event is
@@ -47,6 +48,6 @@ const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
 };
 
 /** Reads a `timestamp`, which has no offset, as UTC, as Prisma does. A `date` is midnight UTC. */
-function dateOf(text: string): Date {
-  return new Date(/T[\d:.]+$/.test(text) ? `${text}Z` : text);
+function dateOf(text: string): Date | string {
+  return dateOrText(new Date(/T[\d:.]+$/.test(text) ? `${text}Z` : text), text);
 }

@@ -16,6 +16,11 @@ export function textFault(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
 }
 
+/** Returns whether a text is what a `numeric` may hold and no client can send. */
+export function isNoNumber(text: string): boolean {
+  return /^(?:NaN|-?Infinity)$/.test(text);
+}
+
 /** Prisma replaces an object with the first key by its `values`, and drops the second. */
 const misreadKeys = ["__prismaRawParameters__", "__proto__"];
 

@@ -1,5 +1,5 @@
 const datePattern = /^(\d{4})-(\d\d)-(\d\d)$/;
-const timePattern = /^(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?$/;
+const timePattern = /^(?:(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?|24:00(?::00)?)$/;
 
 const amount = String.raw`-?\d{1,9}`;
 const seconds = String.raw`-?\d{1,9}(?:\.\d{1,6})?S`;
@@ -15,7 +15,20 @@ export function isDateText(text: string): boolean {
   return !Number.isNaN(date.getTime()) && date.getUTCDate() === Number(day) && Number(month) > 0;
 }
 
-/** Returns whether a text is a time of day, to the microsecond: `14:30`, `14:30:00.123456`. */
+/**
+ * Returns whether a text is a day that a table of others may have, and no client can send. That is
+ * `infinity`, or a day before the year 1 or after 9999.
+ */
+export function isBeyondDays(text: string): boolean {
+  return /^(?:-?infinity|\d{5,7}-\d\d-\d\d|\d{4}-\d\d-\d\d BC)$/.test(text);
+}
+
+/** Returns whether a text is one of the two times without end. */
+export function isInfinite(text: string): boolean {
+  return /^-?infinity$/.test(text);
+}
+
+/** Returns whether a text is a time of day: `14:30`, `14:30:00.123456`, `24:00` for its end. */
 export function isTimeText(text: string): boolean {
   return timePattern.test(text);
 }
@@ -38,13 +51,14 @@ const instantPattern = /^(\d{4,6}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?
 
 /**
  * Writes a time in UTC in the one way that ids have it: with three digits of the second as answers
- * do, and with six where there are more. Any other text, such as `infinity`, stays as it is.
+ * do, and with six where there are more. A time before the year 1 is as PostgreSQL writes it, also
+ * from its JSON. Any other text, such as `infinity`, stays as it is.
  *
  * @param text Of PostgreSQL, of its JSON, or ISO 8601.
  */
 export function instantText(text: string): string {
   const [, day, time, fraction = ""] = instantPattern.exec(text) ?? [];
-  if (day === undefined) return text;
+  if (day === undefined) return text.replace(/T(.+?)(?:(\+\d\d):00)? BC$/, " $1$2 BC");
   const digits = fraction.replace(/0{1,6}$/, "");
   return `${day}T${time}.${digits.padEnd(digits.length > 3 ? 6 : 3, "0")}+00:00`;
 }
@@ -52,7 +66,19 @@ export function instantText(text: string): string {
 /** Returns whether a text is a time as `instantText` writes it. */
 export function isInstantText(text: string): boolean {
   if (/^-?infinity$|^\d{4}-\d\d-\d\d [\d:.]+(?:\+00)? BC$/.test(text)) return true;
-  return instantPattern.test(text) && !Number.isNaN(Date.parse(text)) && instantText(text) === text;
+  // JavaScript reads years of more than four digits with six, and a sign.
+  const read = text.replace(/^\d{5,6}(?=-)/, (year) => `+${year.padStart(6, "0")}`);
+  return instantPattern.test(text) && !Number.isNaN(Date.parse(read)) && instantText(text) === text;
+}
+
+/**
+ * Writes a time as `instantText` does, with the microseconds that a Date has not.
+ *
+ * @param text The date was read from it.
+ */
+export function instantOf(date: Date, text: string): string {
+  const [, more = ""] = /:\d\d\.\d{3}(\d{1,3})/.exec(text) ?? [];
+  return instantText(date.toISOString().replace(/^\+0*/, "").replace("Z", `${more}Z`));
 }
 
 /** The examples that messages give. */

@@ -89,7 +89,7 @@ function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
   return { type: "number", minimum: -maximum, maximum };
 }
 
-/** Keys in tables of others are shown even where they are no days of this calendar. */
+/** Tables of others have times that are no days of this calendar. */
 const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$" };
 
 /** Values as answers and webhooks show them (docs/api.md, "Values"). */
@@ -118,12 +118,13 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
  * Returns the schema of a field in answers.
  *
  * @param isManaged Whether the table is the service's own. Others may hold what has no place in
- *   JSON, such as NaN and infinite dates, which are shown as null.
+ *   JSON, such as NaN, which is shown as null.
  */
 export function shownSchema(field: Field, { isManaged }: { readonly isManaged: boolean }): JsonSchema {
-  const one = shown[field.type](field);
-  if (field.isKey && !isManaged && ["Instant", "Date"].includes(field.type)) return { anyOf: [one, beyond] };
-  const mayLack = !isManaged && ["Float", "DateTime", "Date"].includes(field.type);
+  const usual = shown[field.type](field);
+  const isTime = ["Instant", "DateTime", "Date"].includes(field.type);
+  const one = isTime && !isManaged ? { anyOf: [usual, beyond] } : usual;
+  const mayLack = !isManaged && field.type === "Float";
   if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
   return nullableIf(field.isOptional || mayLack, one);
 }

@@ -19,6 +19,24 @@ function by(read: (value: unknown) => Comparable, each = 8, character = 0): Comp
 export const byText = by(String);
 const byNumber = by(Number);
 
+/** Times without end. */
+const ends: ReadonlyMap<unknown, number> = new Map([
+  ["infinity", Infinity],
+  ["-infinity", -Infinity],
+]);
+
+/** No filter names a time before the year 1 or after 9999, so that their order is of no use. */
+function timeOf(text: string): number {
+  if (text.endsWith(" BC")) return -Number.MAX_VALUE;
+  return /^\d{5}/.test(text) ? Number.MAX_VALUE : Date.parse(text);
+}
+
+/** Numbers the days as they follow each other, with gaps. There is no year 0. */
+function dayOf(text: string): number {
+  const [year = 0, month = 0, day = 0] = text.split(/[- ]/, 3).map(Number);
+  return ((text.endsWith(" BC") ? 1 - year : year) * 12 + month) * 31 + day;
+}
+
 export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Int: byNumber,
   BigInt: by((value) => BigInt(String(value)), 30, 4),
@@ -26,10 +44,9 @@ export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Decimal: by((value) => new Decimal(String(value)), 200, 8),
   String: byText,
   Boolean: by((value) => value as boolean),
-  DateTime: by((value) => Date.parse(String(value)), 100, 1),
+  DateTime: by((value) => ends.get(value) ?? timeOf(String(value)), 100, 1),
   Instant: byText,
-  // Years after 9999 have five digits and more.
-  Date: by((value) => String(value).padStart(13, "0"), 20),
+  Date: by((value) => ends.get(value) ?? dayOf(String(value)), 40),
   // No filter of webhooks compares these: see `readJsonFilter`.
   Time: byText,
   Interval: byText,
@@ -41,7 +58,10 @@ export const comparisons: Readonly<Record<FieldType, Comparison>> = {
 
 /** Returns negative, 0 or positive. What is no number is greater than all, or equal to none. */
 export function compare(one: Comparable, other: Comparable): number {
-  if (Decimal.isDecimal(one)) return one.comparedTo(other as Decimal);
+  if (Decimal.isDecimal(one) && Decimal.isDecimal(other)) {
+    if (one.isNaN() || other.isNaN()) return Number(one.isNaN()) - Number(other.isNaN());
+    return one.comparedTo(other);
+  }
   if (one === other) return 0;
   return one < other ? -1 : 1;
 }

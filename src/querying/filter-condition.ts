@@ -1,4 +1,5 @@
 import { escapeLike, type Comparison, type Condition, type JsonTest, type Parameter } from "./condition.ts";
+import { isInfinite } from "../mapping/temporal.ts";
 import type { Link } from "./links.ts";
 import type { Operator } from "./operators.ts";
 import type { ShownPath } from "./shown-paths.ts";
@@ -46,12 +47,13 @@ function ownCondition(
     on(shown, { kind: "compare", operator: comparison, value });
   // Records show times to the millisecond. A column of an existing table may have microseconds.
   const isTime = field.type === "DateTime" && !field.isList;
+  const isRounded = (value: Parameter): boolean => isTime && !isInfinite(textOf(value));
   const within = (from: Parameter, to: Parameter): Condition => ({
     kind: "all",
     of: [compare(">=", from), upTo(to)],
   });
   const upTo = (value: Parameter): Condition =>
-    isTime ? compare("<", millisecondAfter(value)) : compare("<=", value);
+    isRounded(value) ? compare("<", millisecondAfter(value)) : compare("<=", value);
   const like = (pattern: string): Condition => on(shown, { kind: "like", pattern, isCaseSensitive: false });
   const isOneOf: Condition = isTime
     ? { kind: "any", of: values.map((value) => within(value, value)) }
@@ -84,7 +86,7 @@ function ownCondition(
     case "lte":
       return upTo(first);
     case "gt":
-      return isTime ? compare(">=", millisecondAfter(first)) : compare(">", first);
+      return isRounded(first) ? compare(">=", millisecondAfter(first)) : compare(">", first);
     case "gte":
       return compare(">=", first);
   }

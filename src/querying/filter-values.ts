@@ -1,7 +1,10 @@
 import type { Field, FieldType } from "../mapping/definition.ts";
-import { textFault } from "../mapping/storable.ts";
+import { isNoNumber, textFault } from "../mapping/storable.ts";
 import {
+  instantOf,
+  isBeyondDays,
   isDateText,
+  isInfinite,
   isInstantText,
   isIntervalText,
   isTimeText,
@@ -74,6 +77,7 @@ function readFloat(text: string): Read {
 }
 
 function readDecimal(text: string): Read {
+  if (isNoNumber(text)) return { value: text };
   if (!isNumeric(text)) return { fault: "be a number" };
   const number = toDecimal(text);
   const isSmall = number.isZero() || Math.abs(number.e) <= mostDigits;
@@ -97,11 +101,10 @@ export function readBoolean(text: string): boolean | undefined {
   return booleans.get(text);
 }
 
-function readDate(text: string): Read {
+function readDate(text: string, write = (date: Date): string => date.toISOString()): Read {
+  if (isInfinite(text)) return { value: text };
   const date = parseAskedDate(text);
-  return date === undefined
-    ? { fault: "be a date, such as 2026-03-28T14:30:00Z" }
-    : { value: date.toISOString() };
+  return date === undefined ? { fault: "be a date, such as 2026-03-28T14:30:00Z" } : { value: write(date) };
 }
 
 function readTemporal(
@@ -125,10 +128,11 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
     const value = readBoolean(text);
     return value === undefined ? { fault: "be true or false" } : { value };
   },
-  DateTime: readDate,
+  DateTime: (text) => readDate(text),
   // A value that an answer has shown is taken to the microsecond.
-  Instant: (text) => (isInstantText(text) ? { value: text } : readDate(text)),
-  Date: readTemporal("a day", "Date", isDateText),
+  Instant: (text) =>
+    isInstantText(text) ? { value: text } : readDate(text, (date) => instantOf(date, text)),
+  Date: readTemporal("a day", "Date", (text) => isDateText(text) || isBeyondDays(text)),
   Time: readTemporal("a time", "Time", isTimeText),
   Interval: readTemporal("a duration of ISO 8601", "Interval", isIntervalText),
   Json: readText,

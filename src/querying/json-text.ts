@@ -34,8 +34,7 @@ const writers: Readonly<Record<FieldType, Fast>> = {
   Boolean: (text) => (text === "t" ? "true" : "false"),
   DateTime: dateTimeText,
   Instant: (text) => JSON.stringify(instantText(text)),
-  // A key is never null: it shows what no day is, such as `infinity`.
-  Date: (text, { isKey }) => (isKey || /^\d{4,7}-\d\d-\d\d$/.test(text) ? `"${text}"` : "null"),
+  Date: asText,
   Time: asText,
   Interval: asText,
   Json: (text) => JSON.stringify(JSON.parse(text)),

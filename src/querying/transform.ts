@@ -124,7 +124,7 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
   Boolean: (value) => value,
   DateTime: (value) => (value instanceof Date ? dateOf(value) : value),
   Instant: (value) => (value instanceof Date ? dateOf(value) : value),
-  Date: (value, { isKey }) => (isKey && typeof value === "string" ? value : dayOf(value)),
+  Date: dayOf,
   Time: timeOf,
   Interval: (value) => value,
   // It was JSON when it was stored.
@@ -149,13 +149,13 @@ const decimalOf = (value: Decimal, scale = 0): string =>
 const isDecimalLike = (value: unknown): value is Decimal | string | number =>
   Decimal.isDecimal(value) || typeof value === "string" || typeof value === "number";
 
-/** PostgreSQL's `infinity` is no date in JavaScript. */
+/** The Prisma client gives PostgreSQL's `infinity` as no date; all else has its text. */
 const dateOf = (value: Date): string | null => (Number.isNaN(value.getTime()) ? null : formatDateTime(value));
 
-/** The Prisma client gives midnight UTC. PostgreSQL's `infinity` and years before 1 are no days. */
+/** The Prisma client gives midnight UTC. */
 function dayOf(value: unknown): unknown {
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString().slice(0, 10);
-  return typeof value === "string" && !/^\d{4,7}-\d\d-\d\d$/.test(value) ? null : value;
+  if (!(value instanceof Date)) return value;
+  return Number.isNaN(value.getTime()) ? null : value.toISOString().slice(0, 10);
 }
 
 /** The Prisma client gives a time of the first day of 1970. */

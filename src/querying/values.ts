@@ -23,7 +23,8 @@ export function itemsOf(text: string): readonly Item[] {
 /**
  * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`,
  * `bigint`, `Uint8Array`. Code modules get their records in these types. Values of the types Date,
- * Time and Interval are texts, since Prisma's dates would lose digits of them.
+ * Time and Interval are texts, since Prisma's dates would lose digits of them. So are times that no
+ * Date can be, such as `infinity`.
  */
 export function valueOf(field: Field, text: string | null): unknown {
   if (field.isList) return text === null ? [] : itemsOf(text).map((item) => itemOf(field.type, item));
@@ -44,7 +45,7 @@ const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
   Decimal: decimalOf,
   String: asIs,
   Boolean: (text) => text === "t",
-  DateTime: dateOf,
+  DateTime: (text) => dateOrText(dateOf(text), text),
   Instant: instantText,
   Date: asIs,
   Time: asIs,
@@ -68,6 +69,11 @@ export function decimalOf(text: string): Decimal {
 export function dateOf(text: string): Date {
   const isDay = text.length === 10;
   return new Date(isDay ? text : `${text.replace(" ", "T").replace(/\+00$/, "")}+00:00`);
+}
+
+/** Returns the date where it is one. */
+export function dateOrText(date: Date, text: string): Date | string {
+  return Number.isNaN(date.getTime()) ? instantText(text) : date;
 }
 
 /** `\x` and hexadecimal digits. */

@@ -5,8 +5,15 @@ import type { Field, FieldType } from "../mapping/definition.ts";
 import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
-import { defaultLength, jsonFault, textFault } from "../mapping/storable.ts";
-import { instantText, isDateText, isInstantText, isIntervalText, isTimeText } from "../mapping/temporal.ts";
+import { defaultLength, isNoNumber, jsonFault, textFault } from "../mapping/storable.ts";
+import {
+  instantOf,
+  isBeyondDays,
+  isDateText,
+  isInstantText,
+  isIntervalText,
+  isTimeText,
+} from "../mapping/temporal.ts";
 
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
@@ -61,14 +68,12 @@ export function parseKey(field: Field, text: string): unknown {
   if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
   if (type === "Boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type === "Instant") return isInstantText(text) ? text : undefined;
+  if (type === "Decimal" && isNoNumber(text)) return text;
   if (type === "Decimal" && !isDecimalText(text, scale)) return undefined;
-  if (type === "Date" && beyondDays.test(text)) return text;
+  if (type === "Date" && isBeyondDays(text)) return text;
   const converted = converters[field.type](text, field);
   return "value" in converted ? converted.value : undefined;
 }
-
-/** Days that a client cannot send, and that a table of others may have. */
-const beyondDays = /^(?:-?infinity|\d{4,7}-\d\d-\d\d(?: BC)?)$/;
 
 /** Returns whether a decimal is written as answers do: with the digits of the scale, or more. */
 function isDecimalText(text: string, scale: number): boolean {
@@ -170,12 +175,9 @@ function toDate(value: unknown): Converted {
   return date === undefined ? refuse("must be a valid date.") : ok(date);
 }
 
-/** A Date has no microseconds: those of the text are kept. */
 function toInstant(value: unknown): Converted {
   const date = typeof value === "string" ? parseDateText(value) : undefined;
-  if (date === undefined) return refuse("must be a valid date.");
-  const [, more = ""] = /:\d\d\.\d{3}(\d{1,3})/.exec(String(value)) ?? [];
-  return ok(instantText(date.toISOString().replace(/^\+0*/, "").replace("Z", `${more}Z`)));
+  return date === undefined ? refuse("must be a valid date.") : ok(instantOf(date, String(value)));
 }
 
 function toTemporal(fault: string, isFine: (text: string) => boolean): Convert {

@@ -274,6 +274,7 @@ for (const mode of modes) {
         expect(await found("filter[host][ends_with]=.9")).to.equal("a");
         expect(await found("filter[hosts][has]=10.0.0.9")).to.equal("a");
         expect(await found("filter[spot]=(2\\,2)")).to.equal("b");
+        expect(await found("filter[day]=infinity")).to.equal("c");
         expect(await found("filter[day]=2026-13-01")).to.equal(
           "The value of day must be a day, such as 2026-03-28.",
         );
@@ -284,7 +285,7 @@ for (const mode of modes) {
         const pages = await admin.request("GET", "/resources/shifts?sort=-lasts&per_page=2&cursor=");
         const next = await admin.request("GET", pages.body.next_page_url.replace(service.baseUrl, ""));
         expect(next.body.data).to.have.length(1);
-        expect(next.body.data[0]).to.include({ place: "c", day: null, lasts: "PT0S" });
+        expect(next.body.data[0]).to.include({ place: "c", day: "infinity", lasts: "PT0S" });
       });
 
       it("decide on access, and stand in the events of records that refer to them", async () => {

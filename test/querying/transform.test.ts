@@ -80,6 +80,8 @@ describe("createTransform", () => {
     [{ type: "Decimal" }, new Decimal("12345678901234567890123.45"), "12345678901234567890123.45"],
     [{ type: "DateTime" }, new Date("2026-03-28T14:30:00.123Z"), "2026-03-28T14:30:00.123+00:00"],
     [{ type: "DateTime" }, new Date(NaN), null],
+    [{ type: "DateTime" }, "-infinity", "-infinity"],
+    [{ type: "Date" }, "infinity", "infinity"],
     [{ type: "Bytes" }, new Uint8Array([104, 105]), "aGk="],
     [{ type: "Bytes" }, new Uint8Array([0, 104, 105, 0]).subarray(1, 3), "aGk="],
     [{ type: "Json" }, { a: [1, null] }, { a: [1, null] }],

@@ -206,6 +206,13 @@ describe("parseKey", () => {
     [{ type: "String", length: 3 }, "abcd", undefined],
     [{ type: "Uuid" }, "0B2C8F0E-7A55-4C11-9D3A-5F0E6A7B8C9D", "0b2c8f0e-7a55-4c11-9d3a-5f0e6a7b8c9d"],
     [{ type: "Uuid" }, "5", undefined],
+    [{ type: "Decimal", scale: 2 }, "NaN", "NaN"],
+    [{ type: "Decimal" }, "-Infinity", "-Infinity"],
+    [{ type: "Decimal" }, "nan", undefined],
+    [{ type: "Time" }, "24:00:00", "24:00:00"],
+    [{ type: "Time" }, "24:00:01", undefined],
+    [{ type: "Instant" }, "12026-01-02T03:04:05.100+00:00", "12026-01-02T03:04:05.100+00:00"],
+    [{ type: "Instant" }, "12026-13-02T03:04:05.100+00:00", undefined],
   ];
   for (const [field, text, key] of keys) {
     it(`reads ${JSON.stringify(text)} as ${String(key)} for ${JSON.stringify(field)}`, () => {
