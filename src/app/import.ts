@@ -1,7 +1,7 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { ClientBase } from "pg";
 import type { Fault } from "../config/yaml-source.ts";
-import { hint } from "../kit/did-you-mean.ts";
+import { hint, questionOf } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Catalog, CatalogRelation } from "../mapping/import/catalog.ts";
 import { importFiles, type Imported } from "../mapping/import/import-files.ts";
@@ -79,6 +79,7 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
       request.onProgress(
         `Checked ${countOf(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
       );
+      refuseOwner(request, made);
       await writeMade(request.folder, folder, made);
       return {
         tables: made.files.map(({ imported, text }) => rowOf(imported, text)),
@@ -167,6 +168,16 @@ function refusePresent(
   throw new OperatorError(
     `Nothing was written: ${countOf(there.length, "file is", "files are")} there already in ${path} (${shown}). ` +
       "Bring them up to date with --update, which keeps what was written by hand, or replace them with --force.",
+  );
+}
+
+/** A mistyped column would leave every record to admins, and let everyone refer to them. */
+function refuseOwner({ ownerColumn }: ImportRequest, { imported: { files } }: Made): void {
+  if (ownerColumn === undefined || files.some(({ content }) => content["ownerColumn"] !== undefined)) return;
+  const columns = files.flatMap(({ content }) => Object.keys(content["fields"] as object));
+  const others = columns.filter((name) => name !== ownerColumn);
+  throw new OperatorError(
+    `Nothing was written: --owner-column: no table has a column "${ownerColumn}" that can hold the id of a user, an integer or a text${questionOf(ownerColumn, others) || "."}`,
   );
 }
 

@@ -13,6 +13,10 @@ const shop = `
     user_id int NOT NULL, state text DEFAULT 'open' CHECK (state IN ('open', 'paid')));
   COMMENT ON COLUMN orders.total IS 'in euros'`;
 
+function noOwner(column: string): string {
+  return `Nothing was written: --owner-column: no table has a column "${column}" that can hold the id of a user, an integer or a text`;
+}
+
 describe("svc-admin import", function () {
   this.timeout(120_000);
   let database: TestDatabase;
@@ -30,6 +34,15 @@ describe("svc-admin import", function () {
   afterEach(async () => {
     await database.drop();
     folder.remove();
+  });
+
+  it("refuses an owner column that no table has, or that holds no ids of users", async () => {
+    const [mistyped, decimal] = [await run("--owner-column", "userid"), await run("--owner-column", "total")];
+
+    expect([mistyped.status, decimal.status]).to.deep.equal([1, 1]);
+    expect(mistyped.stderr).to.contain(`${noOwner("userid")}; did you mean "user_id"?\n`);
+    expect(decimal.stderr).to.contain(`${noOwner("total")}.\n`);
+    expect(await mappingFiles(folder.configDir)).to.deep.equal({});
   });
 
   it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
