@@ -9,6 +9,7 @@ import { addEraseCommand } from "../deliveries/erase-command.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
 import { addWebhookCommands } from "../deliveries/webhook-commands.ts";
 import { createDeliverySender } from "../app/delivery-sender.ts";
+import { version } from "../kit/version.ts";
 import { createLog } from "../telemetry/log.ts";
 import { addImportCommand } from "./import-command.ts";
 import { addMigrateCommand } from "./migrate-command.ts";
@@ -37,6 +38,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
   const program = new Command("svc-admin")
     .description("Operates svc: users, tokens, migrations, mapping files, webhook deliveries.")
+    .version(version)
     .addHelpText("after", "\nWorks on DATABASE_URL, or without it on the embedded database in SVC_DATA_DIR.")
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
     .showSuggestionAfterError()

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
+import { version } from "../../src/kit/version.ts";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryLog } from "../support/http.ts";
@@ -61,6 +62,10 @@ describe("runAdmin", () => {
     const status = await runAdmin({ args, env, cwd: folder, terminal });
     return { status, ...terminal.read() };
   }
+
+  it("shows its version, as svc does", async () => {
+    expect(await run(["--version"], {})).to.deep.equal({ status: 0, stdout: `${version}\n`, stderr: "" });
+  });
 
   it("shows every command with --help, and ends with 0", async () => {
     const { status, stdout } = await run(["--help"], {});
