@@ -147,12 +147,17 @@ export function key(): Kind<Buffer> {
   };
 }
 
-/** Reads a URL with one of the protocols. */
+/**
+ * Reads a URL with one of the protocols. To a socket, with `?host=/folder`, it may name no host
+ * before the path, as libpq and pg take it.
+ */
 export function serverUrl(...protocols: readonly string[]): Kind<string> {
   return {
     expected: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")} (special characters in a password are percent-encoded)`,
     read(value) {
-      if (typeof value !== "string" || parseUrl(value.trim()) === undefined) return undefined;
+      if (typeof value !== "string") return undefined;
+      const full = /[?&]host=/.test(value) ? value.replace("@/", "@localhost/") : value;
+      if (parseUrl(full.trim()) === undefined) return undefined;
       const isFine = protocols.some((protocol) => value.trim().startsWith(`${protocol}://`));
       return isFine ? value.trim() : undefined;
     },

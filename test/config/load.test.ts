@@ -222,6 +222,15 @@ webhooks:
     expect(config.http).to.include({ host: "b", port: 2, routePrefix: "", publicUrl: "http://b" });
   });
 
+  it("takes the URL of a database behind a socket, as libpq has it", () => {
+    const url = "postgresql://svc:pw@/svc?host=/run/postgresql&port=6432";
+
+    expect(load(undefined, { ...external, DATABASE_URL: url }).database.url).to.equal(url);
+    expect(() => load(undefined, { ...external, DATABASE_URL: "postgresql://svc:pw@/svc" })).to.throw(
+      "DATABASE_URL",
+    );
+  });
+
   it("takes a variable that is set to nothing as not set", () => {
     const config = load("http: { port: 1 }", { SVC_PORT: "", DATABASE_URL: "", DATABASE_URL_FILE: "" });
 
