@@ -277,7 +277,7 @@ export async function readLinkedTo(
       ") AS r",
     ]);
     for (const [place, ...record] of await sql(text, parameters.values))
-      lists[Number(place) - 1]?.push(record as Raw);
+      lists[Number(place) - 1]?.push(record);
     await readManys(sql, statement, lists.flat());
   }
   return values.map((value) => (value === null ? [] : (lists[distinct.indexOf(value)] ?? [])));

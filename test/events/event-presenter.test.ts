@@ -88,13 +88,12 @@ describe("createEventPresenter", () => {
   let models: ModelsClient;
   let asked: string[];
   const log = createLog({ level: "silent" });
+  const delegateOf: ModelsClient["delegate"] = (model) => (asked.push(model), models.relayDelegate(model));
   const presenterOf = (
     definitions: Definitions,
     { pool } = database,
-  ): ReturnType<typeof createEventPresenter> => {
-    const delegateOf: ModelsClient["delegate"] = (model) => (asked.push(model), models.relayDelegate(model));
-    return createEventPresenter({ definitions, sql: createTextSql(pool, () => undefined), delegateOf });
-  };
+  ): ReturnType<typeof createEventPresenter> =>
+    createEventPresenter({ definitions, sql: createTextSql(pool, () => undefined), delegateOf });
 
   before(async () => {
     created = await createTestDatabase();
