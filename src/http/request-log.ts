@@ -10,8 +10,8 @@ const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 /** Characters. A path of the API takes far fewer. */
 const longestPath = 512;
 
-/** The secret part of a token of this service (docs/authentication.md). */
-const tokenText = /(?<=svc_)[0-9A-Za-z]{40,}/g;
+/** A token of this service (docs/authentication.md). */
+const tokenText = /svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g;
 
 /**
  * Gives every request an id and a log that carries it. Counts the request and writes one line, when
@@ -97,7 +97,7 @@ export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);
   return whole
     .replace(/^[^/]*:\/\/[^/]*/, "")
-    .replace(tokenText, "…")
+    .replace(tokenText, "svc_…")
     .slice(0, longestPath);
 }
 

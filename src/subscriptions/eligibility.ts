@@ -286,7 +286,7 @@ async function withoutUnfit<T>(
     return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
   };
   const answers = await askFor(ids);
-  // Whoever reads the feed meets them again: a line for each would be thousands a second.
+  // Everybody who reads the feed meets them again.
   if (unfit.length > 0) {
     const { name: resource } = definition;
     log.error(
