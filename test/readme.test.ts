@@ -52,6 +52,22 @@ describe("the tables of docs", () => {
     expect(documented).to.have.length(Object.keys(errorStatus).length);
   });
 
+  it("list every event of the log, and no other", () => {
+    const documented = tableAfter("events", "docs/operations.md").flatMap(([names = ""]) =>
+      names.split(", "),
+    );
+    const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) =>
+      /^(?!console|cli).*\.ts$/.test(name),
+    );
+    const logged = sources.flatMap((name) =>
+      [...read(`src/${name}`).matchAll(/event: "(request|[a-z_]+\.[a-z_]+)"/g)].map(
+        ([, event = ""]) => event,
+      ),
+    );
+
+    expect(documented.toSorted()).to.deep.equal([...new Set(logged)].toSorted());
+  });
+
   it("list every setting with its variable, and no other", () => {
     const documented = tableAfter("settings", "docs/settings.md").map(([key, variable]) => [
       key,
