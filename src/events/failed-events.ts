@@ -5,17 +5,25 @@ export interface FailedEvents {
   /**
    * Records a failure. Returns the wait in ms, which doubles with each failure. That of a lasting
    * one is the longest.
+   *
+   * @param isOnWay Whether the event itself was shown: the broker refused or lost it.
    */
-  add(id: string, options?: { readonly isLasting: boolean }): number;
+  add(id: string, options?: { readonly isLasting?: boolean; readonly isOnWay?: boolean }): number;
   /**
    * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
    */
   take(limit: number): readonly string[];
   forget(id: string): void;
+  /**
+   * Forgets an event that has got through. If it had failed on its way, the way is free again: the
+   * others that failed there are due at once, and many together.
+   */
+  arrived(id: string): void;
 }
 
 interface FailedEvent {
   failures: number;
+  readonly isOnWay: boolean;
   /** Infinity while the event is being tried. */
   retryAtMs: number;
 }
@@ -36,10 +44,10 @@ export function createFailedEvents({
   return {
     has: (id) => events.has(id),
     isFull: () => events.size >= mostFailed,
-    add(id, { isLasting } = { isLasting: false }) {
+    add(id, { isLasting = false, isOnWay = false } = {}) {
       const failures = isLasting ? mostDoublings : (events.get(id)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
-      events.set(id, { failures, retryAtMs: now() + pauseMs });
+      events.set(id, { failures, isOnWay, retryAtMs: now() + pauseMs });
       return pauseMs;
     },
     take(limit) {
@@ -52,5 +60,13 @@ export function createFailedEvents({
       return taken.map(([id]) => id);
     },
     forget: (id) => void events.delete(id),
+    arrived(id) {
+      const isFree = events.get(id)?.isOnWay === true;
+      events.delete(id);
+      if (!isFree) return;
+      for (const event of events.values())
+        if (event.isOnWay && event.retryAtMs !== Infinity)
+          Object.assign(event, { failures: 0, retryAtMs: now() });
+    },
   };
 }

@@ -102,12 +102,17 @@ export function isNew({ window, failed }: RelayState, { id }: Pick<OutboxEvent, 
  *
  * @param isLasting Whether only a change of its resource helps. The first wait is then the longest:
  *   an event of 17 MB takes 100 ms of the only thread.
+ * @param isOnWay See `FailedEvents`.
  */
-export function retryLater(state: RelayState, id: string, { isLasting = false } = {}): void {
+export function retryLater(
+  state: RelayState,
+  id: string,
+  options: { readonly isLasting?: boolean; readonly isOnWay?: boolean } = {},
+): void {
   const { window, failed, resting } = state;
   const event = window.get(id);
   window.leave(id);
-  if (!failed.isFull() || failed.has(id)) failed.add(id, { isLasting });
+  if (!failed.isFull() || failed.has(id)) failed.add(id, options);
   else if (event !== undefined) {
     // Too many failed events to plan each by itself: their resource pauses instead.
     giveBack(state, event);

@@ -128,7 +128,7 @@ async function check(state: RelayState): Promise<void> {
   if (isAll) state.checkedAllAtMs = now();
   const waiting = await outbox.waiting([...asked]);
   if (!isAll) state.checksInVain = waiting.size === asked.size ? state.checksInVain + 1 : 0;
-  for (const id of window.note(asked, waiting)) failed.forget(id);
+  for (const id of window.note(asked, waiting)) failed.arrived(id);
   if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
@@ -142,7 +142,7 @@ async function check(state: RelayState): Promise<void> {
     "events were not fanned out in time; publishing them again",
   );
   metrics.republished(lost.length);
-  for (const id of lost) retryLater(state, id);
+  for (const id of lost) retryLater(state, id, { isOnWay: true });
 }
 
 /** Publishes failed events whose pause is over. */
@@ -296,7 +296,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
   });
   const wanted = await stillWaiting(state, ready, group.readAtMs);
   const { tooLarge, unconfirmed } = await publishEvents(state.options, resource, wanted);
-  for (const id of unconfirmed) retryLater(state, id);
+  for (const id of unconfirmed) retryLater(state, id, { isOnWay: true });
   for (const id of tooLarge) retryLater(state, id, { isLasting: true });
   log.info(
     {

@@ -61,6 +61,22 @@ describe("createFailedEvents", () => {
     expect(fail("a")).to.deep.equal([1_000]);
   });
 
+  it("has all that failed on their way due at once when one of them has arrived, and no other", () => {
+    for (let count = 0; count < 6; count += 1)
+      for (const id of ["a", "b", "c", "tried"]) room.add(id, { isOnWay: true });
+    fail("refused", 2);
+    nowMs += 32_000;
+    expect(room.take(1)).to.deep.equal(["refused"]);
+    fail("refused", 1);
+
+    room.arrived("a");
+
+    expect(room.has("a")).to.equal(false);
+    expect(room.take(70)).to.deep.equal(["b", "c", "tried"]);
+    room.arrived("b");
+    expect(room.take(70)).to.deep.equal([]);
+  });
+
   for (const [failures, atOnce] of [
     [1, 50],
     [2, 12],

@@ -197,6 +197,26 @@ describe("createRelay", () => {
     await untilPublished(before + 50);
   });
 
+  it("publishes all that a broker refused for long, within seconds of the first that gets through", async () => {
+    scene.stoppedAtMs = performance.now();
+    scene.broker.refuses = () => true;
+    await addEvents(300);
+    start({ batchSize: 70 });
+    const pass = async (ms: number): Promise<void> => {
+      scene.skewMs += ms;
+      await untilTurns(1);
+    };
+    await fanOut();
+    const left = async (): Promise<number> => (await scene.work.outbox()).length;
+    for (let seconds = 0; seconds < 200; seconds += 1) await pass(1_000);
+
+    scene.broker.refuses = () => false;
+    while ((await left()) === 300) await pass(1_000);
+    for (let step = 0; step < 100; step += 1) await pass(100);
+
+    expect(await left()).to.equal(0);
+  });
+
   describe("events that are not fanned out in time", () => {
     it("are published again once the queue is empty: then the broker has lost them", async () => {
       await scene.broker.consume({
