@@ -41,6 +41,8 @@ export function createFailedEvents({
   readonly now: () => number;
 }): FailedEvents {
   const events = new Map<string, FailedEvent>();
+  /** Whether an event has failed on its way since one got through. */
+  let isBlocked = false;
   return {
     has: (id) => events.has(id),
     isFull: () => events.size >= mostFailed,
@@ -48,6 +50,7 @@ export function createFailedEvents({
       const failures = isLasting ? mostDoublings : (events.get(id)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
       events.set(id, { failures, isOnWay, retryAtMs: now() + pauseMs });
+      isBlocked ||= isOnWay;
       return pauseMs;
     },
     take(limit) {
@@ -63,7 +66,9 @@ export function createFailedEvents({
     arrived(id) {
       const isFree = events.get(id)?.isOnWay === true;
       events.delete(id);
-      if (!isFree) return;
+      // Once for all that arrive after it: there may be thousands.
+      if (!isFree || !isBlocked) return;
+      isBlocked = false;
       for (const event of events.values())
         if (event.isOnWay && event.retryAtMs !== Infinity)
           Object.assign(event, { failures: 0, retryAtMs: now() });

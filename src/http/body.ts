@@ -16,6 +16,9 @@ export type JsonObject = Record<string, unknown>;
  */
 const spareBytes = 256 * 1024;
 
+/** How long it counts who sent the head of a request whose body is still coming. */
+const longestTrustMs = 1000;
+
 /** Bytes expected of a body of unknown length before its first chunk. */
 const firstReservation = 16 * 1024;
 
@@ -35,6 +38,7 @@ const maxDepth = 64;
  * Reads the request's JSON object. Routes call it after the cheaper checks, so that a refused
  * request costs no parsing. No body counts as `{}`.
  *
+ * @throws AppError 401 when its sender is no longer who it was at its head.
  * @throws AppError `request.media_type` for anything but plain JSON, `request.too_large` over the
  *   limit; `request.malformed` for what is not JSON, not UTF-8, not an object, or deeper than 64
  *   levels; `server.overloaded` when there is no memory for it.
@@ -49,6 +53,8 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
   const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
+  // A body may take 30 s, in which a token is revoked, or a user disabled.
+  if (performance.now() - ctx.state.identifiedAt > longestTrustMs) await ctx.state.identifyAgain();
   // The answers to writes before it may leave nothing for the one to this.
   await ctx.state.memory.reserve(0);
   if (ctx.request.rawBody === "") return {};

@@ -23,6 +23,15 @@ export interface RequestState {
   tokenId: number | undefined;
   /** What that token allows; set with `caller`. */
   grant: Grant;
+  /** When these three were found, in ms of `performance.now()`. */
+  identifiedAt: number;
+  /**
+   * Finds them anew.
+   *
+   * @throws AppError 401 when the token is no longer valid, or its user is disabled;
+   *   `user.forbidden` when it is no admin any more.
+   */
+  identifyAgain: () => Promise<void>;
   /** What it may take of the process's memory. */
   memory: RequestMemory;
   /** Its place among the requests of its user. */

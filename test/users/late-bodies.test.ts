@@ -2,6 +2,7 @@ import { request as open, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { notesYaml } from "../support/notes.ts";
 import { startService, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -17,7 +18,7 @@ describe("a request whose body comes when its admin is none any more", () => {
   let thief: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources: {} });
+    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   });
 
   beforeEach(async () => {
@@ -49,6 +50,10 @@ describe("a request whose body comes when its admin is none any more", () => {
     return { status: answer.statusCode, challenge: answer.headers["www-authenticate"], code };
   }
 
+  async function aSecond(): Promise<void> {
+    const from = performance.now();
+    await until(() => performance.now() - from > 1000, { what: "a second" });
+  }
   const disable = () => admin.request("PUT", `/users/${thief.id}`, { is_disabled: true });
   const demote = () => admin.request("PUT", `/users/${thief.id}`, { is_admin: false });
   async function revoke(): Promise<void> {
@@ -88,6 +93,24 @@ describe("a request whose body comes when its admin is none any more", () => {
       expect(await late(["POST", `/users/${admin.id}/tokens`, { name: "x" }], end)).to.deep.equal(refused);
     });
   }
+
+  for (const [what, end, refused] of [
+    ["disabled", disable, disabled],
+    ["no admin", demote, demoted],
+    ["without its token", revoke, revoked],
+  ] as const)
+    it(`makes no webhook and no record by who is ${what} for more than a second`, async () => {
+      const webhook = { url: "https://example.com/hook", resource: "notes", events: ["on_create"] };
+      const answers = await Promise.all([
+        late(["POST", "/webhooks", webhook], () => end().then(aSecond)),
+        late(["POST", "/resources/notes", { text: "late" }], () => end().then(aSecond)),
+      ]);
+
+      expect(answers).to.deep.equal([refused, refused]);
+      const written =
+        "SELECT id FROM svc.subscriptions WHERE user_id = $1 UNION ALL SELECT id FROM notes WHERE user_id = $1";
+      expect(await service.infrastructure.sql(written, [thief.id])).to.deep.equal([]);
+    });
 
   it("makes no own token by who is disabled, for the time when it is enabled again", async () => {
     expect(await late(["POST", "/tokens", { name: "x" }], disable)).to.deep.equal(disabled);
