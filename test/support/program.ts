@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
 import { createReadStream, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { promisify } from "node:util";
+import { pathToFileURL } from "node:url";
+import type { runAdmin as RunAdmin } from "../../src/cli/program.ts";
+import { createMemoryTerminal } from "./memory-terminal.ts";
 import {
   freePort,
   makeFolder,
@@ -11,8 +13,6 @@ import {
   untilServing,
 } from "./private-process.ts";
 import { until } from "./wait.ts";
-
-const run = promisify(execFile);
 
 export type ProgramName = "api" | "dispatcher" | "all";
 type LogLine = Readonly<Record<string, unknown>>;
@@ -139,14 +139,26 @@ export async function createProgram({
   return program;
 }
 
-/** Runs `svc-admin` with `--json` and gives its answer. */
+/**
+ * Runs the built `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of the
+ * time. `tryAdmin` runs a process.
+ */
 export async function admin(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { stdout } = await run(process.execPath, [binary("svc-admin"), ...args, "--json"], {
+  const { runAdmin } = (await import(pathToFileURL(builtFile("cli/program.js")).href)) as {
+    readonly runAdmin: typeof RunAdmin;
+  };
+  const terminal = createMemoryTerminal();
+  const status = await runAdmin({
+    args: [...args, "--json"],
     env: { PATH: process.env["PATH"], ...env },
+    cwd: process.cwd(),
+    terminal,
   });
+  const { stdout, stderr } = terminal.read();
+  if (status !== 0) throw new Error(`svc-admin ${args.join(" ")} ended with ${status}: ${stderr}`);
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
@@ -207,7 +219,11 @@ export function filesOf(
 }
 
 function binary(name: string): string {
-  const path = resolve("dist/bin", `${name}.js`);
+  return builtFile(`bin/${name}.js`);
+}
+
+function builtFile(name: string): string {
+  const path = resolve("dist", name);
   if (!existsSync(path)) throw new Error(`${path} is not there: run npm run build`);
   return path;
 }
