@@ -26,7 +26,7 @@ export interface RequestState {
   /** When these three were found, in ms of `performance.now()`. */
   identifiedAt: number;
   /**
-   * Finds them anew.
+   * Finds them again.
    *
    * @throws AppError 401 when the token is no longer valid, or its user is disabled;
    *   `user.forbidden` when it is no admin any more.

@@ -12,6 +12,11 @@ interface Late {
   readonly code: unknown;
 }
 
+async function aSecond(): Promise<void> {
+  const from = performance.now();
+  await until(() => performance.now() - from > 1000, { what: "a second" });
+}
+
 describe("a request whose body comes when its admin is none any more", () => {
   let service: TestService;
   let admin: TestUser;
@@ -50,10 +55,6 @@ describe("a request whose body comes when its admin is none any more", () => {
     return { status: answer.statusCode, challenge: answer.headers["www-authenticate"], code };
   }
 
-  async function aSecond(): Promise<void> {
-    const from = performance.now();
-    await until(() => performance.now() - from > 1000, { what: "a second" });
-  }
   const disable = () => admin.request("PUT", `/users/${thief.id}`, { is_disabled: true });
   const demote = () => admin.request("PUT", `/users/${thief.id}`, { is_admin: false });
   async function revoke(): Promise<void> {
