@@ -58,7 +58,7 @@ const instantPattern = /^(\d{4,6}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?
  */
 export function instantText(text: string): string {
   const [, day, time, fraction = ""] = instantPattern.exec(text) ?? [];
-  if (day === undefined) return text.replace(/T(.+?)(?:(\+\d\d):00)? BC$/, " $1$2 BC");
+  if (day === undefined) return text.replace(/T([\d:.]{1,15})(?:(\+\d\d):00)? BC$/, " $1$2 BC");
   const digits = fraction.replace(/0{1,6}$/, "");
   return `${day}T${time}.${digits.padEnd(digits.length > 3 ? 6 : 3, "0")}+00:00`;
 }

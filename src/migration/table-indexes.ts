@@ -112,7 +112,8 @@ export function planTableIndexes({
 
 /** The kind and the columns of an index, as PostgreSQL and `content` write them. */
 function columnsIn(text: string): string | undefined {
-  return / ?(USING \w+ \([^)]*\))/.exec(text)?.[1]?.replaceAll('"', "");
+  const from = text.indexOf("USING ");
+  return from < 0 ? undefined : text.slice(from, text.indexOf(")", from) + 1).replaceAll('"', "");
 }
 
 function placeOf(table: string, name: string): string {
