@@ -18,11 +18,13 @@ export interface CoreDatabase {
 /** What a migration of an empty database begins with. */
 export const coreTitles = (await loadCoreMigrations()).map(({ name }) => `core migration ${name}`);
 
-/** A database of its own with the service's tables and nothing in them. */
+let template: Promise<string> | undefined;
+
+/** A copy of a database with the service's tables and nothing in them, which is made once. */
 export async function openCoreDatabase(): Promise<CoreDatabase> {
-  const created = await createTestDatabase();
+  template ??= makeTemplate();
+  const created = await createTestDatabase({ template: await template });
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
-  await migrateCore(database.pool);
   return {
     url: created.url,
     database,
@@ -34,6 +36,15 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
       await created.drop();
     },
   };
+}
+
+/** Returns its name. It is dropped with the others at the end. */
+async function makeTemplate(): Promise<string> {
+  const { url } = await createTestDatabase();
+  const database = await openDatabase({ url, poolSize: 1, isEmbedded: false });
+  await migrateCore(database.pool);
+  await database.close();
+  return new URL(url).pathname.slice(1);
 }
 
 /** Makes the service's tables in an empty database. */
