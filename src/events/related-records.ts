@@ -36,9 +36,10 @@ export async function findRelatedRecords(
   const statement = selectionOf(link.target, definitions, need);
   const values = rows.map((row) => {
     const value = scalarParameter(link.from.type, row[relation.localField]);
-    return typeof value === "string" || typeof value === "number" ? String(value) : null;
+    if (Buffer.isBuffer(value)) return `\\x${value.toString("hex")}`;
+    return value === undefined || value === null ? null : String(value);
   });
-  const lists = await readLinkedTo(sql, { link, statement, ...rest }, values);
+  const lists = await readLinkedTo(sql, { definition, link, statement, ...rest }, values);
   return lists.map((list) => {
     const records = list.map((raw: Raw) => rowOf(statement.root, raw));
     return link.isMany ? records : (records[0] ?? null);

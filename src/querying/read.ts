@@ -255,18 +255,19 @@ export async function readLinked(
  */
 export async function readLinkedTo(
   sql: TextSql,
-  { link, statement, where = allOf([]), order = [], take, skip }: Omit<LinkedReading, "definition">,
+  { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
   values: readonly (string | null)[],
 ): Promise<readonly (readonly Raw[])[]> {
   const distinct = [...new Set(values.filter((value) => value !== null))];
   const lists = distinct.map((): Raw[] => []);
   if (distinct.length > 0) {
     const parameters = createParameters();
-    const far = columnText("t", link.to);
+    const [near, far] = [columnText("n", link.from), columnText("t", link.to)];
     const total = totalOrder(order, link.target);
     const { from, aliases } = statement.withOrder(total);
-    // The empty array gives the values the type of the column.
-    const none = `ARRAY(SELECT ${far} FROM ${quoteTable(link.target.table)} AS t LIMIT 0)`;
+    // The empty array gives the values the type of their column. That at the other end may have no
+    // place for them, such as a smallint or a domain.
+    const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
     const text = joined([
       `SELECT p.place, r.* FROM unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`,
       `CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${from} WHERE ${far} = p.value`,

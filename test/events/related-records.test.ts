@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { createTextSql } from "../../src/db/text-sql.ts";
+import { findRelatedRecords } from "../../src/events/related-records.ts";
+import { Decimal } from "../../src/kit/prisma-values.ts";
+import type { Definition, FieldType, Relation } from "../../src/mapping/definition.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+
+/** Values of a column that leads to a key of the same type in the mapping files. */
+interface Link {
+  readonly type: FieldType;
+  /** Column types of both ends. */
+  readonly near: string;
+  readonly far: string;
+  /** In the far table. */
+  readonly key: string;
+  /** As an event has them: of the key, and of no record. */
+  readonly found: unknown;
+  readonly missing: unknown;
+}
+
+const links: readonly Link[] = [
+  { type: "Boolean", near: "boolean", far: "boolean", key: "true", found: true, missing: false },
+  {
+    type: "Bytes",
+    near: "bytea",
+    far: "bytea",
+    key: "\\x00ff",
+    found: Buffer.from([0, 255]),
+    missing: Buffer.from([1]),
+  },
+  { type: "Int", near: "integer", far: "smallint", key: "5", found: 5, missing: 70_000 },
+  { type: "String", near: "text", far: "short", key: "ab", found: "ab", missing: "too long" },
+  {
+    type: "Decimal",
+    near: "numeric",
+    far: "numeric(10,2)",
+    key: "1.50",
+    found: new Decimal("1.5"),
+    missing: new Decimal("1.501"),
+  },
+];
+
+describe("findRelatedRecords", () => {
+  let created: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    await database.pool.query("CREATE DOMAIN short AS text CHECK (length(VALUE) < 3)");
+  });
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  for (const { type, near, far, key, found, missing } of links) {
+    it(`finds the ${far} of a ${near}, and nothing of a value that the other end cannot have`, async () => {
+      await database.pool.query(`
+        DROP TABLE IF EXISTS lands, towns;
+        CREATE TABLE lands (code ${far} PRIMARY KEY); INSERT INTO lands VALUES ('${key}');
+        CREATE TABLE towns (id integer PRIMARY KEY, land ${near})`);
+      const references = { resource: "lands", field: "code", as: "in", onDelete: "restrict" } as const;
+      const definitions = definitionsOf(
+        definition({ name: "lands", fields: [field("code", type, { isKey: true })] }),
+        definition({ name: "towns", fields: [field("land", type, { isOptional: true, references })] }),
+      );
+      const towns = definitions.get("towns") as Definition;
+
+      const records = await findRelatedRecords(
+        createTextSql(database.pool, () => undefined),
+        {
+          definition: towns,
+          definitions,
+          relation: towns.relations.find(({ name }) => name === "in") as Relation,
+          args: true,
+          rows: [found, missing, null, found].map((land, id) => ({ id, land })),
+        },
+      );
+
+      const shown = records?.map((record) => JSON.stringify(record && Object.keys(record)));
+      expect(shown).to.deep.equal(['["code"]', "null", "null", '["code"]']);
+    });
+  }
+});
