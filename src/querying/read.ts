@@ -272,7 +272,8 @@ export async function readLinkedTo(
       `SELECT p.place, r.* FROM unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`,
       `CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${from} WHERE ${far} = p.value`,
       isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`,
-      `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
+      // For an order, a table without an index would be read once for each value.
+      link.isMany ? `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}` : "",
       take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
       skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
       ") AS r",

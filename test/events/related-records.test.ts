@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { createTextSql } from "../../src/db/text-sql.ts";
+import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
 import { findRelatedRecords } from "../../src/events/related-records.ts";
 import { Decimal } from "../../src/kit/prisma-values.ts";
 import type { Definition, FieldType, Relation } from "../../src/mapping/definition.ts";
@@ -42,6 +42,19 @@ const links: readonly Link[] = [
   },
 ];
 
+const references = { resource: "lands", field: "code", as: "in", onDelete: "restrict" } as const;
+
+/** Towns, which lead to the code of a land. */
+function townsOf(type: FieldType): Omit<Parameters<typeof findRelatedRecords>[1], "rows"> {
+  const definitions = definitionsOf(
+    definition({ name: "lands", fields: [field("code", type, { isKey: true })] }),
+    definition({ name: "towns", fields: [field("land", type, { isOptional: true, references })] }),
+  );
+  const towns = definitions.get("towns") as Definition;
+  const relation = towns.relations.find(({ name }) => name === "in") as Relation;
+  return { definition: towns, definitions, relation, args: true };
+}
+
 describe("findRelatedRecords", () => {
   let created: TestDatabase;
   let database: Database;
@@ -62,26 +75,33 @@ describe("findRelatedRecords", () => {
         DROP TABLE IF EXISTS lands, towns;
         CREATE TABLE lands (code ${far} PRIMARY KEY); INSERT INTO lands VALUES ('${key}');
         CREATE TABLE towns (id integer PRIMARY KEY, land ${near})`);
-      const references = { resource: "lands", field: "code", as: "in", onDelete: "restrict" } as const;
-      const definitions = definitionsOf(
-        definition({ name: "lands", fields: [field("code", type, { isKey: true })] }),
-        definition({ name: "towns", fields: [field("land", type, { isOptional: true, references })] }),
-      );
-      const towns = definitions.get("towns") as Definition;
 
       const records = await findRelatedRecords(
         createTextSql(database.pool, () => undefined),
-        {
-          definition: towns,
-          definitions,
-          relation: towns.relations.find(({ name }) => name === "in") as Relation,
-          args: true,
-          rows: [found, missing, null, found].map((land, id) => ({ id, land })),
-        },
+        { ...townsOf(type), rows: [found, missing, null, found].map((land, id) => ({ id, land })) },
       );
 
       const shown = records?.map((record) => JSON.stringify(record && Object.keys(record)));
       expect(shown).to.deep.equal(['["code"]', "null", "null", '["code"]']);
     });
   }
+
+  it("reads a table that has no index once for all rows", async () => {
+    await database.pool.query(`
+      DROP TABLE IF EXISTS lands, towns;
+      CREATE TABLE lands AS SELECT generate_series(1, 1000) AS code; ANALYZE lands;
+      CREATE TABLE towns (id integer PRIMARY KEY, land integer)`);
+    let plan = "";
+    const explain: TextSql = async (text, values) => {
+      const options = "(ANALYZE, COSTS OFF, TIMING OFF)";
+      const { rows } = await database.pool.query(`EXPLAIN ${options} ${text}`, [...values]);
+      plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      return [];
+    };
+
+    const rows = Array.from({ length: 50 }, (_, id) => ({ id, land: id }));
+    await findRelatedRecords(explain, { ...townsOf("Int"), rows });
+
+    expect(plan).to.match(/Seq Scan on lands \w+ \(actual rows=[\d.]+ loops=1\)/);
+  });
 });
