@@ -188,8 +188,8 @@ function causeOf(error: object): Cause {
     Record<"column" | "detail" | "constraint", string | undefined>
   >;
   const fields = columnsOf({ column, detail });
-  if (fields.length > 0) return { constraint: { fields } };
-  return constraint === undefined ? {} : { constraint: { index: constraint } };
+  // EXCLUDE names both.
+  return { constraint: { fields, ...(constraint !== undefined && { index: constraint }) } };
 }
 
 /**

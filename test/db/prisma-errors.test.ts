@@ -17,6 +17,8 @@ const tables = `
   CREATE UNIQUE INDEX ON parents (lower(kind));
   CREATE TABLE children (id serial PRIMARY KEY, parent_id int NOT NULL REFERENCES parents(id) ON DELETE RESTRICT);
   CREATE TABLE cousins (id serial PRIMARY KEY, parent_id int NOT NULL REFERENCES parents(id));
+  CREATE TABLE stays (during int4range, CONSTRAINT one_stay_at_a_time EXCLUDE USING gist (during WITH &&));
+  INSERT INTO stays VALUES ('[1,4)');
   INSERT INTO parents (id, email, "Odd, name", kind) VALUES (1000, 'a', 'x', 'a'), (1001, 'z', 'z', NULL);
   INSERT INTO children (parent_id) VALUES (1000);
   INSERT INTO cousins (parent_id) VALUES (1001)`;
@@ -94,6 +96,11 @@ for (const kind of databaseKinds) {
         "names a check constraint",
         () => create({ email: "b", kind: "zzz" }),
         { kind: "check", constraint: "parents_kind_check" },
+      ],
+      [
+        "names a constraint that excludes, though its detail names columns",
+        () => database.pool.query("INSERT INTO stays VALUES ('[3,5)')"),
+        { kind: "check", constraint: "one_stay_at_a_time" },
       ],
       ["knows a string that is too long", () => create({ email: "b".repeat(11) }), badValue()],
       ["knows an integer out of the column's range", () => create({ email: "b", small: 99_999 }), badValue()],
