@@ -3,6 +3,7 @@ import type { InTransaction } from "../db/transaction.ts";
 import { AppError, codeOf, messageOf, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
+import { reachedFields } from "./unreachable.ts";
 
 export function forbidden(): AppError {
   return new AppError("record.forbidden", "This action is unauthorized.");
@@ -79,7 +80,7 @@ export function refuseWrite(definition: Definition, error: unknown): never {
     case "foreign_key":
       throw refusal(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
-      throw refusal(definition, columnsIn(fault), (name) => `The ${name} field is required.`, error);
+      throw refusal(definition, columnsIn(fault), missingIn(definition), error);
     // Which column it is, the server does not say.
     case "check":
       throw refused(
@@ -104,14 +105,31 @@ export function refuseWrite(definition: Definition, error: unknown): never {
   }
 }
 
+/** To ask for a value helps nobody where no rule of the mapping file lets a request give one. */
+function missingIn(definition: Definition): (attribute: string, name: string) => string {
+  const reached = reachedFields(definition);
+  return (attribute, name) =>
+    reached?.has(name) === false
+      ? `The ${attribute} field has no value: the table gives it none, and no rule of createRules lets a request set it.`
+      : `The ${attribute} field is required.`;
+}
+
 /** Names the field, where only one has the type that could not read its text. */
 function refusedValue({ fields }: Definition, error: unknown): AppError {
-  const [, type] = /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(messageOf(error)) ?? [];
-  const native = fields.filter((field) => field.native !== undefined && field.native === type);
+  const isRefused = refusedTypeOf(messageOf(error));
+  const native = fields.filter((field) => field.native !== undefined && isRefused(field.native));
   const [field] = native;
-  if (field === undefined || native.length > 1) return validationError({}, error);
-  const message = `The ${field.name.replaceAll("_", " ")} field must be a valid ${type}.`;
+  if (field === undefined || native.length > 1)
+    return refused("The given data was invalid: a column cannot hold its value.", error);
+  const message = `The ${field.name.replaceAll("_", " ")} field must be a valid ${field.native}.`;
   return validationError({ [field.name]: [message] }, error);
+}
+
+/** Ranges of all types have one message, which does not name the type. */
+function refusedTypeOf(message: string): (native: string) => boolean {
+  const [, type] = /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(message) ?? [];
+  const [, kind] = /^malformed ((?:multi)?range) literal/.exec(message) ?? [];
+  return (native) => native === type || (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
 }
 
 /** A 422 that no field is named for. */
@@ -155,14 +173,14 @@ function columnsIn({ field }: { readonly field?: string }): readonly string[] {
 function refusal(
   definition: Definition,
   columns: readonly string[],
-  messageFor: (attribute: string) => string,
+  messageFor: (attribute: string, name: string) => string,
   cause: unknown,
 ): AppError {
   const names = columns.map(
     (column) => definition.fields.find((field) => field.column === column)?.name ?? column,
   );
   return validationError(
-    Object.fromEntries(names.map((name) => [name, [messageFor(name.replaceAll("_", " "))]])),
+    Object.fromEntries(names.map((name) => [name, [messageFor(name.replaceAll("_", " "), name)]])),
     cause,
   );
 }

@@ -21,8 +21,11 @@ export function unreachableFields(definition: Definition): readonly string[] {
     );
 }
 
-/** Undefined: no request writes, or a code module does not say what. */
-function reachedFields(definition: Definition): ReadonlySet<string> | undefined {
+/**
+ * Returns the names of the fields that a request can set. Undefined: no request writes, or a code
+ * module does not say what.
+ */
+export function reachedFields(definition: Definition): ReadonlySet<string> | undefined {
   const { supportsCreate, supportsUpdate } = definition;
   if (!supportsCreate && !supportsUpdate) return undefined;
   try {

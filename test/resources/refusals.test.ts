@@ -1,0 +1,44 @@
+import { expect } from "chai";
+import { refuseWrite } from "../../src/resources/refusals.ts";
+import { definition, field } from "../support/definitions.ts";
+
+const rooms = definition({
+  name: "rooms",
+  model: "Room",
+  isManaged: false,
+  fields: [field("name", "String"), field("span", "String", { native: "int4range" })],
+});
+
+function messageOf(error: object): unknown {
+  try {
+    refuseWrite(rooms, error);
+  } catch (refusal) {
+    return (refusal as { readonly errors?: unknown }).errors;
+  }
+}
+
+describe("refuseWrite", () => {
+  it("asks for a value that the table wants", () => {
+    expect(messageOf({ code: "23502", column: "name" })).to.deep.equal({
+      name: ["The name field is required."],
+    });
+  });
+
+  it("does not ask for a value that no rule lets a request give", () => {
+    expect(messageOf({ code: "23502", column: "id" })).to.deep.equal({
+      id: [
+        "The id field has no value: the table gives it none, and no rule of createRules lets a request set it.",
+      ],
+    });
+  });
+
+  it("names the only field of a range, and none for a multirange", () => {
+    const malformed = (kind: string): Error =>
+      Object.assign(new Error(`malformed ${kind} literal: "nope"`), { code: "22P02" });
+
+    expect(messageOf(malformed("range"))).to.deep.equal({
+      span: ["The span field must be a valid int4range."],
+    });
+    expect(messageOf(malformed("multirange"))).to.deep.equal({});
+  });
+});
