@@ -21,10 +21,13 @@ const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   hosts: { ip: "192.0.2.7", mac: null },
   instant_notes: { at: "2024-01-01T00:00:00.000001+00:00" },
   lines: { order_no: 7, product: 1 },
+  graded: { grade: "a" },
   kind_notes: { kind: 'a"b' },
   ports: { ip: "::1", port: 81 },
   prices: { sku: "b" },
 };
+
+const invalid = "The given data was invalid";
 
 function leftOut(verb: string): string {
   return `The database did not ${verb} the record: a trigger or a rule of skipping left it out.`;
@@ -91,6 +94,7 @@ describe("svc-admin import of the tables of others", function () {
   it("says what is special of a table", () => {
     expect(remarksOf("ruled")).to.contain("replaces DELETE");
     expect(remarksOf("searched")).to.contain("a trigger of the table has to fill it");
+    expect(remarksOf("graded")).to.contain("grade: an enum with an empty value");
     expect(remarksOf("unpopulated")).to.contain("503 until its first REFRESH");
   });
 
@@ -119,26 +123,26 @@ describe("svc-admin import of the tables of others", function () {
   });
 
   it("refuses with a reason what a trigger, a check, a type or a rule of the table refuses", async () => {
-    const refusals = {
-      raising: { v: "bad" },
-      skipping: { v: "bad" },
-      checked: { a: 2, b: 1 },
-      hosts: { ip: "x" },
-      domains: { role: "x" },
-    };
-    const messages: Record<string, unknown> = {};
-    for (const [name, body] of Object.entries(refusals)) {
+    const refusals: readonly (readonly [string, object, string])[] = [
+      ["raising", { v: "bad" }, "The database refused the record: no bad values, please"],
+      ["skipping", { v: "bad" }, leftOut("keep")],
+      ["checked", { a: 2, b: 1 }, `${invalid}: it breaks the constraint a_before_b of the table.`],
+      [
+        "stays",
+        { during: "[13,15)" },
+        `${invalid}: it breaks the constraint one_stay_at_a_time of the table.`,
+      ],
+      ["stays", { during: "nope" }, "The during field must be a valid int4range."],
+      ["stays", { during: "[a,b)" }, `${invalid}: a column cannot hold its value.`],
+      ["graded", { grade: "c" }, "The grade field must be a valid grade."],
+      ["hosts", { ip: "x" }, "The ip field must be a valid inet."],
+      ["domains", { role: "x" }, "The selected role is invalid."],
+    ];
+    for (const [name, body, message] of refusals) {
       const answer = await user.request("POST", `/resources/${name}`, body);
-      messages[name] = [answer.status, answer.body.message];
+      expect([answer.status, answer.body.message]).to.deep.equal([422, message]);
     }
 
-    expect(messages).to.deep.equal({
-      raising: [422, "The database refused the record: no bad values, please"],
-      skipping: [422, "The database did not keep the record: a trigger or a rule of skipping left it out."],
-      checked: [422, "The given data was invalid: it breaks the constraint a_before_b of the table."],
-      hosts: [422, "The ip field must be a valid inet."],
-      domains: [422, "The selected role is invalid."],
-    });
     expect(await user.request("DELETE", "/resources/ruled/1")).to.include({ status: 405 });
   });
 

@@ -21,6 +21,8 @@ export interface TypedField {
   readonly scale?: number;
   readonly values?: readonly string[];
   readonly native?: string;
+  /** What the field does not say of the type. */
+  readonly remark?: string;
 }
 
 /** Resolves a column's type. Undefined for a list of lists. */
@@ -93,7 +95,6 @@ const internal = new Map(
 );
 
 const mostValues = 1000;
-const longestValue = 63;
 const longestText = 10_485_760;
 
 /** Returns the type of a field for a column, or why there is none. */
@@ -131,12 +132,16 @@ function scalarField(base: CatalogType, modifier: number): TypedField | { readon
   return { type: "String", native: base.name === "bit" && modifier > 0 ? `bit(${modifier})` : base.name };
 }
 
-function enumField({ labels }: CatalogType): TypedField {
-  const isFitting =
-    labels.length > 0 &&
-    labels.length <= mostValues &&
-    labels.every((label) => label !== "" && Array.from(label).length <= longestValue);
-  return isFitting ? { type: "Enum", values: labels } : { type: "String" };
+/** A text that only the database checks, where a file cannot list the values. */
+function enumField({ name, labels }: CatalogType): TypedField {
+  if (labels.length > 0 && labels.length <= mostValues && !labels.includes(""))
+    return { type: "Enum", values: labels };
+  const what = labels.includes("") ? "an empty value" : `${labels.length} values`;
+  return {
+    type: "String",
+    native: name,
+    remark: `an enum with ${what}, which no file can list; the database alone checks its values`,
+  };
 }
 
 function decimalField(modifier: number): TypedField {

@@ -47,6 +47,7 @@ export function tableComments({
       ...(references.plain.get(imported.column.number) === undefined
         ? []
         : [`No reference: ${references.plain.get(imported.column.number)}.`]),
+      ...linesOf(imported.typed.remark === undefined ? null : `Note: ${imported.typed.remark}.`),
       ...hintsOf({ name, field, imported }, isView),
     ],
   ]);
@@ -58,6 +59,9 @@ export function tableComments({
     },
     remarks: [
       ...remarks,
+      ...fields.flatMap(({ name, imported: { typed } }) =>
+        typed.remark === undefined ? [] : [`${name}: ${typed.remark}.`],
+      ),
       ...[...references.plain].map(
         ([number, reason]) =>
           `${fields.find(({ imported }) => imported.column.number === number)?.name ?? number}: ${reason}.`,
