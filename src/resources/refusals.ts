@@ -105,7 +105,7 @@ export function refuseWrite(definition: Definition, error: unknown): never {
   }
 }
 
-/** To ask for a value helps nobody where no rule of the mapping file lets a request give one. */
+/** No value is asked for where no rule of the mapping file lets a request give it. */
 function missingIn(definition: Definition): (attribute: string, name: string) => string {
   const reached = reachedFields(definition);
   return (attribute, name) =>

@@ -17,6 +17,10 @@ function messageOf(error: object): unknown {
   }
 }
 
+function malformed(kind: string): Error {
+  return Object.assign(new Error(`malformed ${kind} literal: "nope"`), { code: "22P02" });
+}
+
 describe("refuseWrite", () => {
   it("asks for a value that the table wants", () => {
     expect(messageOf({ code: "23502", column: "name" })).to.deep.equal({
@@ -33,9 +37,6 @@ describe("refuseWrite", () => {
   });
 
   it("names the only field of a range, and none for a multirange", () => {
-    const malformed = (kind: string): Error =>
-      Object.assign(new Error(`malformed ${kind} literal: "nope"`), { code: "22P02" });
-
     expect(messageOf(malformed("range"))).to.deep.equal({
       span: ["The span field must be a valid int4range."],
     });
