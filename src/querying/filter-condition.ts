@@ -1,4 +1,12 @@
-import { escapeLike, type Comparison, type Condition, type JsonTest, type Parameter } from "./condition.ts";
+import type { Field } from "../mapping/definition.ts";
+import {
+  allOf,
+  escapeLike,
+  type Comparison,
+  type Condition,
+  type JsonTest,
+  type Parameter,
+} from "./condition.ts";
 import { isInfinite } from "../mapping/temporal.ts";
 import type { Link } from "./links.ts";
 import type { Operator } from "./operators.ts";
@@ -16,7 +24,26 @@ export function filterCondition(
   values: readonly Parameter[],
 ): Condition {
   if (operator === "null") return nullCondition(shown, values[0] === true);
-  return throughLinks(shown.links, ownCondition(shown, operator, values));
+  const own = ownCondition(shown, operator, values);
+  return throughLinks(shown.links, isUnbounded(shown, operator) ? allOf([own, isNot(endless(shown))]) : own);
+}
+
+/** Returns whether a comparison is true for NaN or an infinity, which are shown as null. */
+function isUnbounded({ field }: ShownPath, operator: Operator): boolean {
+  return isFloat(field) && ["ne", "not_in", "lt", "lte", "gt", "gte"].includes(operator);
+}
+
+function isFloat({ type, isList }: Field): boolean {
+  return type === "Float" && !isList;
+}
+
+/** Finds the numbers that JSON has none for. */
+function endless(shown: ShownPath): Condition {
+  return on(shown, { kind: "in", values: ["NaN", "Infinity", "-Infinity"] });
+}
+
+function isNot(of: Condition): Condition {
+  return { kind: "not", of };
 }
 
 function throughLinks(links: readonly Link[], condition: Condition): Condition {
@@ -25,14 +52,14 @@ function throughLinks(links: readonly Link[], condition: Condition): Condition {
 
 /** Where there is no record at the other end of a relation to one, the JSON shows null too. */
 function nullCondition(shown: ShownPath, isNull: boolean): Condition {
-  const isMissing = on(shown, { kind: "null" });
-  const isThere: Condition = { kind: "not", of: isMissing };
+  const none = on(shown, { kind: "null" });
+  const isMissing: Condition = isFloat(shown.field) ? { kind: "any", of: [none, endless(shown)] } : none;
+  const isThere = isNot(isMissing);
   const { links } = shown;
   if (!isNull) return throughLinks(links, isThere);
   const toMany = links.findLastIndex(({ isMany }) => isMany) + 1;
   const toOne = links.slice(toMany);
-  const missing: Condition =
-    toOne.length === 0 ? isMissing : { kind: "not", of: throughLinks(toOne, isThere) };
+  const missing: Condition = toOne.length === 0 ? isMissing : isNot(throughLinks(toOne, isThere));
   return throughLinks(links.slice(0, toMany), missing);
 }
 
@@ -65,7 +92,7 @@ function ownCondition(
     case "in":
       return isOneOf;
     case "not_in":
-      return { kind: "not", of: isOneOf };
+      return isNot(isOneOf);
     case "between":
       return within(first, second);
     case "contains":
@@ -80,7 +107,7 @@ function ownCondition(
     case "has_any":
       return { kind: "list", field, operator: "&&", values };
     case "ne":
-      return isTime ? { kind: "not", of: within(first, first) } : compare("<>", first);
+      return isTime ? isNot(within(first, first)) : compare("<>", first);
     case "lt":
       return compare("<", first);
     case "lte":

@@ -81,9 +81,12 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   Time: (text) => new Date(`1970-01-01T${text}Z`),
 };
 
-/** Leaves out NULL, which is no value of a list. */
+/** Leaves out NULL, which is no value of a list, and numbers that Prisma has no JSON for. */
 function valuesOf({ field, values }: Extract<Condition, { kind: "in" | "list" }>): readonly unknown[] {
-  return values.filter((value) => value !== null).map((value) => valueOf(field, value));
+  return values
+    .filter((value) => value !== null)
+    .map((value) => valueOf(field, value))
+    .filter((value) => typeof value !== "number" || Number.isFinite(value));
 }
 
 function valueOf({ type }: Field, value: Parameter): unknown {
