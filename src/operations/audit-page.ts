@@ -1,6 +1,7 @@
 import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
+import { durationMsOf } from "../kit/duration.ts";
 import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
@@ -20,8 +21,8 @@ export const auditShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
   own: new Map<string, (text: string) => string | undefined>([
-    ["since", (text) => dateFault("since", text)],
-    ["until", (text) => dateFault("until", text)],
+    ["since", (text) => timeFault("since", text)],
+    ["until", (text) => timeFault("until", text)],
     [
       "action",
       (text) =>
@@ -32,8 +33,16 @@ export const auditShape = fixedShape([], {
   ]),
 });
 
-function dateFault(name: string, text: string): string | undefined {
-  return parseAskedDate(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
+function timeFault(name: string, text: string): string | undefined {
+  return timeOf(text)
+    ? undefined
+    : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z, or a duration, such as 24h.`;
+}
+
+/** A duration is so long ago, as for `svc-admin audit list`. */
+function timeOf(text: string): Date | undefined {
+  const ago = durationMsOf(text);
+  return ago === undefined ? parseAskedDate(text) : new Date(Date.now() - ago);
 }
 
 function partyFault(name: string, text: string, kinds: readonly string[]): string | undefined {
@@ -50,7 +59,7 @@ function partyOf(text: string): Party {
 }
 
 function filterOf({ given }: Pick<ListParameters, "given">): AuditFilter {
-  const [since, until] = ["since", "until"].map((name) => parseAskedDate(given.get(name) ?? ""));
+  const [since, until] = ["since", "until"].map((name) => timeOf(given.get(name) ?? ""));
   const [actor, subject] = ["actor", "subject"].map((name) => given.get(name));
   return {
     since,

@@ -118,6 +118,8 @@ describe("the routes of operators", () => {
       expect(await countOfAudit(`subject=user:${user.id}`)).to.equal(1);
       expect(await countOfAudit("subject=user:999999")).to.equal(0);
       expect(await countOfAudit(`since=${later}`)).to.equal(0);
+      expect(await countOfAudit("since=1h&subject=user")).to.be.at.least(2);
+      expect(await countOfAudit("until=36500d")).to.equal(0);
       // The `+` of an offset, not encoded, is a space in a query string.
       expect(await countOfAudit("since=2199-03-28T14:30:00+02:00")).to.equal(0);
       expect(await countOfAudit("until=2199-03-28T14:30:00+02:00&actor=service")).to.be.at.least(1);
@@ -132,6 +134,7 @@ describe("the routes of operators", () => {
         "actor=dog",
         "actor=user:",
         "since=today",
+        "until=0h",
         "page=2",
         "colour=red",
         `action=token&cursor=${cursor}`,
@@ -146,6 +149,7 @@ describe("the routes of operators", () => {
         [422, "actor"],
         [422, "actor"],
         [422, "since"],
+        [422, "until"],
         [422, "page"],
         [422, "colour"],
         [422, "cursor"],

@@ -136,7 +136,10 @@ export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
   };
 }
 
-const since = { schema: { ...text, format: "date-time" }, description: "Not older than this time." };
+const since = {
+  schema: { anyOf: [dateTime, { ...text, pattern: "^[1-9][0-9]{0,8}[mhd]$", examples: ["24h"] }] },
+  description: "Not older than this time, or than a duration.",
+};
 const action = {
   schema: { ...text, examples: ["token.created"] },
   description: "What, or the part before its dot.",
@@ -168,7 +171,7 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
         maxPerPage,
         own: {
           since,
-          until: { ...since, description: "Older than this time." },
+          until: { ...since, description: "Older than this time, or than a duration." },
           action,
           actor: party,
           subject: party,
